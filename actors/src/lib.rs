@@ -1,1 +1,16 @@
-//! x
+//! Who does the work: one kind of I/O per actor, and the ports beside the actor
+//! that uses them.
+//!
+//! | module | owns | answers |
+//! |---|---|---|
+//! | [`turn`] | one session's machine and what it has in flight | `TurnMessage` |
+//! | [`llm`] | admission to the model providers; one task per call | `LlmMessage` |
+//! | [`tools`] | the tools in this process and the policy over them | `ToolsMessage` |
+//! | [`store`] | the one way to a session store | `StoreMessage` |
+//! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
+//! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
+//!
+//! No handler here waits for a model, a tool, a disk or another actor.
+
+pub mod feed;
+pub mod rooms;

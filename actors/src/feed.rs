@@ -1,0 +1,147 @@
+//! Who watches what: events go from here to sinks and to the readers of sessions.
+//!
+//! Everybody who makes events tells them here; nobody is ever asked. Telling never
+//! waits: a sink must not block, and a reader has a bounded buffer. When a buffer
+//! is full of states, the reader is detached, not the turn; pieces of text are
+//! joined while nobody reads them, so a slow reader costs bounded memory.
+
+mod subscription;
+
+#[cfg(test)]
+#[path = "feed_tests.rs"]
+mod tests;
+
+use bob_messages::event::{AgentEvent, Envelope, SCHEMA};
+use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::{Millis, trace};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use subscription::Buffer;
+pub use subscription::{Detached, Subscription};
+
+/// A port: whoever wants every event of a runtime.
+pub trait EventSink: Send + Sync + 'static {
+    /// Takes one event. Called from the middle of a turn: it must not block, and a
+    /// panic in it is the embedding program's fault.
+    fn emit(&self, event: &Envelope);
+}
+
+/// The one place events pass through.
+pub struct Feed {
+    sinks: Vec<Arc<dyn EventSink>>,
+    /// How many readers there are; without any and without sinks, nothing is made.
+    readers: AtomicUsize,
+    watched: Mutex<HashMap<SessionId, Watched>>,
+}
+
+/// One session somebody watches, or whose turn a sink follows.
+#[derive(Default)]
+struct Watched {
+    turn: Option<TurnId>,
+    seq: u64,
+    traceparent: Option<String>,
+    buffers: Vec<Arc<Buffer>>,
+}
+
+impl Feed {
+    /// A feed with these sinks.
+    pub fn new(sinks: Vec<Arc<dyn EventSink>>) -> Arc<Self> {
+        Arc::new(Self { sinks, readers: AtomicUsize::new(0), watched: Mutex::new(HashMap::new()) })
+    }
+
+    /// Whether anybody would see an event now.
+    pub fn is_watched(&self) -> bool {
+        !self.sinks.is_empty() || self.readers.load(Ordering::Acquire) > 0
+    }
+
+    /// Watches a session from now on. Dropping the subscription ends it.
+    pub fn subscribe(self: &Arc<Self>, session: &SessionId) -> Subscription {
+        let buffer = Arc::new(Buffer::default());
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.entry(session.clone()).or_default().buffers.push(Arc::clone(&buffer));
+        self.readers.fetch_add(1, Ordering::Release);
+        drop(watched);
+        Subscription::new(Arc::clone(self), session.clone(), buffer)
+    }
+
+    /// Remembers under which trace a turn runs; its events carry it.
+    pub fn begin(&self, session: &SessionId, turn: &TurnId, traceparent: Option<String>) {
+        if !self.is_watched() {
+            return;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.sinks.is_empty() || watched.contains_key(session) {
+            let entry = watched.entry(session.clone()).or_default();
+            entry.turn = Some(turn.clone());
+            entry.seq = 0;
+            entry.traceparent = traceparent;
+        }
+    }
+
+    /// Tells one event of a turn.
+    pub fn emit(&self, session: &SessionId, turn: &TurnId, at: Millis, event: AgentEvent) {
+        if !self.is_watched() {
+            return;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.sinks.is_empty() && !watched.contains_key(session) {
+            return;
+        }
+        let entry = watched.entry(session.clone()).or_default();
+        if entry.turn.as_ref() != Some(turn) {
+            entry.turn = Some(turn.clone());
+            entry.seq = 0;
+            entry.traceparent = None;
+        }
+        entry.seq += 1;
+        let is_last = event.is_terminal().is_some();
+        let envelope = Arc::new(envelope(session, turn, at, entry, event));
+        entry.buffers.retain(|buffer| buffer.push(&envelope));
+        if is_last && entry.buffers.is_empty() {
+            watched.remove(session);
+        }
+        // Still under the lock, so that a sink sees a turn's events in their order.
+        for sink in &self.sinks {
+            sink.emit(&envelope);
+        }
+    }
+
+    fn unsubscribe(&self, session: &SessionId, buffer: &Arc<Buffer>) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        self.readers.fetch_sub(1, Ordering::Release);
+        if let Some(entry) = watched.get_mut(session) {
+            entry.buffers.retain(|other| !Arc::ptr_eq(other, buffer));
+            if entry.buffers.is_empty() && self.sinks.is_empty() {
+                watched.remove(session);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Feed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feed").field("sinks", &self.sinks.len()).field("readers", &self.readers).finish()
+    }
+}
+
+fn envelope(session: &SessionId, turn: &TurnId, at: Millis, entry: &Watched, event: AgentEvent) -> Envelope {
+    let turn_span = trace::turn_span(turn);
+    let step_span = event.step().map(|step| trace::step_span(turn, step));
+    let (span_id, parent_span_id) = match (event.call(), step_span) {
+        (Some(call), step) => (trace::call_span(turn, call.as_str()), Some(step.unwrap_or(turn_span))),
+        (None, Some(step)) => (step, Some(turn_span)),
+        (None, None) => (turn_span, entry.traceparent.as_deref().and_then(trace::parent_span).map(str::to_owned)),
+    };
+    Envelope {
+        schema: SCHEMA,
+        seq: entry.seq,
+        time: at,
+        session_id: session.clone(),
+        turn_id: turn.clone(),
+        trace_id: trace::trace_id(turn, entry.traceparent.as_deref()),
+        span_id,
+        parent_span_id,
+        event,
+    }
+}

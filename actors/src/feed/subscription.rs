@@ -1,0 +1,120 @@
+//! One reader of a session's events and its bounded buffer.
+
+use super::Feed;
+use bob_messages::event::{AgentEvent, Delta, Envelope};
+use bob_messages::ids::SessionId;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+
+/// How many events wait for a reader at most; then the reader is detached.
+const MOST_EVENTS: usize = 1_024;
+
+/// How many bytes of joined text one waiting event holds at most.
+const MOST_TEXT_BYTES: usize = 256 * 1024;
+
+/// A reader of one session's events, from the moment it subscribed. Dropping it
+/// ends the reading and nothing else.
+#[derive(Debug)]
+pub struct Subscription {
+    feed: Arc<Feed>,
+    session: SessionId,
+    buffer: Arc<Buffer>,
+}
+
+/// The reader was too slow: it missed events and was let go. What the turn did is
+/// in its journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the reader fell more than {MOST_EVENTS} events behind and was detached")]
+pub struct Detached;
+
+impl Subscription {
+    pub(super) fn new(feed: Arc<Feed>, session: SessionId, buffer: Arc<Buffer>) -> Self {
+        Self { feed, session, buffer }
+    }
+
+    /// The next event. Waits for one; cancel-safe.
+    ///
+    /// # Errors
+    /// When the reader was detached; what was buffered before is still given first.
+    pub async fn next(&mut self) -> Result<Arc<Envelope>, Detached> {
+        loop {
+            let arrived = self.buffer.arrived.notified();
+            if let Some(next) = self.buffer.take() {
+                return next;
+            }
+            arrived.await;
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.feed.unsubscribe(&self.session, &self.buffer);
+    }
+}
+
+/// What waits for one reader.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    waiting: Mutex<Waiting>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Arc<Envelope>>,
+    overflowed: bool,
+}
+
+impl Buffer {
+    /// Takes an event in; `false` when the reader must be let go.
+    pub(super) fn push(&self, event: &Arc<Envelope>) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let joined = waiting.events.back_mut().is_some_and(|last| join(last, event));
+        if !joined {
+            if waiting.events.len() >= MOST_EVENTS {
+                waiting.overflowed = true;
+                self.arrived.notify_one();
+                return false;
+            }
+            waiting.events.push_back(Arc::clone(event));
+        }
+        self.arrived.notify_one();
+        true
+    }
+
+    fn take(&self) -> Option<Result<Arc<Envelope>, Detached>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match waiting.events.pop_front() {
+            Some(event) => Some(Ok(event)),
+            None if waiting.overflowed => Some(Err(Detached)),
+            None => None,
+        }
+    }
+}
+
+/// Joins a piece of text to the piece before it, if both are of one message.
+fn join(last: &mut Arc<Envelope>, event: &Envelope) -> bool {
+    let (same_kind, more) = match (&last.event, &event.event) {
+        (
+            AgentEvent::LlmStreamChunk { message_id: before, delta: old, .. },
+            AgentEvent::LlmStreamChunk { message_id, delta: new, .. },
+        ) if before == message_id => match (old, new) {
+            (Delta::Text(old), Delta::Text(new)) | (Delta::Reasoning(old), Delta::Reasoning(new)) => {
+                (old.len() + new.len() <= MOST_TEXT_BYTES, new)
+            }
+            _different_kinds => return false,
+        },
+        _not_both_text => return false,
+    };
+    if !same_kind {
+        return false;
+    }
+    let joined = Arc::make_mut(last);
+    joined.seq = event.seq;
+    if let AgentEvent::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } = &mut joined.event {
+        text.push_str(more);
+    }
+    true
+}

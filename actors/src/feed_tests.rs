@@ -1,0 +1,57 @@
+//! Readers get what was told, in order, joined where nobody read in time.
+
+use super::*;
+use bob_messages::chat::GuardReason;
+use bob_messages::event::Delta;
+
+fn names() -> (SessionId, TurnId) {
+    (SessionId::parse("s").unwrap(), TurnId::new("t"))
+}
+
+fn text(piece: &str) -> AgentEvent {
+    AgentEvent::LlmStreamChunk { step: 1, message_id: "m".into(), delta: Delta::Text(piece.into()) }
+}
+
+fn guard() -> AgentEvent {
+    AgentEvent::GuardTripped { guard: GuardReason::MaxSteps, limit: 1 }
+}
+
+#[tokio::test]
+async fn waiting_text_is_joined_and_states_are_kept() {
+    let feed = Feed::new(Vec::new());
+    let (session, turn) = names();
+    let mut reader = feed.subscribe(&session);
+    for event in [text("a"), text("b"), guard(), text("c")] {
+        feed.emit(&session, &turn, 0, event);
+    }
+    let first = reader.next().await.unwrap();
+    assert_eq!((first.seq, &first.event), (2, &text("ab")));
+    assert_eq!(reader.next().await.unwrap().event, guard());
+    assert_eq!(reader.next().await.unwrap().event, text("c"));
+}
+
+#[tokio::test]
+async fn a_reader_that_never_reads_is_detached_and_told() {
+    let feed = Feed::new(Vec::new());
+    let (session, turn) = names();
+    let mut reader = feed.subscribe(&session);
+    for _ in 0..2_000 {
+        feed.emit(&session, &turn, 0, guard());
+    }
+    for _ in 0..1_024 {
+        reader.next().await.unwrap();
+    }
+    assert_eq!(reader.next().await, Err(Detached));
+}
+
+#[tokio::test]
+async fn nothing_is_kept_for_a_session_nobody_watches() {
+    let feed = Feed::new(Vec::new());
+    let (session, turn) = names();
+    assert!(!feed.is_watched());
+    let reader = feed.subscribe(&session);
+    feed.emit(&SessionId::parse("other").unwrap(), &turn, 0, guard());
+    assert_eq!(feed.watched.lock().unwrap().len(), 1);
+    drop(reader);
+    assert!(!feed.is_watched() && feed.watched.lock().unwrap().is_empty());
+}

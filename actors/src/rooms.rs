@@ -1,0 +1,97 @@
+//! Where the actors of one runtime are found.
+//!
+//! Whatever can be restarted is looked up when something is sent, never held: an
+//! [`Address`] is filled by the supervisor that starts the actor and read by
+//! whoever sends to it. Rooms belong to one runtime, so several runtimes live in
+//! one process without sharing names.
+
+use bob_messages::llm::LlmMessage;
+use bob_messages::sessions::SessionsMessage;
+use bob_messages::store::StoreMessage;
+use bob_messages::tools::ToolsMessage;
+use ractor::ActorRef;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The actor that has a room's mailbox now, if one has.
+#[derive(Debug)]
+pub struct Address<M>(Arc<Slot<M>>);
+
+#[derive(Debug)]
+struct Slot<M> {
+    actor: RwLock<Option<ActorRef<M>>>,
+    moved_in: Notify,
+}
+
+impl<M> Clone for Address<M> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<M> Default for Address<M> {
+    fn default() -> Self {
+        Self(Arc::new(Slot { actor: RwLock::new(None), moved_in: Notify::new() }))
+    }
+}
+
+impl<M: ractor::Message> Address<M> {
+    /// The actor starts here; whoever waits for it goes on.
+    pub fn fill(&self, actor: ActorRef<M>) {
+        *self.0.actor.write().unwrap_or_else(PoisonError::into_inner) = Some(actor);
+        self.0.moved_in.notify_waiters();
+    }
+
+    /// The actor ended.
+    pub fn clear(&self) {
+        *self.0.actor.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The actor, if there is one now.
+    pub fn actor(&self) -> Option<ActorRef<M>> {
+        self.0.actor.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends to whoever is there now.
+    ///
+    /// # Errors
+    /// [`Gone`] when nobody is; the message is dropped, and a
+    /// [`Reply`](bob_messages::reply::Reply) in it thereby answers `None`.
+    pub fn send(&self, message: M) -> Result<(), Gone> {
+        let actor = self.actor().ok_or(Gone)?;
+        actor.send_message(message).map_err(|_the_actor_has_ended| Gone)
+    }
+
+    /// Waits until somebody is there, at most for `limit`. Cancel-safe.
+    pub async fn inhabited(&self, limit: Duration) -> Option<ActorRef<M>> {
+        let wait = async {
+            loop {
+                let moved_in = self.0.moved_in.notified();
+                if let Some(actor) = self.actor() {
+                    return actor;
+                }
+                moved_in.await;
+            }
+        };
+        tokio::time::timeout(limit, wait).await.ok()
+    }
+}
+
+/// Nobody is in the room; its supervisor may be starting somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody is there to take the message")]
+pub struct Gone;
+
+/// The rooms of one runtime.
+#[derive(Debug, Clone, Default)]
+pub struct Rooms {
+    /// The StoreActor.
+    pub store: Address<StoreMessage>,
+    /// The LlmActor.
+    pub llm: Address<LlmMessage>,
+    /// The actor that hosts the tools in this process.
+    pub tools: Address<ToolsMessage>,
+    /// The sessions supervisor.
+    pub sessions: Address<SessionsMessage>,
+}

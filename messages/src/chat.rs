@@ -1,0 +1,281 @@
+//! What is in a conversation: messages, their parts, calls, results, usage.
+
+use crate::ids::{CallId, ToolName};
+use crate::tools::ToolOutput;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// One part of a message or of a tool's output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentPart {
+    /// Plain text.
+    Text {
+        /// The text itself.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// For example `image/png`.
+        mime_type: String,
+        /// Base64.
+        data: String,
+    },
+    /// A sound.
+    Audio {
+        /// For example `audio/wav`.
+        mime_type: String,
+        /// Base64.
+        data: String,
+    },
+    /// A document with its content.
+    Resource {
+        /// Where it is from.
+        uri: String,
+        /// What it is, when known.
+        mime_type: Option<String>,
+        /// Its text, when it is text.
+        text: Option<String>,
+        /// Its bytes in Base64, when it is not.
+        blob: Option<String>,
+    },
+    /// A document by reference only.
+    ResourceLink {
+        /// Where it is.
+        uri: String,
+        /// What people call it.
+        name: String,
+        /// What it is, when known.
+        mime_type: Option<String>,
+    },
+}
+
+impl ContentPart {
+    /// A text part.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// The name of the kind, as errors and capabilities say it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Text { .. } => "text",
+            Self::Image { .. } => "image",
+            Self::Audio { .. } => "audio",
+            Self::Resource { .. } => "resource",
+            Self::ResourceLink { .. } => "resource_link",
+        }
+    }
+
+    /// How many bytes the part brings into a prompt.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Image { data, .. } | Self::Audio { data, .. } => data.len(),
+            Self::Resource { uri, text, blob, .. } => {
+                uri.len() + text.as_ref().map_or(0, String::len) + blob.as_ref().map_or(0, String::len)
+            }
+            Self::ResourceLink { uri, name, .. } => uri.len() + name.len(),
+        }
+    }
+
+    /// The part as text for a reader that takes only text.
+    pub fn as_text(&self) -> String {
+        match self {
+            Self::Text { text } => text.clone(),
+            Self::Resource { uri, text: Some(text), .. } => format!("[{uri}]\n{text}"),
+            Self::Resource { uri, .. } => format!("[resource {uri}]"),
+            Self::ResourceLink { uri, name, .. } => format!("[{name}: {uri}]"),
+            Self::Image { mime_type, .. } => format!("[image {mime_type}]"),
+            Self::Audio { mime_type, .. } => format!("[audio {mime_type}]"),
+        }
+    }
+}
+
+/// One message of the history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// What the user said.
+    User {
+        /// Its parts, in order.
+        parts: Vec<ContentPart>,
+    },
+    /// What the model said and asked for.
+    Assistant {
+        /// Its words; may be empty beside calls.
+        text: String,
+        /// Its calls, each with exactly one result in the messages that follow.
+        calls: Vec<Arc<ToolCall>>,
+    },
+    /// The result of one call.
+    Tool {
+        /// The result, whole; what the model sees is rendered from it.
+        result: Arc<ToolResult>,
+    },
+}
+
+impl Message {
+    /// A user message of one text part.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { parts: vec![ContentPart::text(text)] }
+    }
+
+    /// An assistant message without calls.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Assistant { text: text.into(), calls: Vec::new() }
+    }
+
+    /// How many bytes the message brings into a prompt, about.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::User { parts } => parts.iter().map(ContentPart::bytes).sum(),
+            Self::Assistant { text, calls } => {
+                text.len() + calls.iter().map(|call| call.name.as_str().len() + call.argument_bytes).sum::<usize>()
+            }
+            Self::Tool { result } => result.output.model_bytes(),
+        }
+    }
+}
+
+/// One call of a tool, as the model asked for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Unique in the session, whatever id the provider gave.
+    pub id: CallId,
+    /// The tool, or what the model believed to be one.
+    pub name: ToolName,
+    /// A JSON object.
+    pub arguments: Value,
+    /// The arguments' length as JSON, in bytes, for size estimates.
+    pub argument_bytes: usize,
+    /// What a provider wants to see again beside the call, unread by us.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// The tool answered.
+    Ok,
+    /// The tool, or the way to it, failed; the model may react.
+    Error,
+    /// Policy or a person said no.
+    Denied,
+    /// It may or may not have run.
+    Unknown,
+    /// It was not run, or its answer was no longer wanted.
+    Cancelled,
+}
+
+/// The one result of one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call it answers.
+    pub call: CallId,
+    /// The tool that was called.
+    pub name: ToolName,
+    /// How it ended.
+    pub status: CallStatus,
+    /// What it returned, whole.
+    pub output: ToolOutput,
+    /// How long it ran; 0 when it did not.
+    pub duration_ms: u64,
+}
+
+impl ToolResult {
+    /// A result that was made here, not by the tool.
+    pub fn note(call: &ToolCall, status: CallStatus, text: impl Into<String>) -> Self {
+        Self { call: call.id.clone(), name: call.name.clone(), status, output: ToolOutput::error(text), duration_ms: 0 }
+    }
+}
+
+/// Tokens, summed over the steps of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompts.
+    pub input_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// Both, or what the provider says instead.
+    pub total_tokens: u64,
+    /// Of the input, read from the provider's cache; null when not reported.
+    pub cached_input_tokens: Option<u64>,
+    /// Of the input, written to the provider's cache; null when not reported.
+    pub cache_write_tokens: Option<u64>,
+    /// Of the output, spent on reasoning; null when not reported.
+    pub reasoning_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// Adds another step's usage; a value reported once stays reported.
+    pub fn add(&mut self, other: &Self) {
+        fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+            match (a, b) {
+                (None, None) => None,
+                (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+            }
+        }
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.total_tokens = self.total_tokens.saturating_add(other.total_tokens);
+        self.cached_input_tokens = sum(self.cached_input_tokens, other.cached_input_tokens);
+        self.cache_write_tokens = sum(self.cache_write_tokens, other.cache_write_tokens);
+        self.reasoning_tokens = sum(self.reasoning_tokens, other.reasoning_tokens);
+    }
+}
+
+/// Why a model stopped speaking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It had said what it wanted to say.
+    Stop,
+    /// It wants tools to be called.
+    ToolCalls,
+    /// The answer was cut at the token limit.
+    MaxTokens,
+    /// The model declined.
+    Refusal,
+    /// The provider's filter ended the answer.
+    ContentFilter,
+    /// Something else.
+    Other,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// The model gave its answer.
+    Final,
+    /// A bound was reached.
+    GuardExceeded,
+    /// Somebody stopped it.
+    Cancelled,
+    /// It waits for a person or an outside event.
+    Suspended,
+    /// It failed.
+    Error,
+}
+
+/// Which bound was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardReason {
+    /// `max_steps` model calls were made.
+    MaxSteps,
+    /// One call more than `max_tool_calls` was asked for.
+    MaxToolCalls,
+    /// `max_consecutive_errors` tool errors in a row.
+    MaxConsecutiveErrors,
+    /// The same call once more than `max_identical_calls` times in a row.
+    MaxIdenticalCalls,
+    /// `max_total_tokens` were used.
+    MaxTotalTokens,
+    /// `turn_timeout_ms` passed.
+    TurnTimeout,
+}

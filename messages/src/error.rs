@@ -1,0 +1,97 @@
+//! The one error a caller sees.
+//!
+//! Messages are for people: short, with what to do. Details go to telemetry;
+//! provider bodies and secrets are in neither.
+
+use crate::chat::GuardReason;
+use crate::llm::LlmError;
+use crate::store::StoreError;
+use serde::{Deserialize, Serialize};
+
+/// Why a request was refused or a turn failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", content = "detail", rename_all = "snake_case")]
+pub enum AgentError {
+    /// The model failed for good.
+    #[error("{0}")]
+    Llm(LlmError),
+    /// The tool plane failed.
+    #[error("{0}")]
+    Tool(String),
+    /// A skill could not be used.
+    #[error("{0}")]
+    Skill(String),
+    /// Policy forbids it.
+    #[error("{0}")]
+    Policy(String),
+    /// The store failed.
+    #[error("{0}")]
+    Store(StoreError),
+    /// A deadline passed.
+    #[error("{0}")]
+    Timeout(String),
+    /// A guard tripped before anything could be done.
+    #[error("the guard {0:?} tripped")]
+    GuardExceeded(GuardReason),
+    /// The session has work and its queue is full, or another process owns it.
+    #[error("{0}")]
+    Busy(String),
+    /// The runtime has too much to do; try later.
+    #[error("{0}")]
+    Overloaded(String),
+    /// The request itself is wrong.
+    #[error("{0}")]
+    Invalid(String),
+    /// A fault of the runtime's own.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl AgentError {
+    /// The kind in one word, as outputs name it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Llm(_) => "llm",
+            Self::Tool(_) => "tool",
+            Self::Skill(_) => "skill",
+            Self::Policy(_) => "policy",
+            Self::Store(_) => "store",
+            Self::Timeout(_) => "timeout",
+            Self::GuardExceeded(_) => "guard_exceeded",
+            Self::Busy(_) => "busy",
+            Self::Overloaded(_) => "overloaded",
+            Self::Invalid(_) => "invalid",
+            Self::Internal(_) => "internal",
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Llm(error) => error.is_retryable(),
+            Self::Store(error) => error.is_retryable(),
+            Self::Timeout(_) | Self::Busy(_) | Self::Overloaded(_) => true,
+            Self::Tool(_)
+            | Self::Skill(_)
+            | Self::Policy(_)
+            | Self::GuardExceeded(_)
+            | Self::Invalid(_)
+            | Self::Internal(_) => false,
+        }
+    }
+}
+
+impl From<LlmError> for AgentError {
+    fn from(error: LlmError) -> Self {
+        Self::Llm(error)
+    }
+}
+
+impl From<StoreError> for AgentError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Busy { .. } => Self::Busy(error.to_string()),
+            error => Self::Store(error),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The names of things: sessions, turns, calls, tools, models.
+//!
+//! Identifiers are cheap to clone (one shared string each) and are checked once,
+//! where they enter; whoever holds one may rely on its form.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+
+/// A name was refused; the text says which and what is expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidId(pub String);
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Wraps a name that is known to be well formed.
+            pub fn new(name: impl Into<Arc<str>>) -> Self {
+                Self(name.into())
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+id! {
+    /// One user message until its outcome; a UUID of version 7 when Bob makes it.
+    TurnId
+}
+id! {
+    /// One call of a tool by the model, unique in its session.
+    CallId
+}
+id! {
+    /// One journal record: made once, before the first attempt to store it.
+    RecordId
+}
+id! {
+    /// The caller's own name for a request; repeating it returns the first outcome.
+    RequestId
+}
+id! {
+    /// One question to a person about one call.
+    ApprovalId
+}
+id! {
+    /// What a suspended turn is resumed by: opaque and unguessable.
+    ResumeToken
+}
+id! {
+    /// A tool server, as the configuration names it.
+    ServerId
+}
+
+/// A conversation. Matches `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(Arc<str>);
+
+impl SessionId {
+    /// The most bytes an id may have.
+    pub const MAX_BYTES: usize = 128;
+
+    /// Checks and wraps an id.
+    ///
+    /// # Errors
+    /// When the text does not match the form above; the message never repeats
+    /// more than a few characters of what was given.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let expected = "expected a letter or digit followed by up to 127 letters, digits, `.`, `_` or `-`";
+        let Some(first) = text.chars().next() else {
+            return Err(InvalidId(format!("the session id is empty: {expected}")));
+        };
+        if text.len() > Self::MAX_BYTES {
+            return Err(InvalidId(format!("the session id is {} bytes long: {expected}", text.len())));
+        }
+        if !first.is_ascii_alphanumeric() {
+            return Err(InvalidId(format!("the session id starts with {first:?}: {expected}")));
+        }
+        match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
+            Some(bad) => Err(InvalidId(format!("the session id contains {bad:?}: {expected}"))),
+            None => Ok(Self(text.into())),
+        }
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+impl Serialize for SessionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A model as people write it: `provider:model`, for example `openai:gpt-4o-mini`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModelName(Arc<str>);
+
+impl ModelName {
+    /// Checks and wraps a name.
+    ///
+    /// # Errors
+    /// When either side of the first colon is missing.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        match text.split_once(':') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(Self(text.into())),
+            _ => Err(InvalidId(format!(
+                "the model {text:?} is not of the form provider:model, for example openai:gpt-4o-mini"
+            ))),
+        }
+    }
+
+    /// The part before the first colon.
+    pub fn provider(&self) -> &str {
+        self.0.split_once(':').map_or("", |(provider, _)| provider)
+    }
+
+    /// The part after the first colon, as the provider knows the model.
+    pub fn model(&self) -> &str {
+        self.0.split_once(':').map_or(&*self.0, |(_, model)| model)
+    }
+
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// A tool: `local/<tool>`, `mcp/<server>/<tool>` or `agent/<id>`.
+///
+/// A model may also say a name that no tool has; such a name is kept as it was
+/// said, so that the answer to it can repeat it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ToolName(Arc<str>);
+
+impl ToolName {
+    /// The pseudo tool by which a model asks its user.
+    pub const ASK_USER: &'static str = "ask_user";
+
+    /// Wraps a name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The tool's own name: what follows the last slash.
+    pub fn own_name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+
+    /// Whether this is the question to the user.
+    pub fn is_ask_user(&self) -> bool {
+        &*self.0 == Self::ASK_USER
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// Names one question, so that its answer is recognised and a late one is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ticket(pub u64);

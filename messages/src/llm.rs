@@ -1,0 +1,264 @@
+//! What is said to and by the model side.
+
+use crate::chat::{ContentPart, Message, StopReason, Usage};
+use crate::ids::{ModelName, SessionId, TurnId};
+use crate::reply::Reply;
+use crate::tools::ToolSet;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The mailbox of the LlmActor.
+#[derive(Debug)]
+pub enum LlmMessage {
+    /// What can this model do? Answered at once, from configuration.
+    Profile {
+        /// The model asked about.
+        model: ModelName,
+        /// Where the profile goes.
+        reply: Reply<Result<Arc<ModelProfile>, LlmError>>,
+    },
+    /// One model call, with its retries. Abandoning the reply ends it and closes
+    /// the provider's connection.
+    Infer {
+        /// What to send.
+        request: Arc<LlmRequest>,
+        /// What is left of the turn, in milliseconds: no retry waits longer.
+        remaining_ms: u64,
+        /// Where the answer goes.
+        reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
+    },
+    /// A call of this provider ended; its place is free.
+    Released {
+        /// The provider's name.
+        provider: String,
+    },
+}
+
+/// How the model says what it decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolMode {
+    /// One JSON envelope per reply.
+    Json,
+    /// The provider's own tool calls; plain text is a final answer.
+    Native,
+}
+
+/// What the configuration asks for; `Auto` follows the model's profile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolModeChoice {
+    /// Native where the model can, else JSON.
+    #[default]
+    Auto,
+    /// Always the envelope.
+    Json,
+    /// Always native calls.
+    Native,
+}
+
+/// What a model can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Takes tools and answers with calls.
+    pub native_tools: bool,
+    /// Takes a JSON schema for its answer.
+    pub json_schema: bool,
+    /// Takes a system message; without it the instructions go into the first user message.
+    pub system_role: bool,
+    /// The size of its context in tokens.
+    pub context_tokens: u32,
+    /// Takes pictures.
+    pub images: bool,
+    /// Takes sound.
+    pub audio: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            native_tools: false,
+            json_schema: false,
+            system_role: true,
+            context_tokens: 8_192,
+            images: false,
+            audio: false,
+        }
+    }
+}
+
+impl Capabilities {
+    /// Whether the model takes a part of this kind.
+    pub fn takes(&self, part: &ContentPart) -> bool {
+        match part {
+            ContentPart::Text { .. } => true,
+            ContentPart::Image { .. } => self.images,
+            ContentPart::Audio { .. } => self.audio,
+            ContentPart::Resource { .. } | ContentPart::ResourceLink { .. } => false,
+        }
+    }
+}
+
+/// A model and what it can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelProfile {
+    /// The model.
+    pub model: ModelName,
+    /// What it can do.
+    pub capabilities: Capabilities,
+}
+
+/// One model call, as the machine asks for it. Plain data; adapters render it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmRequest {
+    /// Whose call this is.
+    pub session: SessionId,
+    /// Of which turn.
+    pub turn: TurnId,
+    /// Which step of the turn, from 1.
+    pub step: u32,
+    /// Which model.
+    pub model: ModelName,
+    /// Further models, tried in order at outages and rate limits only.
+    pub fallback: Arc<[ModelName]>,
+    /// How the model shall answer.
+    pub mode: ToolMode,
+    /// The instructions; empty when the model has no system role.
+    pub system: Arc<str>,
+    /// The history that fits, the current message last or among the last. In JSON
+    /// mode calls and results are already text.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools on offer; only to be sent in native mode.
+    pub tools: Arc<ToolSet>,
+    /// In JSON mode, the schema of the envelope, for providers that take one.
+    pub envelope: Option<Arc<Value>>,
+    /// W3C trace context of this call.
+    pub traceparent: String,
+    /// Whether somebody is waiting in person; such calls go before batch work.
+    pub interactive: bool,
+}
+
+impl LlmRequest {
+    /// How many bytes the prompt has, about; the base of the token estimate.
+    pub fn bytes(&self) -> usize {
+        self.system.len() + self.messages.iter().map(|message| message.bytes()).sum::<usize>() + self.tool_bytes()
+    }
+
+    fn tool_bytes(&self) -> usize {
+        match self.mode {
+            ToolMode::Native => self.tools.bytes(),
+            ToolMode::Json => 0,
+        }
+    }
+}
+
+/// A native tool call as it came over the wire, unparsed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RawCall {
+    /// The native name (see [`crate::native`]).
+    pub name: String,
+    /// The arguments as text; parsing is the machine's work.
+    pub arguments: String,
+    /// What the provider wants to see again beside the call.
+    #[serde(default)]
+    pub signatures: Vec<String>,
+}
+
+/// A model's whole answer: the stream was read to its end marker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LlmAnswer {
+    /// Its words; may be empty beside calls or after a refusal.
+    pub text: String,
+    /// What it thought aloud, where a provider shows that. Never sent back.
+    pub reasoning: Option<String>,
+    /// Its native calls, in order.
+    pub calls: Vec<RawCall>,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// What it cost, when the provider said.
+    pub usage: Option<Usage>,
+    /// The provider's id of this response.
+    pub response_id: Option<String>,
+    /// The model that answered, as `provider:model`; a fallback names itself here.
+    pub model: ModelName,
+    /// From the request to the end of the answer, in milliseconds, retries included.
+    pub latency_ms: u64,
+}
+
+/// What kind of failure a model call met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LlmErrorKind {
+    /// No connection, a 5xx, a cut or malformed stream.
+    Unavailable,
+    /// 429 with hope: try later.
+    RateLimited,
+    /// 429 without hope: the quota is used up.
+    QuotaExhausted,
+    /// No headers, or silence in a stream, for longer than the provider may take.
+    Timeout,
+    /// 401 or 403.
+    Unauthorized,
+    /// The provider does not know the model.
+    UnknownModel,
+    /// The configuration does not know the provider.
+    UnknownProvider,
+    /// The key's environment variable is not set.
+    MissingKey,
+    /// The prompt is longer than the model's context.
+    ContextExceeded,
+    /// Any other 4xx, content refused by an HTTP error included.
+    Rejected,
+    /// The answer was larger than we take (8 MiB).
+    TooLarge,
+    /// A tape or script has no answer for this request.
+    NotScripted,
+    /// The LlmActor went away while the call was in flight.
+    Gone,
+}
+
+/// Why a model call failed for good. The text is for people: short, says what to
+/// do, and holds neither a provider's body nor a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct LlmError {
+    /// What happened.
+    pub kind: LlmErrorKind,
+    /// In words.
+    pub message: String,
+    /// The HTTP status, when there was one.
+    pub status: Option<u16>,
+    /// What the provider asked us to wait, in milliseconds, as it was said.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl LlmError {
+    /// An error without status.
+    pub fn new(kind: LlmErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), status: None, retry_after_ms: None }
+    }
+
+    /// Whether another attempt may help: connection failures, 408, 429 with hope,
+    /// 5xx, cut, silent and malformed streams.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind {
+            LlmErrorKind::Unavailable | LlmErrorKind::RateLimited | LlmErrorKind::Timeout | LlmErrorKind::Gone => true,
+            LlmErrorKind::QuotaExhausted
+            | LlmErrorKind::Unauthorized
+            | LlmErrorKind::UnknownModel
+            | LlmErrorKind::UnknownProvider
+            | LlmErrorKind::MissingKey
+            | LlmErrorKind::ContextExceeded
+            | LlmErrorKind::Rejected
+            | LlmErrorKind::TooLarge
+            | LlmErrorKind::NotScripted => false,
+        }
+    }
+
+    /// Whether the fault lies with what the caller asked for rather than with the
+    /// provider's moment: front ends exit 2 for these.
+    pub fn is_usage(&self) -> bool {
+        matches!(self.kind, LlmErrorKind::UnknownModel | LlmErrorKind::UnknownProvider | LlmErrorKind::MissingKey)
+    }
+}

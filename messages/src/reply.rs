@@ -1,0 +1,141 @@
+//! Where an answer goes, and how abandonment is noticed.
+//!
+//! A [`Reply`] is given to whoever is asked. It is used exactly once, and it
+//! answers even when it is dropped: the asker then hears `None`, so nobody waits
+//! for an actor that died. An asker that no longer wants the answer drops its
+//! [`Interest`]; the worker learns it from [`Reply::abandoned`] and lets go.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+
+/// Where the answer to one question goes.
+pub struct Reply<T> {
+    to: Option<Box<dyn FnOnce(Option<T>) + Send>>,
+    /// Resolves when the asker has dropped its [`Interest`]; `None` when it cannot.
+    interest: Option<oneshot::Receiver<()>>,
+}
+
+/// Held by the asker for as long as it wants the answer.
+#[derive(Debug)]
+#[must_use = "dropping the interest abandons the question"]
+pub struct Interest(#[allow(dead_code, reason = "held for its drop")] oneshot::Sender<()>);
+
+/// The answer, for an asker that can wait. Dropping it abandons the question.
+#[derive(Debug)]
+pub struct Answer<T> {
+    receiver: oneshot::Receiver<Option<T>>,
+    _interest: Interest,
+}
+
+impl<T: Send + 'static> Reply<T> {
+    /// A reply that calls `to` exactly once: with the answer, or with `None`
+    /// when the one who was asked ended without answering.
+    pub fn to(to: impl FnOnce(Option<T>) + Send + 'static) -> Self {
+        Self { to: Some(Box::new(to)), interest: None }
+    }
+
+    /// The same for a question that may be abandoned: the asker keeps the interest.
+    pub fn abandonable(to: impl FnOnce(Option<T>) + Send + 'static) -> (Self, Interest) {
+        let (held, watched) = oneshot::channel();
+        (Self { to: Some(Box::new(to)), interest: Some(watched) }, Interest(held))
+    }
+
+    /// A reply and the future of its answer.
+    pub fn channel() -> (Self, Answer<T>) {
+        let (sender, receiver) = oneshot::channel();
+        let (reply, interest) = Self::abandonable(move |answer| drop(sender.send(answer)));
+        (reply, Answer { receiver, _interest: interest })
+    }
+
+    /// Gives the answer. An asker that went away costs nothing.
+    pub fn send(mut self, answer: T) {
+        if let Some(to) = self.to.take() {
+            to(Some(answer));
+        }
+    }
+
+    /// Waits until nobody wants the answer any more; for ever if it is wanted.
+    pub async fn abandoned(&mut self) {
+        match &mut self.interest {
+            Some(interest) => drop(interest.await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether nobody wants the answer any more.
+    pub fn is_abandoned(&mut self) -> bool {
+        self.interest
+            .as_mut()
+            .is_some_and(|interest| matches!(interest.try_recv(), Err(oneshot::error::TryRecvError::Closed)))
+    }
+}
+
+impl<T> Drop for Reply<T> {
+    fn drop(&mut self) {
+        if let Some(to) = self.to.take() {
+            to(None);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+impl<T> Future for Answer<T> {
+    /// `None`: the one who was asked ended without answering.
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.receiver).poll(context).map(|answer| answer.ok().flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    fn now<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
+        match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn an_answer_arrives() {
+        let (reply, answer) = Reply::channel();
+        reply.send(7);
+        assert_eq!(now(answer), Some(Some(7)));
+    }
+
+    #[test]
+    fn a_dropped_reply_answers_none() {
+        let (reply, answer) = Reply::<u8>::channel();
+        drop(reply);
+        assert_eq!(now(answer), Some(None));
+    }
+
+    #[test]
+    fn a_dropped_answer_abandons_the_question() {
+        let (mut reply, answer) = Reply::<u8>::channel();
+        assert!(!reply.is_abandoned());
+        assert!(now(Box::pin(reply.abandoned())).is_none());
+        drop(answer);
+        assert!(reply.is_abandoned());
+        reply.send(1);
+    }
+
+    #[test]
+    fn a_question_without_interest_is_never_abandoned() {
+        let mut reply = Reply::<u8>::to(drop);
+        assert!(!reply.is_abandoned());
+        assert!(now(Box::pin(reply.abandoned())).is_none());
+    }
+}

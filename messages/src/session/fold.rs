@@ -1,0 +1,294 @@
+//! The fold: one record in, the session one version on.
+
+use crate::Millis;
+use crate::chat::{Message, ToolCall, ToolResult, Usage};
+use crate::ids::{CallId, RequestId, SessionId, TurnId};
+use crate::session::open::{OpenApproval, entry};
+use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
+use crate::sessions::TurnOutcome;
+use crate::store::{Answered, Ended, Fact, Record, StepCost};
+use crate::turn::Spent;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A session, as far as its journal tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// How many records it has.
+    pub version: u64,
+    /// What holds for all its turns.
+    pub options: SessionOptions,
+    /// Whether the options were journaled.
+    pub opened: bool,
+    /// What was said, in order. Every call in it has its result.
+    pub history: Vec<Arc<Message>>,
+    /// Accepted inputs whose turn has not begun, oldest first.
+    pub waiting: VecDeque<Arc<TurnInput>>,
+    /// The turn that runs or is suspended.
+    pub open: Option<OpenTurn>,
+    /// How many calls the session has seen; makes their ids unique.
+    pub calls: u64,
+    /// How many turns have ended.
+    pub turns: u64,
+    /// The outcome of the last turn.
+    pub last: Option<Arc<TurnOutcome>>,
+    /// The outcomes of requests that had a name.
+    pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// Tokens per thousand prompt bytes, as the provider last counted them;
+    /// 250 until it did.
+    pub tokens_per_kb: u64,
+}
+
+impl Session {
+    /// A session without records.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            id,
+            version: 0,
+            options: SessionOptions::default(),
+            opened: false,
+            history: Vec::new(),
+            waiting: VecDeque::new(),
+            open: None,
+            calls: 0,
+            turns: 0,
+            last: None,
+            answered: BTreeMap::new(),
+            tokens_per_kb: 250,
+        }
+    }
+
+    /// The session its records tell of.
+    pub fn fold<'a>(id: SessionId, records: impl IntoIterator<Item = &'a Arc<Record>>) -> Self {
+        let mut session = Self::new(id);
+        for record in records {
+            session.apply(record);
+        }
+        session
+    }
+
+    /// Takes one record. A record that does not fit what came before changes only
+    /// the version, so that a fold never fails.
+    pub fn apply(&mut self, record: &Record) {
+        self.version = record.version;
+        match &record.fact {
+            Fact::Options(options) => {
+                self.options = options.clone();
+                self.opened = true;
+            }
+            Fact::Input(input) => self.waiting.push_back(Arc::clone(input)),
+            Fact::Started { model } => self.start(model, record.at),
+            Fact::Answered(answered) => self.answer(answered),
+            Fact::Malformed { text, complaint, cost } => self.malformed(text, complaint, cost),
+            Fact::Intent { call, traits } => {
+                if let Some(open) = self.open_call(call) {
+                    open.intent = Some(*traits);
+                }
+            }
+            Fact::ApprovalAsked { approval, call, risk } => {
+                if let Some(open) = self.open_call(call) {
+                    open.approval = Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None });
+                }
+            }
+            Fact::ApprovalDecided { approval, allowed, arguments } => {
+                self.decide(approval.as_str(), *allowed, arguments)
+            }
+            Fact::Result(result) => self.result(result),
+            Fact::Steered { parts } => {
+                let message = Arc::new(Message::User { parts: parts.clone() });
+                match &mut self.open {
+                    Some(turn) if turn.step.is_some() => turn.steered.push(message),
+                    _ => self.history.push(message),
+                }
+            }
+            Fact::Resumed { submission, reply } => self.resume(submission, reply),
+            Fact::Outcome(ended) => self.end(ended, record.at),
+        }
+    }
+
+    /// Whether an input of this name is known: waiting, running or just ended.
+    pub fn knows(&self, turn: &TurnId) -> bool {
+        self.waiting.iter().any(|input| input.turn == *turn)
+            || self.open.as_ref().is_some_and(|open| open.submission == *turn || open.input.turn == *turn)
+            || self.last.as_ref().is_some_and(|last| last.turn_id == *turn)
+    }
+
+    /// The turn that runs; a suspended one does not.
+    pub fn running(&self) -> Option<&OpenTurn> {
+        self.open.as_ref().filter(|open| open.suspended.is_none())
+    }
+
+    fn start(&mut self, model: &crate::ids::ModelName, at: Millis) {
+        let Some(input) = self.waiting.pop_front() else { return };
+        let message_at = self.history.len();
+        self.history.push(Arc::new(Message::User { parts: input.parts.clone() }));
+        self.open = Some(OpenTurn {
+            submission: input.turn.clone(),
+            input,
+            model: model.clone(),
+            started_at: at,
+            spent: Spent::default(),
+            text: String::new(),
+            stop_reason: None,
+            usage: Usage::default(),
+            malformed_in_a_row: 0,
+            message_at,
+            step: None,
+            transcript: Vec::new(),
+            suspended: None,
+            steered: Vec::new(),
+        });
+    }
+
+    fn answer(&mut self, answered: &Answered) {
+        self.spend(&answered.cost);
+        self.calls += answered.calls.len() as u64;
+        let Some(turn) = &mut self.open else { return };
+        turn.malformed_in_a_row = 0;
+        turn.text.clone_from(&answered.text);
+        if answered.calls.is_empty() {
+            self.history.push(Arc::new(Message::assistant(answered.text.clone())));
+            return;
+        }
+        let mut refused = None;
+        let mut calls = Vec::with_capacity(answered.calls.len());
+        for call in &answered.calls {
+            if refused.is_none() && !call.name.is_ask_user() {
+                refused = turn.spent.take_call(call, &turn.input.limits).err();
+            }
+            calls.push(OpenCall { call: Arc::clone(call), intent: None, refused, approval: None, result: None });
+        }
+        turn.step = Some(OpenStep { text: answered.text.clone(), calls });
+    }
+
+    fn malformed(&mut self, text: &str, complaint: &str, cost: &StepCost) {
+        self.spend(cost);
+        let Some(turn) = &mut self.open else { return };
+        turn.malformed_in_a_row += 1;
+        // A provider refuses an empty assistant message.
+        let said = if text.trim().is_empty() { "(nothing)" } else { text };
+        self.history.push(Arc::new(Message::assistant(said)));
+        self.history.push(Arc::new(Message::user(complaint)));
+    }
+
+    fn spend(&mut self, cost: &StepCost) {
+        let Some(turn) = &mut self.open else { return };
+        turn.spent.steps += 1;
+        turn.stop_reason = Some(cost.stop_reason);
+        if let Some(usage) = &cost.usage {
+            turn.usage.add(usage);
+            turn.spent.tokens = turn.usage.total_tokens;
+            if usage.input_tokens > 0 && cost.prompt_bytes > 0 {
+                self.tokens_per_kb = (usage.input_tokens.saturating_mul(1_000) / cost.prompt_bytes).clamp(50, 2_000);
+            }
+        }
+    }
+
+    fn open_call(&mut self, call: &CallId) -> Option<&mut OpenCall> {
+        self.open.as_mut()?.step.as_mut()?.call_mut(call)
+    }
+
+    fn decide(&mut self, approval: &str, allowed: bool, arguments: &Option<serde_json::Value>) {
+        let Some(step) = self.open.as_mut().and_then(|turn| turn.step.as_mut()) else { return };
+        for open in &mut step.calls {
+            let Some(asked) = open.approval.as_mut().filter(|asked| asked.id.as_str() == approval) else { continue };
+            asked.allowed = Some(allowed);
+            if let Some(arguments) = arguments {
+                open.call = Arc::new(ToolCall { arguments: arguments.clone(), ..(*open.call).clone() });
+            }
+        }
+    }
+
+    fn result(&mut self, result: &Arc<ToolResult>) {
+        let Some(turn) = &mut self.open else { return };
+        let Some(step) = &mut turn.step else { return };
+        let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
+        open.result = Some(Arc::clone(result));
+        if step.is_complete() {
+            self.close_step();
+        }
+    }
+
+    /// Moves a step whose calls are all answered into the history, in call order.
+    fn close_step(&mut self) {
+        let Some(turn) = &mut self.open else { return };
+        let Some(step) = turn.step.take() else { return };
+        let calls: Vec<_> = step.calls.iter().map(|open| Arc::clone(&open.call)).collect();
+        self.history.push(Arc::new(Message::Assistant { text: step.text, calls }));
+        for open in step.calls {
+            let Some(result) = open.result else { continue };
+            turn.spent.count_result(result.status, &turn.input.limits);
+            turn.transcript.push(entry(&open.call, &result));
+            self.history.push(Arc::new(Message::Tool { result }));
+        }
+        self.history.append(&mut turn.steered);
+    }
+
+    fn resume(&mut self, submission: &TurnId, reply: &str) {
+        let Some(turn) = &mut self.open else { return };
+        turn.submission = submission.clone();
+        turn.suspended = None;
+        let question = turn.step.iter().flat_map(|step| &step.calls);
+        let asked = question.filter(|open| open.call.name.is_ask_user() && open.result.is_none()).last();
+        if let Some(call) = asked.map(|open| Arc::clone(&open.call)) {
+            self.result(&Arc::new(ToolResult {
+                call: call.id.clone(),
+                name: call.name.clone(),
+                status: crate::chat::CallStatus::Ok,
+                output: crate::tools::ToolOutput::text(reply),
+                duration_ms: 0,
+            }));
+        }
+    }
+
+    fn end(&mut self, ended: &Ended, at: Millis) {
+        let Some(mut turn) = self.open.take() else { return };
+        let outcome = Arc::new(outcome(&self.id, &turn, ended, at));
+        if let Some(suspension) = &ended.suspended {
+            turn.suspended = Some(suspension.clone());
+            self.open = Some(turn);
+            self.last = Some(outcome);
+            return;
+        }
+        // What a turn said at a guard, a cancel or an error belongs to the
+        // conversation too; roles then also alternate for providers that insist.
+        let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
+        if !spoke && !ended.content.is_empty() {
+            self.history.push(Arc::new(Message::assistant(ended.content.clone())));
+        }
+        self.turns += 1;
+        if let Some(request) = &turn.input.request_id {
+            self.answered.insert(request.clone(), Arc::clone(&outcome));
+        }
+        self.last = Some(outcome);
+    }
+}
+
+/// The outcome that follows from a turn and its end. `saved` is for whoever
+/// stores it to say; here it is what a reader of the journal sees: true.
+fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> TurnOutcome {
+    TurnOutcome {
+        session_id: session.clone(),
+        turn_id: turn.input.turn.clone(),
+        request_id: turn.input.request_id.clone(),
+        labels: turn.input.labels.clone(),
+        model: Some(turn.model.clone()),
+        finish_reason: ended.finish_reason,
+        guard_reason: ended.guard_reason,
+        content: ended.content.clone(),
+        suspend_reason: ended.suspended.as_ref().map(|suspension| suspension.reason),
+        question: ended.suspended.as_ref().map(|suspension| suspension.question.clone()),
+        token: ended.suspended.as_ref().map(|suspension| suspension.token.clone()),
+        stop_reason: turn.stop_reason,
+        tool_transcript: turn.full_transcript(),
+        usage: turn.usage,
+        steps: turn.spent.steps,
+        duration_ms: u64::try_from(at.saturating_sub(turn.started_at)).unwrap_or(0),
+        saved: true,
+        denied: turn.denied(),
+        error: ended.error.clone(),
+    }
+}

@@ -1,0 +1,17 @@
+//! What a session is: the fold of its journal.
+//!
+//! [`Session`] changes only through [`Session::apply`], one record at a time, so
+//! a session that was rebuilt from its journal and one that lived through its
+//! turns are the same value. It holds facts only; what a running turn is waiting
+//! for belongs to the machine ([`crate::turn`]).
+
+mod fold;
+mod open;
+mod options;
+
+#[cfg(test)]
+mod fold_tests;
+
+pub use fold::Session;
+pub use open::{OpenCall, OpenStep, OpenTurn};
+pub use options::{ApprovalsMode, ParentTurn, SessionOptions, TurnInput};

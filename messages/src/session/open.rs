@@ -1,0 +1,125 @@
+//! The turn a session is in: facts only, enough to go on from after a crash.
+
+use crate::Millis;
+use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
+use crate::ids::{ApprovalId, CallId, ModelName, TurnId};
+use crate::session::TurnInput;
+use crate::sessions::{DeniedCall, TranscriptEntry};
+use crate::store::Suspension;
+use crate::tools::{CallTraits, Risk};
+use crate::turn::Spent;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A turn that has begun and not ended; a suspended one is kept the same way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenTurn {
+    /// What it was asked.
+    pub input: Arc<TurnInput>,
+    /// Who is owed the outcome: the input's turn, or the submission that resumed it.
+    pub submission: TurnId,
+    /// The model it runs on.
+    pub model: ModelName,
+    /// When it began.
+    pub started_at: Millis,
+    /// What was used of its limits.
+    pub spent: Spent,
+    /// The model's last words.
+    pub text: String,
+    /// Why the model stopped, the last time.
+    pub stop_reason: Option<StopReason>,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// How many replies in a row were no action.
+    pub malformed_in_a_row: u32,
+    /// Where in the history the user's message is.
+    pub message_at: usize,
+    /// The step whose calls are not all answered.
+    pub step: Option<OpenStep>,
+    /// The calls of closed steps, in call order.
+    pub transcript: Vec<TranscriptEntry>,
+    /// What it waits for, when it is suspended.
+    pub suspended: Option<Suspension>,
+    /// What was said into the turn while a step was open.
+    pub steered: Vec<Arc<Message>>,
+}
+
+/// A model's calls and what is known of them. It enters the history when every
+/// call has its result, so that the history is valid at every moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenStep {
+    /// The model's words beside the calls.
+    pub text: String,
+    /// The calls, in order.
+    pub calls: Vec<OpenCall>,
+}
+
+/// One call of the open step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// The call.
+    pub call: Arc<ToolCall>,
+    /// Set once it was about to run with side effects.
+    pub intent: Option<CallTraits>,
+    /// Set when a guard forbids it; it and the calls after it are not run.
+    pub refused: Option<GuardReason>,
+    /// The question to a person about it.
+    pub approval: Option<OpenApproval>,
+    /// Its result.
+    pub result: Option<Arc<ToolResult>>,
+}
+
+/// A question to a person about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenApproval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// How risky the call is.
+    pub risk: Risk,
+    /// The decision, once there is one.
+    pub allowed: Option<bool>,
+}
+
+impl OpenStep {
+    /// Whether every call has its result.
+    pub fn is_complete(&self) -> bool {
+        self.calls.iter().all(|call| call.result.is_some())
+    }
+
+    /// The call of this id.
+    pub fn call_mut(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+        self.calls.iter_mut().find(|open| open.call.id == *id)
+    }
+}
+
+impl OpenTurn {
+    /// All calls so far, those of the open step included, in call order. A call
+    /// without a result does not appear.
+    pub fn full_transcript(&self) -> Vec<TranscriptEntry> {
+        let open = self.step.iter().flat_map(|step| &step.calls);
+        let answered = open.filter_map(|open| Some(entry(&open.call, open.result.as_ref()?)));
+        self.transcript.iter().cloned().chain(answered).collect()
+    }
+
+    /// The calls that were denied.
+    pub fn denied(&self) -> Vec<DeniedCall> {
+        let denied = |entry: &TranscriptEntry| entry.status == CallStatus::Denied;
+        let all = self.full_transcript();
+        all.into_iter()
+            .filter(denied)
+            .map(|entry| DeniedCall { name: entry.name, arguments: entry.arguments, reason: entry.result })
+            .collect()
+    }
+}
+
+/// A call and its result as the transcript shows them.
+pub(super) fn entry(call: &ToolCall, result: &ToolResult) -> TranscriptEntry {
+    TranscriptEntry {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+        status: result.status,
+        result: result.output.for_model(),
+        duration_ms: result.duration_ms,
+    }
+}

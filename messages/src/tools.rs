@@ -1,0 +1,385 @@
+//! What is said to and by the tools room.
+
+use crate::chat::{CallStatus, ContentPart, ToolCall};
+use crate::ids::{ApprovalId, CallId, ServerId, SessionId, ToolName, TurnId};
+use crate::native;
+use crate::reply::Reply;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How much of one result a model is shown, in bytes; the journal keeps it whole.
+pub const MODEL_RESULT_BYTES: usize = 64 * 1024;
+
+/// The mailbox of an actor that hosts tools.
+#[derive(Debug)]
+pub enum ToolsMessage {
+    /// Which tools may this session use now?
+    List {
+        /// The names or patterns the session is limited to; `None` means all.
+        allow: Option<Arc<[String]>>,
+        /// Where the tools go.
+        reply: Reply<Arc<ToolSet>>,
+    },
+    /// May these calls run? One verdict each, in order.
+    Check {
+        /// The calls of one step.
+        checks: Vec<CheckRequest>,
+        /// Who asks, and where.
+        context: Arc<CallContext>,
+        /// Where the verdicts go.
+        reply: Reply<Vec<Verdict>>,
+    },
+    /// Run this call. Abandoning the reply stops it where the tool can be stopped.
+    Call {
+        /// What to run.
+        call: Arc<ToolCall>,
+        /// The permission, bound to exactly this call.
+        grant: Grant,
+        /// Who asks, and where.
+        context: Arc<CallContext>,
+        /// Where the result goes.
+        reply: Reply<ToolReturn>,
+    },
+}
+
+/// What a tool does, in one word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Looks at something.
+    Read,
+    /// Changes something.
+    Edit,
+    /// Removes something.
+    Delete,
+    /// Moves something.
+    Move,
+    /// Finds something.
+    Search,
+    /// Runs something.
+    Execute,
+    /// Only thinks.
+    Think,
+    /// Gets something from a network.
+    Fetch,
+    /// None of these.
+    #[default]
+    Other,
+}
+
+/// What may go wrong when a tool runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// It reads.
+    Low,
+    /// It changes something local.
+    #[default]
+    Medium,
+    /// It writes to a network, runs a shell or touches secrets.
+    High,
+}
+
+/// Whose tool it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSource {
+    /// Comes with Bob.
+    Local,
+    /// The embedding program's own.
+    Embedded,
+    /// A tool server's.
+    Server(ServerId),
+    /// Another agent.
+    Agent,
+}
+
+/// A tool, as models, people and policy see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDescriptor {
+    /// Its full name.
+    pub id: ToolName,
+    /// What people call it.
+    pub title: String,
+    /// What it does, in one word.
+    pub kind: ToolKind,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub schema: Value,
+    /// Whose it is.
+    pub source: ToolSource,
+    /// What may go wrong.
+    pub risk: Risk,
+    /// Whether running it twice is the same as running it once.
+    pub idempotent: bool,
+    /// Whether it changes nothing; such calls run in parallel.
+    pub read_only: bool,
+}
+
+/// The tools of one session at one moment, made once and shared.
+///
+/// Serialises as the list of its tools; the names and texts derived from them are
+/// made anew on the way back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<Arc<ToolDescriptor>>", into = "Vec<Arc<ToolDescriptor>>")]
+pub struct ToolSet {
+    tools: Vec<Arc<ToolDescriptor>>,
+    native: Vec<String>,
+    bytes: usize,
+    contract: String,
+}
+
+impl From<Vec<Arc<ToolDescriptor>>> for ToolSet {
+    fn from(tools: Vec<Arc<ToolDescriptor>>) -> Self {
+        let native = native::native_names(tools.iter().map(|tool| &tool.id));
+        let mut contract = String::new();
+        let mut bytes = 0;
+        for tool in &tools {
+            let schema = tool.schema.to_string();
+            bytes += tool.id.as_str().len() + tool.description.len() + schema.len();
+            contract.push_str(&format!("- {}: {} Arguments: {schema}\n", tool.id, tool.description));
+        }
+        Self { tools, native, bytes, contract }
+    }
+}
+
+impl From<ToolSet> for Vec<Arc<ToolDescriptor>> {
+    fn from(set: ToolSet) -> Self {
+        set.tools
+    }
+}
+
+impl ToolSet {
+    /// The tools, in the order they are offered.
+    pub fn tools(&self) -> &[Arc<ToolDescriptor>] {
+        &self.tools
+    }
+
+    /// The tools with the names a provider accepts.
+    pub fn with_native_names(&self) -> impl Iterator<Item = (&Arc<ToolDescriptor>, &str)> {
+        self.tools.iter().zip(self.native.iter().map(String::as_str))
+    }
+
+    /// The tool a model means by a native name, or by its full name.
+    pub fn by_spoken_name(&self, spoken: &str) -> Option<&Arc<ToolDescriptor>> {
+        let native = self.native.iter().position(|name| name == spoken);
+        native.and_then(|at| self.tools.get(at)).or_else(|| self.tools.iter().find(|tool| tool.id.as_str() == spoken))
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &ToolName) -> Option<&Arc<ToolDescriptor>> {
+        self.tools.iter().find(|tool| tool.id == *name)
+    }
+
+    /// The native name of a tool; of a name that no tool has, its closest form.
+    pub fn native_name(&self, name: &ToolName) -> String {
+        match self.tools.iter().position(|tool| tool.id == *name) {
+            Some(at) => self.native[at].clone(),
+            None => native::native_form(name),
+        }
+    }
+
+    /// Whether there is nothing to offer.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// How many bytes the tools bring into a prompt, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The tools as text, for models that are told in words; one line each.
+    pub fn contract(&self) -> &str {
+        &self.contract
+    }
+}
+
+/// A call to be judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckRequest {
+    /// The call.
+    pub call: Arc<ToolCall>,
+    /// Set when a person has allowed exactly this call.
+    pub approved: Option<ApprovalId>,
+}
+
+/// What the tools room says of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may run, with this grant.
+    Allow {
+        /// The permission.
+        grant: Grant,
+        /// How it may be run.
+        traits: CallTraits,
+    },
+    /// A person must decide.
+    Ask {
+        /// How risky it is.
+        risk: Risk,
+        /// Why a person is asked.
+        reason: String,
+    },
+    /// It may not run.
+    Deny {
+        /// Why, for the model and the caller.
+        reason: String,
+    },
+    /// It is not a call that could run: unknown tool, wrong arguments, too large.
+    Invalid {
+        /// What is wrong with it, for the model.
+        complaint: String,
+    },
+}
+
+/// How a call may be run and, after a crash, run again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTraits {
+    /// Runs beside others, and again after a crash.
+    pub read_only: bool,
+    /// Runs again after a crash.
+    pub idempotent: bool,
+}
+
+/// Permission for one call: bound to its tool and arguments by hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The call it was given for.
+    pub call: CallId,
+    /// Hash of tool and canonical arguments under the room's own key, in hex.
+    pub seal: String,
+}
+
+/// Who calls, from where, and until when. No tool asks the process or the
+/// configuration for any of this.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallContext {
+    /// Whose call.
+    pub session: SessionId,
+    /// Of which turn.
+    pub turn: TurnId,
+    /// Of which step.
+    pub step: u32,
+    /// The folders the call may see; the first is the working folder.
+    pub roots: Arc<[String]>,
+    /// How long one call may run, in milliseconds, unless its tool says otherwise.
+    pub tool_timeout_ms: u64,
+    /// Requests of risk up to this need no person; `None` approves nothing.
+    pub approve: Option<Risk>,
+    /// The names or patterns the session is limited to; `None` means all.
+    pub allow: Option<Arc<[String]>>,
+    /// W3C trace context; each call derives its own span from it.
+    pub traceparent: String,
+}
+
+impl CallContext {
+    /// The key under which a side effect happens once: `session/turn/call`.
+    pub fn idempotency_key(&self, call: &CallId) -> String {
+        format!("{}/{}/{call}", self.session, self.turn)
+    }
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolReturn {
+    /// How it ended.
+    pub status: CallStatus,
+    /// What it returned.
+    pub output: ToolOutput,
+    /// How long it ran.
+    pub duration_ms: u64,
+}
+
+impl ToolReturn {
+    /// A return without an output of the tool's own.
+    pub fn note(status: CallStatus, text: impl Into<String>) -> Self {
+        Self { status, output: ToolOutput::error(text), duration_ms: 0 }
+    }
+}
+
+/// A place a tool looked at or changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// The file, as the tool was given it.
+    pub path: String,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+/// A change a tool made to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The file.
+    pub path: String,
+    /// Its text before; `None` when it did not exist.
+    pub before: Option<String>,
+    /// Its text after; `None` when it is gone.
+    pub after: Option<String>,
+}
+
+/// What a tool returns; the journal keeps it whole.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// Content, in order.
+    pub parts: Vec<ContentPart>,
+    /// The same as data, when the tool gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Where it looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    /// What it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// Whether the tool itself says it failed.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// One text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { parts: vec![ContentPart::text(text)], ..Self::default() }
+    }
+
+    /// One text that reports a failure.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// The output as one text, whole.
+    pub fn plain(&self) -> String {
+        match self.parts.as_slice() {
+            [ContentPart::Text { text }] => text.clone(),
+            [] => self.structured.as_ref().map(Value::to_string).unwrap_or_default(),
+            parts => parts.iter().map(ContentPart::as_text).collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    /// How many bytes of it a model is shown, about.
+    pub fn model_bytes(&self) -> usize {
+        let whole = match self.parts.as_slice() {
+            [] => self.structured.as_ref().map_or(0, |_| 64),
+            parts => parts.iter().map(ContentPart::bytes).sum(),
+        };
+        whole.min(MODEL_RESULT_BYTES)
+    }
+
+    /// What the model sees: the whole text, or its head and tail around a notice
+    /// when it is longer than [`MODEL_RESULT_BYTES`].
+    pub fn for_model(&self) -> String {
+        let whole = self.plain();
+        if whole.len() <= MODEL_RESULT_BYTES {
+            return whole;
+        }
+        let notice_room = 128;
+        let half = (MODEL_RESULT_BYTES - notice_room) / 2;
+        let head = &whole[..whole.floor_char_boundary(half)];
+        let tail = &whole[whole.ceil_char_boundary(whole.len() - half)..];
+        let dropped = whole.len() - head.len() - tail.len();
+        format!("{head}\n[… {dropped} of {} bytes are not shown …]\n{tail}", whole.len())
+    }
+}

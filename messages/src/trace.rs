@@ -1,0 +1,105 @@
+//! Trace ids, derived rather than looked up.
+//!
+//! The trace comes from the caller's `traceparent` or from the turn's id (a UUID
+//! is 128 bits already); each span comes from its parent and its name. Whoever
+//! knows the turn, the step and the call therefore knows the ids, on both sides
+//! of a crash. Form: W3C Trace Context.
+
+use crate::ids::TurnId;
+
+/// FNV-1a, 64 bits: a small, stable, well-spread hash. Not for secrets.
+pub fn fnv64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// The trace a turn belongs to: 32 hex digits.
+pub fn trace_id(turn: &TurnId, traceparent: Option<&str>) -> String {
+    if let Some((trace, _)) = traceparent.and_then(parse) {
+        return trace.to_owned();
+    }
+    let digits: String = turn.as_str().chars().filter(|c| *c != '-').collect();
+    let is_id = digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    if is_id && digits.bytes().any(|b| b != b'0') {
+        return digits;
+    }
+    let bytes = turn.as_str().as_bytes();
+    format!("{:016x}{:016x}", fnv64(bytes) | 1, fnv64(&[bytes, b"/"].concat()))
+}
+
+/// The span of a turn: 16 hex digits.
+pub fn turn_span(turn: &TurnId) -> String {
+    span(&[turn.as_str()])
+}
+
+/// The span of one model call.
+pub fn step_span(turn: &TurnId, step: u32) -> String {
+    span(&[turn.as_str(), "/step/", &step.to_string()])
+}
+
+/// The span of one tool call.
+pub fn call_span(turn: &TurnId, call: &str) -> String {
+    span(&[turn.as_str(), "/call/", call])
+}
+
+/// The header that carries a trace and a span on.
+pub fn traceparent(trace: &str, span: &str) -> String {
+    format!("00-{trace}-{span}-01")
+}
+
+/// The span a `traceparent` names, if it is well formed.
+pub fn parent_span(traceparent: &str) -> Option<&str> {
+    parse(traceparent).map(|(_, span)| span)
+}
+
+fn span(parts: &[&str]) -> String {
+    format!("{:016x}", fnv64(parts.concat().as_bytes()).max(1))
+}
+
+fn parse(header: &str) -> Option<(&str, &str)> {
+    let lower_hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let real = |text: &str| lower_hex(text) && text.bytes().any(|b| b != b'0');
+    let mut parts = header.split('-');
+    let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
+    let well_formed =
+        version.len() == 2 && lower_hex(version) && version != "ff" && trace.len() == 32 && span.len() == 16;
+    (well_formed && real(trace) && real(span)).then_some((trace, span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turns_uuid_is_its_trace() {
+        let turn = TurnId::new("01890a5d-ac96-774b-bcce-b302099a8057");
+        assert_eq!(trace_id(&turn, None), "01890a5dac96774bbcceb302099a8057");
+    }
+
+    #[test]
+    fn the_callers_trace_is_kept() {
+        let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(trace_id(&TurnId::new("t"), Some(header)), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(parent_span(header), Some("00f067aa0ba902b7"));
+    }
+
+    #[test]
+    fn a_malformed_header_is_ignored() {
+        for bad in [
+            "",
+            "00-xyz-1-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(parent_span(bad), None, "{bad}");
+            assert_eq!(trace_id(&TurnId::new("t"), Some(bad)).len(), 32);
+        }
+    }
+
+    #[test]
+    fn spans_differ_and_repeat() {
+        let turn = TurnId::new("t");
+        assert_ne!(step_span(&turn, 1), step_span(&turn, 2));
+        assert_eq!(call_span(&turn, "c1"), call_span(&turn, "c1"));
+        assert_eq!(turn_span(&turn).len(), 16);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a turn asks of the world.
+
+use crate::chat::ToolCall;
+use crate::event::AgentEvent;
+use crate::ids::{ModelName, SessionId, Ticket};
+use crate::llm::LlmRequest;
+use crate::sessions::TurnNews;
+use crate::store::Append;
+use crate::tools::{CallContext, CheckRequest, Grant};
+use crate::turn::TurnMessage;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One thing to be done for a turn: one send, no decision. An effect with a
+/// ticket is a question; its answer comes back as the message of that ticket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Effect {
+    /// Put this into the turn's own mailbox.
+    Tell(TurnMessage),
+    /// Take the session over; answered by `Loaded`.
+    Claim {
+        /// Names the question.
+        ticket: Ticket,
+        /// Which session.
+        session: SessionId,
+    },
+    /// Store these records; answered by `Saved`.
+    Append {
+        /// Names the question.
+        ticket: Ticket,
+        /// What to store.
+        append: Append,
+    },
+    /// This actor no longer owns the session.
+    Release {
+        /// Which session.
+        session: SessionId,
+        /// Under which epoch it was owned.
+        epoch: u64,
+    },
+    /// Which tools may be used? Answered by `ToolsListed`.
+    ListTools {
+        /// Names the question.
+        ticket: Ticket,
+        /// What the session is limited to.
+        allow: Option<Arc<[String]>>,
+    },
+    /// What can this model do? Answered by `Profiled`.
+    Profile {
+        /// Names the question.
+        ticket: Ticket,
+        /// The model.
+        model: ModelName,
+    },
+    /// Ask the model; answered by `ParseAction`.
+    Infer {
+        /// Names the question.
+        ticket: Ticket,
+        /// What to ask.
+        request: Arc<LlmRequest>,
+        /// When the turn began, for what is left of its time.
+        started_at: crate::Millis,
+        /// How long the turn may take, in milliseconds.
+        turn_timeout_ms: u64,
+    },
+    /// May these calls run? Answered by `Checked`.
+    Check {
+        /// Names the question.
+        ticket: Ticket,
+        /// The calls.
+        checks: Vec<CheckRequest>,
+        /// Who asks.
+        context: Arc<CallContext>,
+    },
+    /// Run this call; answered by `ToolReturned`.
+    Call {
+        /// Names the question.
+        ticket: Ticket,
+        /// The call.
+        call: Arc<ToolCall>,
+        /// The permission.
+        grant: Grant,
+        /// Who asks.
+        context: Arc<CallContext>,
+    },
+    /// Nobody wants the answers to what is in flight any more.
+    AbandonAll,
+    /// Tell the sessions supervisor.
+    Report(TurnNews),
+    /// Tell whoever watches.
+    Emit(AgentEvent),
+}

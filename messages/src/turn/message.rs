@@ -1,0 +1,150 @@
+//! What can arrive in the mailbox of a turn.
+
+use crate::chat::ContentPart;
+use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
+use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
+use crate::session::TurnInput;
+use crate::sessions::{Decision, EndReason};
+use crate::store::{Claim, Ended, StoreError};
+use crate::tools::{ToolReturn, ToolSet, Verdict};
+use crate::turn::Brief;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The mailbox of a TurnActor. The six variants named after the states mean
+/// "enter this state with this in hand"; the others are facts that arrive while a
+/// state waits. Whatever answers a question carries the question's ticket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum TurnMessage {
+    /// An input: its turn begins, or waits behind the one that runs.
+    Start {
+        /// What is said, and within which limits.
+        input: Arc<TurnInput>,
+        /// How turns are run here.
+        brief: Arc<Brief>,
+    },
+    /// Guards, then the next prompt.
+    BuildPrompt,
+    /// The prompt goes to the model.
+    LlmInfer {
+        /// Names the question to the model.
+        ticket: Ticket,
+        /// The prompt.
+        request: Arc<LlmRequest>,
+    },
+    /// The model's answer, to be understood.
+    ParseAction {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The answer.
+        result: Result<Arc<LlmAnswer>, LlmError>,
+    },
+    /// The model's calls are to be judged and run.
+    CallTool,
+    /// The turn is over in this way; it is journaled, then told.
+    Done {
+        /// How.
+        ended: Box<Ended>,
+    },
+
+    /// The actor was started again: look into the journal and go on.
+    Wake {
+        /// How turns are run here.
+        brief: Arc<Brief>,
+        /// What to do with a turn that had begun.
+        recover: Recover,
+    },
+    /// A suspended turn may go on.
+    Resume {
+        /// Who is owed the next outcome.
+        submission: TurnId,
+        /// The token of the suspension.
+        token: ResumeToken,
+        /// What the person says.
+        reply: ResumeReply,
+        /// How turns are run here.
+        brief: Arc<Brief>,
+    },
+    /// The journal was read.
+    Loaded {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The claim with all records.
+        result: Result<Claim, StoreError>,
+    },
+    /// Records are durable, or not.
+    Saved {
+        /// Which append it answers.
+        ticket: Ticket,
+        /// The version of the session after it.
+        result: Result<u64, StoreError>,
+    },
+    /// The tools this turn may use.
+    ToolsListed {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The tools.
+        tools: Arc<ToolSet>,
+    },
+    /// What the turn's model can do.
+    Profiled {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The profile.
+        result: Result<Arc<ModelProfile>, LlmError>,
+    },
+    /// The tools room judged some calls.
+    Checked {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// One verdict per call, in order.
+        verdicts: Vec<Verdict>,
+    },
+    /// A call has ended.
+    ToolReturned {
+        /// Which call.
+        ticket: Ticket,
+        /// How.
+        returned: ToolReturn,
+    },
+    /// A person decided about a call.
+    Decided {
+        /// Which question.
+        approval: ApprovalId,
+        /// The decision.
+        decision: Decision,
+    },
+    /// The user said something into the running turn.
+    Steered {
+        /// What.
+        parts: Vec<ContentPart>,
+    },
+    /// The actor is being stopped. The last message, and not a mailbox one: the
+    /// driver says it while it stops.
+    Stopped {
+        /// Why.
+        reason: EndReason,
+    },
+}
+
+/// What to do with a turn that had begun when its actor ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recover {
+    /// Finish it.
+    Continue,
+    /// Close it for this reason: its actor was killed before it could.
+    Close(EndReason),
+    /// Close it as failed: it crashed too often.
+    GiveUp,
+}
+
+/// What a person says to a suspended turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeReply {
+    /// The answer to a question.
+    Answer(String),
+    /// A decision about the call that needs one.
+    Decision(Decision),
+}
