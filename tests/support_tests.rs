@@ -1,0 +1,14 @@
+//! The fakes themselves, held against the published wire formats: what the other tests stand on must stand itself.
+
+mod support;
+
+#[path = "support_tests/anthropic.rs"]
+mod anthropic;
+#[path = "support_tests/client.rs"]
+mod client;
+#[path = "support_tests/faults.rs"]
+mod faults;
+#[path = "support_tests/machine.rs"]
+mod machine;
+#[path = "support_tests/openai.rs"]
+mod openai;
