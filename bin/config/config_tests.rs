@@ -333,6 +333,9 @@ fn hostile_files_are_refused_in_bounded_space() {
         (0..60_000).map(|n| format!("k{n} = 1\n")).collect(),
         format!("a = '{}'", "x".repeat(MAX_FILE_BYTES - 100)),
         "\0".repeat(1000),
+        "#".repeat(1_000_000) + "\na = 1",
+        "a ".repeat(500_000),
+        "a = '#' #\n".repeat(50_000),
         "a = ${".repeat(10_000),
         format!("prompt.bootstrap = '{}'", "${A}${".repeat(20_000)),
     ];

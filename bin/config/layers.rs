@@ -120,7 +120,7 @@ fn assignment(key: &str, value: Option<&str>) -> Result<String, String> {
     }
     let value = value.ok_or_else(|| "the value of this variable is not valid UTF-8".to_owned())?;
     // A key or a password may look like a number; a secret is always taken as it stands.
-    let value = match secret::is_secret_path(&path) && !value.trim_start().starts_with('{') {
+    let value = match path.iter().any(|part| secret::is_secret_key(part)) && !value.trim_start().starts_with('{') {
         true => tree::quoted(value),
         false => as_toml(value),
     };

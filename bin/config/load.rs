@@ -72,7 +72,8 @@ pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Ove
     context.errors.append(&mut document.ctx.errors);
     let is_broken = !context.errors.is_empty();
     let mut root = document.into_table();
-    let masked = secret::masked(text, &root);
+    let broken: Vec<usize> = context.errors.iter().map(|error| error.span().range().start).collect();
+    let masked = secret::masked(text, &root, &broken);
     convert::take_errors(&mut context, &root, &source, is_broken, &mut findings);
     for layer in [&layers.environment, &layers.options] {
         let mut over = toml_spanner::parse_recoverable(layer, &arena);

@@ -10,7 +10,7 @@ use super::problem::{Findings, Origin, Problem};
 use crate::sanitise;
 
 /// Lines longer than this are not quoted, bytes.
-const MAX_QUOTED_LINE: usize = 240;
+pub(super) const MAX_QUOTED_LINE: usize = 240;
 
 /// Everything that is wrong with a configuration. Holds no secret: what it quotes was painted over before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl ConfigError {
                 let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
                 problem.line = text[..start].matches('\n').count() + 1;
                 problem.column = text[line_start..start].chars().count() + 1;
-                let line = masked[line_start..].lines().next().unwrap_or_default();
+                let line = masked.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
                 if line.len() <= MAX_QUOTED_LINE {
                     // The parser may point at one byte of a character; the renderer wants whole ones.
                     let line = presentable(line);

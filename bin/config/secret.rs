@@ -1,13 +1,16 @@
 //! What must not be shown: values that are secret by their place or by their name.
 //!
-//! Values are wrapped when they are parsed; for complaints, which quote the file, they are painted over. Painting works
-//! twice, on the parsed tree and on the bare text, because a file with a broken line has no reliable tree around it.
+//! Values are wrapped when they are parsed. For complaints, which quote the file, they are painted over: every value of
+//! a secret key, every text under a key nobody knows (misspelled keys hold real secrets), every comment, and on a line that could not
+//! be read every word that is not one of ours, because nobody can tell what it was meant to be.
 
 use std::ops::Range;
 
 use secrecy::{ExposeSecret, SecretString};
 use toml_spanner::{Context, Failed, FromToml, Item, Table, Value};
 
+use super::keys::KEYS;
+use super::report::MAX_QUOTED_LINE;
 use super::tree;
 
 /// A value that is wrapped from the moment it is parsed: `Debug` shows that there is one and nothing of it.
@@ -32,7 +35,7 @@ impl<'de> FromToml<'de> for Secret {
     }
 }
 
-/// Whether what stands under this key is secret, whatever the schema says: misspelled keys hold real secrets, too.
+/// Whether what stands under this key is secret, whatever the schema says.
 pub(super) fn is_secret_key(key: &str) -> bool {
     const SIGNS: [&str; 9] = ["key", "secret", "passw", "token", "auth", "credential", "cookie", "bearer", "private"];
     let key = key.to_ascii_lowercase();
@@ -40,137 +43,137 @@ pub(super) fn is_secret_key(key: &str) -> bool {
     matches!(key.as_str(), "env" | "headers") || (!counts_tokens && SIGNS.iter().any(|sign| key.contains(sign)))
 }
 
-/// The file as it may be quoted: every secret replaced by stars of the same number of bytes, so that spans still fit.
-pub(super) fn masked(text: &str, root: &Table<'_>) -> String {
-    let mut hidden = Vec::new();
-    secrets_of_tree(root, false, 0, text, &mut hidden);
-    secrets_of_text(text, &mut hidden);
-    let mut bytes = text.as_bytes().to_vec();
-    for span in hidden {
-        for byte in bytes.get_mut(span).into_iter().flatten() {
+/// Whether an address carries a user or a password in front of its host.
+pub(super) fn has_credentials(address: &str) -> bool {
+    let authority = address.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    authority.is_some_and(|authority| authority.contains('@'))
+}
+
+/// The file as it may be quoted: what must not be shown is replaced by stars, byte for byte, so that spans still fit.
+///
+/// `broken` lists places on lines the parser could not read.
+pub(super) fn masked(text: &str, root: &Table<'_>, broken: &[usize]) -> String {
+    let mut painter = Painter { text, painted: text.as_bytes().to_vec(), quoted: Vec::new() };
+    painter.table(root, &mut Vec::new());
+    painter.comments();
+    broken.iter().for_each(|&at| painter.broken_line(at));
+    // Whole values and whole characters are painted over, so what is left is valid; if not, nothing is quoted at all.
+    String::from_utf8(painter.painted).unwrap_or_default()
+}
+
+struct Painter<'t> {
+    text: &'t str,
+    painted: Vec<u8>,
+    /// Where keys and texts stand: a `#` in one of them begins no comment.
+    quoted: Vec<Range<usize>>,
+}
+
+impl<'t> Painter<'t> {
+    fn table(&mut self, table: &'t Table<'_>, path: &mut Vec<&'t str>) {
+        for (key, item) in table.iter() {
+            path.push(key.name);
+            self.quoted.push(key.span.range());
+            self.item(item, path);
+            path.pop();
+        }
+    }
+
+    fn item(&mut self, item: &'t Item<'_>, path: &mut Vec<&'t str>) {
+        let span = item.span().range();
+        if path.len() > tree::MAX_DEPTH {
+            self.quoted.push(span.clone());
+            self.paint(span);
+            return;
+        }
+        let is_secret = path.iter().any(|part| is_secret_key(part));
+        match item.value() {
+            Value::Table(table) => self.table(table, path),
+            Value::Array(array) => array.iter().for_each(|item| {
+                path.push("[]");
+                self.item(item, path);
+                path.pop();
+            }),
+            Value::String(value) => {
+                let is_reference = is_secret && self.text.get(span.clone()).is_some_and(is_reference);
+                if ((is_secret || !is_known(path)) && !is_reference) || has_credentials(value) {
+                    self.paint(span.clone());
+                }
+                self.quoted.push(span);
+            }
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::DateTime(_) => {
+                if is_secret {
+                    self.paint(span);
+                }
+            }
+        }
+    }
+
+    /// A value that was switched off by a comment is still a secret.
+    fn comments(&mut self) {
+        self.quoted.sort_by_key(|span| span.start);
+        let mut from = 0;
+        while let Some(at) = self.text[from..].find('#').map(|found| from + found) {
+            let before = self.quoted.partition_point(|span| span.start <= at);
+            let is_quoted = self.quoted[..before].last().is_some_and(|span| at < span.end);
+            from = at + 1;
+            if !is_quoted {
+                from = self.text[at..].find('\n').map_or(self.text.len(), |length| at + length);
+                self.paint(at + 1..from);
+            }
+        }
+    }
+
+    fn broken_line(&mut self, at: usize) {
+        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
+        let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+        let line = self.text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        if line.len() > MAX_QUOTED_LINE {
+            return;
+        }
+        let is_word = |c: char| !c.is_whitespace() && !"=[]{},.:#\"'".contains(c);
+        let mut word_start = 0;
+        for (at, character) in line.char_indices().chain([(line.len(), ' ')]) {
+            if is_word(character) {
+                continue;
+            }
+            if !is_ours(&line[word_start..at]) {
+                self.paint(start + word_start..start + at);
+            }
+            word_start = at + character.len_utf8();
+        }
+    }
+
+    fn paint(&mut self, span: Range<usize>) {
+        for byte in self.painted.get_mut(span).into_iter().flatten() {
             if !matches!(byte, b'\n' | b'\r') {
                 *byte = b'*';
             }
         }
     }
-    // Spans come from a parser and from a scan for ASCII characters, so they begin and end between characters.
-    String::from_utf8(bytes).unwrap_or_default()
 }
 
-fn secrets_of_tree(table: &Table<'_>, inherited: bool, depth: usize, text: &str, hidden: &mut Vec<Range<usize>>) {
-    for (key, item) in table.iter() {
-        secrets_of_item(item, inherited || is_secret_key(key.name), depth, text, hidden);
-    }
+/// Whether the schema knows what stands at this path.
+fn is_known(path: &[&str]) -> bool {
+    let path = match path {
+        [list @ .., "[]"] => list,
+        path => path,
+    };
+    KEYS.iter().any(|(key, _)| {
+        let mut parts = key.split('.');
+        path.iter().all(|part| parts.next().is_some_and(|wanted| wanted == "*" || wanted == *part))
+            && parts.next().is_none()
+    })
 }
 
-fn secrets_of_item(item: &Item<'_>, secret: bool, depth: usize, text: &str, hidden: &mut Vec<Range<usize>>) {
-    if depth > tree::MAX_DEPTH {
-        hidden.push(item.span().range());
-        return;
-    }
-    match item.value() {
-        Value::Table(table) => secrets_of_tree(table, secret, depth + 1, text, hidden),
-        Value::Array(array) => {
-            array.iter().for_each(|item| secrets_of_item(item, secret, depth + 1, text, hidden));
-        }
-        Value::String(value) => {
-            let span = item.span().range();
-            let is_reference = text.get(span.clone()).is_some_and(is_reference);
-            if (secret && !is_reference) || has_credentials(value) {
-                hidden.push(span);
-            }
-        }
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::DateTime(_) if secret => {
-            hidden.push(item.span().range());
-        }
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::DateTime(_) => {}
-    }
-}
-
-/// Whether an address carries a user or a password in front of its host.
-pub(super) fn has_credentials(address: &str) -> bool {
-    address
-        .split_once("://")
-        .is_some_and(|(_, rest)| rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')))
+/// Whether a word of a broken line is one of the schema, or a small number.
+fn is_ours(word: &str) -> bool {
+    let is_number = word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || matches!(word, "true" | "false") || KEYS.iter().any(|(key, _)| key.split('.').any(|part| part == word))
 }
 
 /// A quoted `${NAME}` and nothing else: it says where the secret is, not what it is.
 fn is_reference(quoted: &str) -> bool {
-    let name = quoted.trim().strip_prefix("\"${").and_then(|rest| rest.strip_suffix("}\""));
+    let inner = quoted.trim_matches(['"', '\'']);
+    let name = inner.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'))
-}
-
-/// Finds secrets line by line, without trusting that the text is TOML.
-fn secrets_of_text(text: &str, hidden: &mut Vec<Range<usize>>) {
-    let mut scan = Scan::default();
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        if let Some(from) = scan.hidden_from(line) {
-            hidden.push(start + from..start + line.len());
-        }
-        start += line.len();
-    }
-}
-
-/// What the lines before this one have opened.
-#[derive(Default)]
-struct Scan {
-    /// The current section holds nothing but secrets.
-    section: bool,
-    /// A secret value goes on until this text is seen.
-    until: Option<&'static str>,
-}
-
-impl Scan {
-    /// The offset from which a line must not be shown.
-    fn hidden_from(&mut self, line: &str) -> Option<usize> {
-        if let Some(end) = self.until {
-            if line.contains(end) {
-                self.until = None;
-            }
-            return Some(0);
-        }
-        if line.trim_start().starts_with('[') {
-            self.section = key_parts(line).any(is_secret_key);
-            return None;
-        }
-        if has_credentials(line) {
-            return line.find("://");
-        }
-        let assignments = line.match_indices(['=', ':']).map(|(at, _)| at);
-        let mut candidates = assignments.filter(|&at| self.section || key_parts(before(line, at)).any(is_secret_key));
-        let from = match candidates.next() {
-            Some(at) => at + 1,
-            None if self.section => 0,
-            None => return None,
-        };
-        let value = line[from..].trim();
-        if is_reference(value) {
-            return None;
-        }
-        self.until = ["\"\"\"", "'''"].into_iter().find(|quote| value.matches(quote).count() == 1).or(
-            match value.chars().last() {
-                Some('{') => Some("}"),
-                Some('[') => Some("]"),
-                _ => None,
-            },
-        );
-        Some(from)
-    }
-}
-
-/// The dotted key that ends at an offset.
-fn before(line: &str, at: usize) -> &str {
-    let line = line[..at].trim_end();
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | '\'' | '/');
-    &line[line.trim_end_matches(is_part).len()..]
-}
-
-fn key_parts(key: &str) -> impl Iterator<Item = &str> {
-    key.split('.').map(|part| part.trim_matches(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | '"' | '\'')))
-}
-
-/// Whether a value at this path of the tree is a secret of the schema, for values that come from the environment.
-pub(super) fn is_secret_path(path: &[String]) -> bool {
-    path.iter().any(|part| is_secret_key(part))
 }

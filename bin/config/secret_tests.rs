@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use proptest::prelude::*;
+
 use super::bad_tests::refused;
 use super::config_tests::{MODEL, accepted};
-use super::{ConfigError, Environment, Overrides, parse};
+use super::{Environment, Overrides, parse};
 
 const CANARIES: [&str; 6] = ["sk-canary-1", "canary-two", "Bearer canary", "canary4", "canary5", "canary6"];
 
@@ -76,4 +78,49 @@ fn a_reference_to_a_secret_is_shown() {
     let error = refused("[providers.x]\napi_key = \"${NO_SUCH_KEY}\"", &Environment::default());
     let report = error.render(false);
     assert!(report.contains("agent.toml:2:12") && report.contains("api_key = \"${NO_SUCH_KEY}\""), "{report}");
+}
+
+/// Everything that is secret in it is a canary, in every way a secret can be written.
+const FULL_OF_SECRETS: &str = "\
+[runtime]
+default_model = 'x:y'
+max_steps = 0
+
+[providers.x]
+kind = 'openai'
+base_url = 'http://h/'
+api_key = 'canary4'
+start = { command = 'sh', args = [], env = { ONE = 'canary4', TWO = \"canary5\" } }
+
+[providers.y]
+api_key = \"\"\"
+canary4
+canary5\"\"\"
+start.command = 'c'
+start.env.NAME = 'canary4'
+
+[providers.z.start.env]
+NAME = 'canary5'
+OTHER = \"canary6\"
+
+[[mcp.servers]]
+id = 'a'
+transport = 'http'
+url = 'http://h/'
+headers = { Authorization = 'Bearer canary', X = 'canary5' }
+";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn a_file_damaged_anywhere_does_not_show_its_secrets(at in 0..FULL_OF_SECRETS.len(), put in "[\\[\\]{}=.,:\"'#\n a-z0-9]{0,3}") {
+        let mut text = FULL_OF_SECRETS.to_owned();
+        text.insert_str(at, &put);
+        let read = parse(&text, Path::new("agent.toml"), &Environment::default(), &Overrides::default());
+        let report = read.expect_err("it never had enough steps").render(false);
+        for canary in CANARIES {
+            prop_assert!(!report.contains(canary), "{} in:\n{}", canary, report);
+        }
+    }
 }
