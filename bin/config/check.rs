@@ -11,12 +11,15 @@ use super::keys::{KEYS, Rule};
 use super::problem::Findings;
 use super::{secret, tree};
 
-/// Adds a complaint for everything that is impossible.
-pub(super) fn check(root: &Table<'_>, findings: &mut Findings) {
+/// Adds a complaint for everything that is impossible. Where a line could not be read, what seems to be missing may stand
+/// on that line.
+pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) {
     for (pattern, rule) in KEYS {
         tree::visit(root, pattern, &mut |path, item| apply(*rule, &tree::shown(path), item, findings));
     }
-    default_model(root, findings);
+    if !is_broken {
+        default_model(root, findings);
+    }
     providers(root, findings);
     tool_names(root, findings);
     servers(root, findings);

@@ -149,6 +149,13 @@ fn each_layer_wins_over_the_one_below() {
 }
 
 #[test]
+fn a_value_that_is_replaced_is_not_looked_at() {
+    let environment = Environment::from([("BOB__RUNTIME__MAX_STEPS", "5"), ("BOB__LLM__FALLBACK", "[]")]);
+    let text = format!("{MODEL}max_steps = 0\n[llm]\nfallback = '${{NO_SUCH}}'\n");
+    assert_eq!(accepted(&text, &environment).runtime.max_steps, 5);
+}
+
+#[test]
 fn the_environment_reaches_every_kind_of_key() {
     let environment = Environment::from([
         ("BOB__RUNTIME__DEFAULT_MODEL", "a:b"),

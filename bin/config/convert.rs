@@ -10,7 +10,8 @@ use super::tree;
 
 /// Takes the errors recorded so far and adds them to the complaints.
 ///
-/// After a broken line, keys can stand in the wrong table; unknown keys of the top level are then its consequence.
+/// After a broken line, keys can stand in the wrong table or be lost; unknown keys of the top level and missing ones are
+/// then its consequence.
 pub(super) fn take_errors(
     context: &mut Context<'_>,
     root: &Table<'_>,
@@ -27,6 +28,7 @@ pub(super) fn take_errors(
         let path = tree::path_at(root, &span).unwrap_or_default();
         match error.kind() {
             ErrorKind::UnexpectedKey { .. } if is_broken && path.len() <= 1 => {}
+            ErrorKind::MissingField(_) if is_broken => {}
             ErrorKind::UnexpectedKey { .. } => {
                 let (message, help) = unknown_key(&path);
                 findings.add_with_help(span, message, Some(help));

@@ -82,7 +82,7 @@ pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Ove
     }
 
     interpolate::interpolate(&mut root, environment, &source, &arena, &mut findings);
-    check::check(&root, &mut findings);
+    check::check(&root, is_broken, &mut findings);
     let config = Config::from_toml(&mut context, root.as_item());
     convert::take_errors(&mut context, &root, &source, is_broken, &mut findings);
 

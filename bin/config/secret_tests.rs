@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use expect_test::expect;
 use proptest::prelude::*;
 
 use super::bad_tests::refused;
@@ -58,6 +59,8 @@ fn a_complaint_does_not_show_secrets() {
         "[[mcp.servers]]\nenv.A = 'canary-two'\nenv.A = 'canary4'",
         "env.A = 'canary-two'",
         "x = { secret = 'canary4' }",
+        "[providers.x]\nkind = 3 # api_key = 'sk-canary-1'",
+        "[providers.x]\nkind = 'a#b' # 'canary-two'",
     ];
     for case in cases {
         let error = refused(case, &Environment::default());
@@ -71,6 +74,28 @@ fn a_complaint_does_not_show_secrets() {
         ("BOB__MCP__SERVERS", "[{ id = 'a', env = { A = ['canary5'] } }]"),
     ]);
     shows_no_canary(&refused(MODEL, &environment).render(true));
+}
+
+#[test]
+fn an_unreadable_line_is_quoted_without_foreign_words() {
+    let report =
+        refused("runtime.max_steps = = 12 # 'twelve'\napi_key: sk-canary-1", &Environment::default()).render(false);
+    expect![[r#"
+        error: unexpected character found: `=`
+         --> agent.toml:1:21
+          |
+        1 | runtime.max_steps = = 12 #*********
+          |                     ^
+
+        error: expected an equals, found a colon
+         --> agent.toml:2:8
+          |
+        2 | api_key: ***********
+          |        ^
+
+        agent.toml: 2 problems
+    "#]]
+    .assert_eq(&report);
 }
 
 #[test]
