@@ -13,4 +13,5 @@
 //! No handler here waits for a model, a tool, a disk or another actor.
 
 pub mod feed;
+pub mod llm;
 pub mod rooms;
