@@ -15,3 +15,4 @@
 pub mod feed;
 pub mod llm;
 pub mod rooms;
+pub mod tools;
