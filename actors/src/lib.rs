@@ -14,3 +14,4 @@
 
 pub mod feed;
 pub mod rooms;
+pub mod store;
