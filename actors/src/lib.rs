@@ -16,3 +16,4 @@ pub mod feed;
 pub mod llm;
 pub mod rooms;
 pub mod tools;
+pub mod store;
