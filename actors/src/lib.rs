@@ -12,5 +12,6 @@
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
+pub mod child;
 pub mod feed;
 pub mod rooms;
