@@ -12,6 +12,7 @@
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
+pub mod child;
 pub mod feed;
 pub mod llm;
 pub mod rooms;
