@@ -16,5 +16,5 @@ pub mod child;
 pub mod feed;
 pub mod llm;
 pub mod rooms;
-pub mod tools;
 pub mod store;
+pub mod tools;

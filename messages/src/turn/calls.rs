@@ -272,7 +272,7 @@ impl Turn {
             choices: CHOICES.map(str::to_owned).to_vec(),
         }));
         if let Some(submission) = self.submission().filter(|_| self.approvals() == ApprovalsMode::Wait) {
-            effects.push(Effect::Report(TurnNews::Paused { submission }));
+            effects.push(Effect::Report(TurnNews::Paused { submission, approval: approval.clone() }));
         }
         Slot::Asking(approval)
     }

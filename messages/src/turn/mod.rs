@@ -156,6 +156,13 @@ impl Turn {
         self.session.as_ref()
     }
 
+    /// The turn that runs, is suspended or ran last: whose events these are.
+    pub fn turn_id(&self) -> Option<&TurnId> {
+        let session = self.session.as_ref()?;
+        let open = session.open.as_ref().map(|open| &open.input.turn);
+        open.or_else(|| session.last.as_ref().map(|last| &last.turn_id))
+    }
+
     /// Whether nothing runs and nothing waits.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle) && self.arrivals.is_empty()

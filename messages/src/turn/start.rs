@@ -257,6 +257,7 @@ impl Turn {
         effects.push(Effect::Emit(AgentEvent::TurnStarted {
             model: open.model.clone(),
             cwd: session.options.cwd.clone(),
+            traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
         }));
         let answered = answer_not_told(session);
