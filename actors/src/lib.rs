@@ -13,8 +13,10 @@
 //! No handler here waits for a model, a tool, a disk or another actor.
 
 pub mod child;
+pub mod clock;
 pub mod feed;
 pub mod llm;
 pub mod rooms;
 pub mod store;
 pub mod tools;
+pub mod turn;
