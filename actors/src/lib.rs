@@ -14,4 +14,5 @@
 
 pub mod child;
 pub mod feed;
+pub mod model_server;
 pub mod rooms;
