@@ -60,7 +60,7 @@ impl Closing {
                 other => other,
             });
             for news in said.into_iter().chain([TurnNews::Left]) {
-                drop(rooms.sessions.send(SessionsMessage::News { session: session.clone(), news }));
+                rooms.sessions.tell(SessionsMessage::News { session: session.clone(), news });
             }
         });
     }

@@ -107,16 +107,16 @@ impl TurnState {
             Effect::Append { ticket, append } => {
                 persist::append(&rooms.store, append, answer(myself, move |result| TurnMessage::Saved { ticket, result }));
             }
-            Effect::Release { session, epoch } => drop(rooms.store.send(StoreMessage::Release { session, epoch })),
+            Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             Effect::ListTools { ticket, allow } => {
                 let tell = answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools });
                 let reply = Reply::to(move |tools| tell(Option::unwrap_or_default(tools)));
-                drop(rooms.tools.send(ToolsMessage::List { allow, reply }));
+                rooms.tools.tell(ToolsMessage::List { allow, reply });
             }
             Effect::Profile { ticket, model } => {
                 let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
                 let reply = Reply::to(move |result| tell(result.unwrap_or_else(|| Err(llm_gone()))));
-                drop(rooms.llm.send(LlmMessage::Profile { model, reply }));
+                rooms.llm.tell(LlmMessage::Profile { model, reply });
             }
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
@@ -124,23 +124,23 @@ impl TurnState {
                 self.in_flight.insert(ticket, interest);
                 let passed_ms = u64::try_from(clock::now() - started_at).unwrap_or(0);
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
-                drop(rooms.llm.send(LlmMessage::Infer { request, remaining_ms, reply }));
+                rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
             Effect::Check { ticket, checks, context } => {
                 let tell = answer(myself, move |verdicts| TurnMessage::Checked { ticket, verdicts });
                 let reply = Reply::to(move |verdicts| tell(Option::unwrap_or_default(verdicts)));
-                drop(rooms.tools.send(ToolsMessage::Check { checks, context, reply }));
+                rooms.tools.tell(ToolsMessage::Check { checks, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
                 let (reply, interest) = Reply::abandonable(move |returned| tell(Option::unwrap_or_else(returned, tool_gone)));
                 self.in_flight.insert(ticket, interest);
-                drop(rooms.tools.send(ToolsMessage::Call { call, grant, context, reply }));
+                rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
             Effect::AbandonAll => self.in_flight.clear(),
             Effect::Report(news) => {
                 let session = self.started.session.clone();
-                drop(rooms.sessions.send(SessionsMessage::News { session, news }));
+                rooms.sessions.tell(SessionsMessage::News { session, news });
             }
             Effect::Emit(event) => {
                 if let Some(turn) = self.turn.turn_id() {

@@ -41,7 +41,7 @@ fn ask_twice<T: Send + 'static>(
         Some(result) => tell(result),
         None => ask_again(address, move |reply| same_question(reply), tell),
     });
-    drop(store.send(question(reply)));
+    store.tell(question(reply));
 }
 
 fn ask_again<T: Send + 'static>(
@@ -56,7 +56,7 @@ fn ask_again<T: Send + 'static>(
             return tell(Err(gone()));
         }
         let reply = Reply::to(move |answer: Option<Result<T, StoreError>>| tell(answer.unwrap_or_else(|| Err(gone()))));
-        drop(store.send(question(reply)));
+        store.tell(question(reply));
     });
 }
 
