@@ -60,7 +60,11 @@ impl Actor for TurnActor {
     type State = TurnState;
     type Arguments = TurnArguments;
 
-    async fn pre_start(&self, _: ActorRef<TurnMessage>, started: TurnArguments) -> Result<TurnState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        _: ActorRef<TurnMessage>,
+        started: TurnArguments,
+    ) -> Result<TurnState, ActorProcessingErr> {
         Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: HashMap::new() })
     }
 
@@ -102,10 +106,18 @@ impl TurnState {
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
             Effect::Claim { ticket, session } => {
-                persist::claim(&rooms.store, session, answer(myself, move |result| TurnMessage::Loaded { ticket, result }));
+                persist::claim(
+                    &rooms.store,
+                    session,
+                    answer(myself, move |result| TurnMessage::Loaded { ticket, result }),
+                );
             }
             Effect::Append { ticket, append } => {
-                persist::append(&rooms.store, append, answer(myself, move |result| TurnMessage::Saved { ticket, result }));
+                persist::append(
+                    &rooms.store,
+                    append,
+                    answer(myself, move |result| TurnMessage::Saved { ticket, result }),
+                );
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             Effect::ListTools { ticket, allow } => {
@@ -120,7 +132,8 @@ impl TurnState {
             }
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
-                let (reply, interest) = Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(llm_gone()))));
+                let (reply, interest) =
+                    Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(llm_gone()))));
                 self.in_flight.insert(ticket, interest);
                 let passed_ms = u64::try_from(clock::now() - started_at).unwrap_or(0);
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
@@ -133,7 +146,8 @@ impl TurnState {
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
-                let (reply, interest) = Reply::abandonable(move |returned| tell(Option::unwrap_or_else(returned, tool_gone)));
+                let (reply, interest) =
+                    Reply::abandonable(move |returned| tell(Option::unwrap_or_else(returned, tool_gone)));
                 self.in_flight.insert(ticket, interest);
                 rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }

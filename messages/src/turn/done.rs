@@ -255,7 +255,7 @@ fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
 }
 
 /// The outcome of an input whose session was never read.
-fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndReason) -> TurnOutcome {
+pub(super) fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndReason) -> TurnOutcome {
     let (finish_reason, guard_reason) = match reason {
         EndReason::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
         EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => (FinishReason::Cancelled, None),

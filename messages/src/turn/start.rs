@@ -91,7 +91,7 @@ impl Turn {
         let woken = self.recover.take();
         let is_open = self.session.as_ref().is_some_and(|session| session.running().is_some());
         if !is_open {
-            return;
+            return self.end_unjournaled(woken, effects);
         }
         let on_restart = self.brief.as_ref().map_or(OnRestart::Report, |brief| brief.on_restart);
         match (woken, on_restart) {
@@ -107,6 +107,28 @@ impl Turn {
                 self.close_failed("a crash of the program interrupted the turn; its calls are marked", effects);
             }
         }
+    }
+
+    /// The turn that was to be closed had not reached the journal: it ends here.
+    fn end_unjournaled(&mut self, woken: Option<Recover>, effects: &mut Vec<Effect>) {
+        let told = |session: &Session, arrival: &Arrival| {
+            session.last.as_ref().is_some_and(|last| last.turn_id == *arrival.submission())
+        };
+        let Some(session) = &self.session else { return };
+        let Some(first) = self.arrivals.first().filter(|first| !told(session, first)) else { return };
+        let submission = first.submission().clone();
+        match woken {
+            Some(Recover::Close(reason)) => {
+                let outcome = Box::new(super::done::unread(self.id.clone(), submission.clone(), reason));
+                effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+            }
+            Some(Recover::GiveUp) => {
+                let error = AgentError::Internal("the turn's actor crashed too often before it began".into());
+                refuse(&submission, error, effects);
+            }
+            Some(Recover::Continue) | None => return,
+        }
+        self.arrivals.remove(0);
     }
 
     /// Takes an arrival up, once: what is known already is not taken again.
