@@ -87,3 +87,7 @@ async fn call(
         result = attempts::answer(&desk, &request, remaining_ms) => reply.send(result.map(Arc::new)),
     }
 }
+
+#[cfg(test)]
+#[path = "actor_tests.rs"]
+mod tests;

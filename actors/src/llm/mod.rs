@@ -24,12 +24,21 @@ mod budget;
 pub mod deltas;
 mod envelope;
 mod fairness;
+#[cfg(feature = "genai")]
+pub mod genai;
 pub mod port;
+pub mod providers;
 pub mod retry;
+pub mod router;
 pub mod scripted;
+#[cfg(test)]
+mod testing;
 
 pub use actor::{LlmActor, LlmArguments};
 pub use deltas::DeltaSink;
-pub use port::{LlmPort, ProviderLimits};
+#[cfg(feature = "genai")]
+pub use genai::GenaiLlm;
+pub use port::{LlmPort, ProviderLimits, Readiness};
 pub use retry::RetryPolicy;
+pub use router::Router;
 pub use scripted::{ScriptedLlm, ScriptedReply};

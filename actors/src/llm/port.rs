@@ -66,3 +66,13 @@ impl Default for ProviderLimits {
         Self { timeout_ms: 30_000, max_concurrent: usize::MAX }
     }
 }
+
+/// A port: whether a provider can be asked now. A provider that Bob starts itself is
+/// waited for here, at the beginning of each attempt.
+pub trait Readiness: Send + Sync + 'static {
+    /// Returns when the provider can be asked. Dropping the future stops the waiting.
+    ///
+    /// # Errors
+    /// When it will not become ready; the attempt fails with it.
+    fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>>;
+}

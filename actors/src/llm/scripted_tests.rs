@@ -1,29 +1,16 @@
 //! A script answers by the turn's message and the step, and by nothing it remembers.
 
 use super::*;
+use crate::llm::testing::{model as named, plain_request};
 use bob_messages::chat::Message;
-use bob_messages::ids::{SessionId, TurnId};
 use serde_json::json;
 
 fn request(mode: ToolMode, step: u32, messages: Vec<Message>) -> Arc<LlmRequest> {
-    Arc::new(LlmRequest {
-        session: SessionId::parse("s").unwrap(),
-        turn: TurnId::new("t"),
-        step,
-        model: ModelName::parse("scripted:m").unwrap(),
-        fallback: Arc::default(),
-        mode,
-        system: "".into(),
-        messages: messages.into_iter().map(Arc::new).collect(),
-        tools: Arc::default(),
-        envelope: None,
-        traceparent: String::new(),
-        interactive: true,
-    })
+    Arc::new(LlmRequest { mode, step, ..plain_request(messages) })
 }
 
 async fn ask(model: &ScriptedLlm, mode: ToolMode, step: u32, messages: Vec<Message>) -> Result<LlmAnswer, LlmError> {
-    model.complete(request(mode, step, messages), &ModelName::parse("scripted:m").unwrap()).await
+    model.complete(request(mode, step, messages), &named("scripted:m")).await
 }
 
 const SCRIPT: &str = r#"[
