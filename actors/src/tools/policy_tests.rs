@@ -1,6 +1,5 @@
 use super::*;
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 
 fn rules(allow: &[&str], deny: &[&str]) -> Rules {
     let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
@@ -119,8 +118,6 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 4096, ..Config::default() })]
-
     #[test]
     fn the_rules_agree_with_the_oracle(
         allow in proptest::collection::vec(pattern(), 0..4),
