@@ -151,3 +151,7 @@ fn refusal_result(refusal: Refusal) -> ToolReturn {
         Refusal::Invalid(complaint) => ToolReturn::note(CallStatus::Error, complaint),
     }
 }
+
+#[cfg(test)]
+#[path = "actor_tests.rs"]
+mod tests;

@@ -180,3 +180,7 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "commands_tests.rs"]
+mod tests;

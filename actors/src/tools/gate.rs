@@ -216,3 +216,7 @@ fn offered(catalogue: &Catalogue, rules: &Rules, names: Option<&Names>) -> ToolS
         |tool: &&Arc<ToolDescriptor>| rules.allows(&tool.id) && names.is_none_or(|names| names.contain(&tool.id));
     ToolSet::from(catalogue.descriptors().filter(callable).cloned().collect::<Vec<_>>())
 }
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -205,3 +205,7 @@ fn glob_set(patterns: &[String]) -> Result<GlobSet, BadPattern> {
     }
     set.build().map_err(|error| bad("", error))
 }
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;
