@@ -6,6 +6,7 @@
 //! actor alone talks to the store. Nothing here folds records into a session.
 
 mod actor;
+mod json;
 mod ledger;
 mod listing;
 mod memory;
@@ -15,6 +16,7 @@ mod port;
 pub mod contract;
 
 pub use actor::StoreActor;
+pub use json::{FileStore, FileStoreOptions};
 pub use ledger::{Ledger, Ruling};
 pub use memory::MemoryStore;
 pub use port::SessionStore;
