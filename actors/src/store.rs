@@ -6,6 +6,7 @@
 //! actor alone talks to the store. Nothing here folds records into a session.
 
 mod actor;
+mod faulty;
 mod json;
 mod ledger;
 mod listing;
@@ -16,6 +17,7 @@ mod port;
 pub mod contract;
 
 pub use actor::StoreActor;
+pub use faulty::{Fault, FaultStore, Operation};
 pub use json::{FileStore, FileStoreOptions};
 pub use ledger::{Ledger, Ruling};
 pub use memory::MemoryStore;

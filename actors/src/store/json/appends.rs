@@ -9,10 +9,13 @@ use bob_messages::store::{Append, StoreError};
 impl Journals {
     /// Stores the appends of one session: written together, synced once.
     pub(super) fn append(&self, session: &SessionId, appends: &[Append]) -> Vec<Result<u64, StoreError>> {
-        let slot = self.slot(session);
-        let answers = self.append_in(&mut lock(&slot), session, appends);
-        if lock(&slot).known.is_none() && lock(&slot).doubt.is_none() {
-            self.forget(session, slot);
+        let shared = self.slot(session);
+        let mut slot = lock(&shared);
+        let answers = self.append_in(&mut slot, session, appends);
+        let is_forgettable = slot.known.is_none() && slot.doubt.is_none();
+        drop(slot);
+        if is_forgettable {
+            self.forget(session, shared);
         }
         answers.unwrap_or_else(|error| appends.iter().map(|_| Err(error.clone())).collect())
     }
