@@ -19,6 +19,12 @@ mod position;
 mod reads;
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+mod disk_tests;
+#[cfg(test)]
+mod owners_tests;
+#[cfg(test)]
 #[path = "json_tests.rs"]
 mod tests;
 

@@ -179,9 +179,12 @@ impl Journals {
             let read = |position: &mut Position, limit| position.read_on(entered.file(), limit, session, drop);
             read(&mut position, Some(end)).map_err(|error| self.unreadable(session, error))?;
             let epoch = position.ledger.epoch();
-            // Behind the offset anything may stand; only a whole claim counts.
+            // Behind the offset anything may stand; only a whole claim counts, and not
+            // our own, which is what failed.
             let _ = read(&mut position, None);
-            if position.ledger.epoch() == epoch {
+            let ours = lock(&self.owner).as_ref().map(|owner| owner.lock.clone());
+            let is_ours = position.owner.as_ref().is_some_and(|claim| Some(&claim.lock) == ours.as_ref());
+            if is_ours || position.ledger.epoch() == epoch {
                 self.cut(entered, &name::of(session), end)?;
             }
         }
