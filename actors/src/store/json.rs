@@ -23,6 +23,8 @@ mod damage_tests;
 #[cfg(test)]
 mod disk_tests;
 #[cfg(test)]
+mod kill_tests;
+#[cfg(test)]
 mod owners_tests;
 #[cfg(test)]
 #[path = "json_tests.rs"]

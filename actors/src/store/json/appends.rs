@@ -38,6 +38,10 @@ impl Journals {
         let (start, mut bytes) = (position.end, Vec::new());
         let answers: Vec<_> = appends.iter().map(|append| take(position, append, &mut bytes)).collect();
         if bytes.is_empty() {
+            // Of a session that went to another process nothing need be remembered.
+            if !self.is_ours(position) {
+                slot.known = None;
+            }
             return Ok(answers);
         }
         match self.write(entered, &bytes).and_then(|file| self.sync(&file)) {

@@ -93,7 +93,7 @@ impl Journals {
     /// While a living process has the session, nobody else gets it, unless told to.
     fn refuse_owned(&self, position: &Position) -> Result<(), StoreError> {
         let Some(owner) = position.owner.as_ref().filter(|_| !self.take_over) else { return Ok(()) };
-        match owner.lock != self.owner()?.lock && owners::lives(&self.folder, &owner.lock) {
+        match !self.is_ours(position) && owners::lives(&self.folder, &owner.lock) {
             true => Err(StoreError::Busy { owner: owner.owner.clone() }),
             false => Ok(()),
         }

@@ -57,7 +57,11 @@ fn a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
         assert!(loaded.len() >= longest, "cut at {cut}: a longer journal has no fewer records");
         longest = loaded.len();
         assert_eq!(std::fs::read(path(&folder)).unwrap(), bytes[..cut], "a load writes nothing");
-        assert_eq!(goes_on(&journals, &one), loaded, "cut at {cut}");
+        // Going on costs several syncs, so it is tried at every seventh byte and
+        // around the ends of lines.
+        if cut % 7 == 0 || bytes[cut.saturating_sub(2)..bytes.len().min(cut + 2)].contains(&b'\n') {
+            assert_eq!(goes_on(&journals, &one), loaded, "cut at {cut}");
+        }
     }
     assert_eq!(longest, 4);
 }
@@ -173,20 +177,20 @@ fn lines_that_were_moved_or_removed_are_noticed() {
     let (bytes, _) = written(&folder);
     let (journals, one) = (journals(&folder, "second"), session(ID));
     let lines: Vec<_> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
-    for index in 1..lines.len() {
+    let load = |changed: Vec<&[u8]>| {
+        std::fs::write(path(&folder), changed.concat()).unwrap();
+        journals.load(&one)
+    };
+    // Behind the header: a claim, two records, a claim, two records, a release.
+    for index in 1..=6 {
         let mut doubled = lines.clone();
         doubled.insert(index, lines[index]);
+        assert!(matches!(load(doubled), Err(StoreError::Corrupt(_))), "line {index} doubled");
+    }
+    for index in [0, 2, 3, 5] {
         let mut removed = lines.clone();
         removed.remove(index);
-        // The last lines of a journal, and a claim between records, can be missed
-        // only by what stands outside of it.
-        let is_noticed = [true, index == 2 || index == 3 || index == 5];
-        for (changed, is_noticed) in [doubled, removed].iter().zip(is_noticed) {
-            std::fs::write(path(&folder), changed.concat()).unwrap();
-            let loaded = journals.load(&one);
-            let is_release = index == lines.len() - 1;
-            assert!(loaded.is_err() || !is_noticed || is_release, "line {index}: {loaded:?}");
-        }
+        assert!(matches!(load(removed), Err(StoreError::Corrupt(_))), "line {index} removed");
     }
 }
 

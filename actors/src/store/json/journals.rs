@@ -89,6 +89,12 @@ impl Journals {
         Ok(Arc::clone(owner.insert(entered)))
     }
 
+    /// Whether the last claim in a journal is of this store.
+    pub(super) fn is_ours(&self, position: &Position) -> bool {
+        let owner = lock(&self.owner);
+        owner.as_ref().zip(position.owner.as_ref()).is_some_and(|(ours, claim)| ours.lock == claim.lock)
+    }
+
     pub(super) fn slot(&self, session: &SessionId) -> Arc<Mutex<Slot>> {
         Arc::clone(lock(&self.slots).entry(session.clone()).or_default())
     }
@@ -182,9 +188,7 @@ impl Journals {
             // Behind the offset anything may stand; only a whole claim counts, and not
             // our own, which is what failed.
             let _ = read(&mut position, None);
-            let ours = lock(&self.owner).as_ref().map(|owner| owner.lock.clone());
-            let is_ours = position.owner.as_ref().is_some_and(|claim| Some(&claim.lock) == ours.as_ref());
-            if is_ours || position.ledger.epoch() == epoch {
+            if self.is_ours(&position) || position.ledger.epoch() == epoch {
                 self.cut(entered, &name::of(session), end)?;
             }
         }
