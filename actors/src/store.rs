@@ -6,6 +6,8 @@
 //! actor alone talks to the store. Nothing here folds records into a session.
 
 mod actor;
+mod faulty;
+mod json;
 mod ledger;
 mod listing;
 mod memory;
@@ -15,6 +17,8 @@ mod port;
 pub mod contract;
 
 pub use actor::StoreActor;
+pub use faulty::{Fault, FaultStore, Operation};
+pub use json::{FileStore, FileStoreOptions};
 pub use ledger::{Ledger, Ruling};
 pub use memory::MemoryStore;
 pub use port::SessionStore;
