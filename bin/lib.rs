@@ -1,1 +1,4 @@
-//! x
+//! The facade for programs that embed the runtime, and the parts the `cli-agent` binary is made of.
+
+pub mod config;
+pub mod sanitise;

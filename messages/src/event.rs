@@ -87,6 +87,8 @@ pub enum AgentEvent {
         model: ModelName,
         /// Its working folder.
         cwd: Option<String>,
+        /// The caller's W3C trace context.
+        traceparent: Option<String>,
         /// The tools on offer.
         tools: Vec<ToolName>,
     },

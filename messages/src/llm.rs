@@ -212,6 +212,8 @@ pub enum LlmErrorKind {
     Rejected,
     /// The answer was larger than we take (8 MiB).
     TooLarge,
+    /// The reply was no action, twice in a row.
+    Malformed,
     /// A tape or script has no answer for this request.
     NotScripted,
     /// The LlmActor went away while the call was in flight.
@@ -252,6 +254,7 @@ impl LlmError {
             | LlmErrorKind::ContextExceeded
             | LlmErrorKind::Rejected
             | LlmErrorKind::TooLarge
+            | LlmErrorKind::Malformed
             | LlmErrorKind::NotScripted => false,
         }
     }

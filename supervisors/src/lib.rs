@@ -1,1 +1,4 @@
 //! x
+pub(crate) mod deadlines;
+pub(crate) mod guests;
+pub mod sessions;

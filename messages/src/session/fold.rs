@@ -1,14 +1,16 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
-use crate::chat::{Message, ToolCall, ToolResult, Usage};
-use crate::ids::{CallId, RequestId, SessionId, TurnId};
+use crate::chat::{CallStatus, Message, ToolCall, ToolResult, Usage};
+use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::open::{OpenApproval, entry};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
 use crate::sessions::TurnOutcome;
 use crate::store::{Answered, Ended, Fact, Record, StepCost};
+use crate::tools::ToolOutput;
 use crate::turn::Spent;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -90,11 +92,12 @@ impl Session {
             }
             Fact::ApprovalAsked { approval, call, risk } => {
                 if let Some(open) = self.open_call(call) {
-                    open.approval = Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None });
+                    open.approval =
+                        Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None, reason: String::new() });
                 }
             }
-            Fact::ApprovalDecided { approval, allowed, arguments } => {
-                self.decide(approval.as_str(), *allowed, arguments)
+            Fact::ApprovalDecided { approval, allowed, arguments, reason } => {
+                self.decide(approval, *allowed, arguments.as_ref(), reason);
             }
             Fact::Result(result) => self.result(result),
             Fact::Steered { parts } => {
@@ -104,7 +107,7 @@ impl Session {
                     _ => self.history.push(message),
                 }
             }
-            Fact::Resumed { submission, reply } => self.resume(submission, reply),
+            Fact::Resumed { submission, reply } => self.resume(submission, reply, record.at),
             Fact::Outcome(ended) => self.end(ended, record.at),
         }
     }
@@ -121,7 +124,7 @@ impl Session {
         self.open.as_ref().filter(|open| open.suspended.is_none())
     }
 
-    fn start(&mut self, model: &crate::ids::ModelName, at: Millis) {
+    fn start(&mut self, model: &ModelName, at: Millis) {
         let Some(input) = self.waiting.pop_front() else { return };
         let message_at = self.history.len();
         self.history.push(Arc::new(Message::User { parts: input.parts.clone() }));
@@ -150,7 +153,7 @@ impl Session {
         turn.malformed_in_a_row = 0;
         turn.text.clone_from(&answered.text);
         if answered.calls.is_empty() {
-            self.history.push(Arc::new(Message::assistant(answered.text.clone())));
+            self.history.push(said(&answered.text));
             return;
         }
         let mut refused = None;
@@ -168,9 +171,7 @@ impl Session {
         self.spend(cost);
         let Some(turn) = &mut self.open else { return };
         turn.malformed_in_a_row += 1;
-        // A provider refuses an empty assistant message.
-        let said = if text.trim().is_empty() { "(nothing)" } else { text };
-        self.history.push(Arc::new(Message::assistant(said)));
+        self.history.push(said(text));
         self.history.push(Arc::new(Message::user(complaint)));
     }
 
@@ -191,11 +192,12 @@ impl Session {
         self.open.as_mut()?.step.as_mut()?.call_mut(call)
     }
 
-    fn decide(&mut self, approval: &str, allowed: bool, arguments: &Option<serde_json::Value>) {
+    fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {
         let Some(step) = self.open.as_mut().and_then(|turn| turn.step.as_mut()) else { return };
         for open in &mut step.calls {
-            let Some(asked) = open.approval.as_mut().filter(|asked| asked.id.as_str() == approval) else { continue };
+            let Some(asked) = open.approval.as_mut().filter(|asked| asked.id == *approval) else { continue };
             asked.allowed = Some(allowed);
+            reason.clone_into(&mut asked.reason);
             if let Some(arguments) = arguments {
                 open.call = Arc::new(ToolCall { arguments: arguments.clone(), ..(*open.call).clone() });
             }
@@ -227,18 +229,21 @@ impl Session {
         self.history.append(&mut turn.steered);
     }
 
-    fn resume(&mut self, submission: &TurnId, reply: &str) {
+    fn resume(&mut self, submission: &TurnId, reply: &str, at: Millis) {
+        // An input that waited behind the question is its reply.
+        self.waiting.retain(|input| input.turn != *submission);
         let Some(turn) = &mut self.open else { return };
         turn.submission = submission.clone();
         turn.suspended = None;
-        let question = turn.step.iter().flat_map(|step| &step.calls);
-        let asked = question.filter(|open| open.call.name.is_ask_user() && open.result.is_none()).last();
+        turn.started_at = at;
+        let mut question = turn.step.iter().flat_map(|step| &step.calls);
+        let asked = question.find(|open| open.call.name.is_ask_user() && open.result.is_none());
         if let Some(call) = asked.map(|open| Arc::clone(&open.call)) {
             self.result(&Arc::new(ToolResult {
                 call: call.id.clone(),
                 name: call.name.clone(),
-                status: crate::chat::CallStatus::Ok,
-                output: crate::tools::ToolOutput::text(reply),
+                status: CallStatus::Ok,
+                output: ToolOutput::text(reply),
                 duration_ms: 0,
             }));
         }
@@ -256,8 +261,8 @@ impl Session {
         // What a turn said at a guard, a cancel or an error belongs to the
         // conversation too; roles then also alternate for providers that insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
-        if !spoke && !ended.content.is_empty() {
-            self.history.push(Arc::new(Message::assistant(ended.content.clone())));
+        if !spoke {
+            self.history.push(said(&ended.content));
         }
         self.turns += 1;
         if let Some(request) = &turn.input.request_id {
@@ -265,6 +270,12 @@ impl Session {
         }
         self.last = Some(outcome);
     }
+}
+
+/// Words of the assistant; providers refuse an assistant message without any.
+fn said(text: &str) -> Arc<Message> {
+    let text = if text.trim().is_empty() { "(no answer)" } else { text };
+    Arc::new(Message::assistant(text))
 }
 
 /// The outcome that follows from a turn and its end. `saved` is for whoever

@@ -78,6 +78,8 @@ pub struct OpenApproval {
     pub risk: Risk,
     /// The decision, once there is one.
     pub allowed: Option<bool>,
+    /// Why not, when it was no.
+    pub reason: String,
 }
 
 impl OpenStep {

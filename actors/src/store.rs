@@ -1,0 +1,24 @@
+//! The one way to a session store: the port, the actor in front of it, the stores.
+//!
+//! The [`StoreActor`] owns the order of what is asked of a store and the batches;
+//! a [`SessionStore`] owns the rules of a journal (epochs, versions, record ids)
+//! and its durability. Turns and the sessions supervisor talk to the actor, the
+//! actor alone talks to the store. Nothing here folds records into a session.
+
+mod actor;
+mod faulty;
+mod json;
+mod ledger;
+mod listing;
+mod memory;
+mod port;
+
+#[cfg(any(test, feature = "store-contract"))]
+pub mod contract;
+
+pub use actor::StoreActor;
+pub use faulty::{Fault, FaultStore, Operation};
+pub use json::{FileStore, FileStoreOptions};
+pub use ledger::{Ledger, Ruling};
+pub use memory::MemoryStore;
+pub use port::SessionStore;

@@ -1,0 +1,240 @@
+//! The StoreActor: the order of what is asked of the store, and the batches.
+//!
+//! It owns what waits. Appends that arrive while a batch is in flight wait and go
+//! together in the next one; whatever else is asked of a session keeps its place
+//! among that session's appends. A handler never waits for a disk: the store's
+//! future is polled once where it is made, which is all a store in memory needs,
+//! and goes on in a task of its own otherwise. It never looks into a record.
+
+mod lanes;
+
+#[cfg(test)]
+#[path = "actor_tests.rs"]
+mod tests;
+
+use super::SessionStore;
+use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
+use bob_messages::store::{Append, StoreError, StoreMessage};
+use futures_util::future::{BoxFuture, FutureExt};
+use lanes::{Lanes, Start, Work};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use tokio::sync::mpsc;
+
+/// The one actor that talks to a store. Appends are never refused; how many
+/// operations wait is told by [`queued`](Self::queued), for whoever admits work.
+#[derive(Debug, Default)]
+pub struct StoreActor {
+    queued: Arc<AtomicUsize>,
+}
+
+impl StoreActor {
+    /// The number of operations accepted and not yet answered: appends, claims,
+    /// loads, releases and deletes. It stays readable over a restart when the
+    /// restarted actor is made [`with`](Self::with) it.
+    pub fn queued(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.queued)
+    }
+
+    /// An actor that keeps this gauge.
+    pub fn with(queued: Arc<AtomicUsize>) -> Self {
+        Self { queued }
+    }
+}
+
+/// What the StoreActor keeps while it lives.
+#[derive(Debug)]
+pub struct StoreState {
+    store: Port,
+    lanes: Lanes,
+    /// Flushes, each with the number of the last operation accepted before it.
+    flushes: VecDeque<(u64, Reply<()>)>,
+    /// What ended in a task; [`StoreMessage::BatchEnded`] says that there is something.
+    ended: mpsc::UnboundedReceiver<Ended>,
+    tell: mpsc::UnboundedSender<Ended>,
+}
+
+struct Port(Arc<dyn SessionStore>);
+
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionStore")
+    }
+}
+
+/// What a task tells when it is done, whether it answered or panicked.
+#[derive(Debug)]
+enum Ended {
+    Batch,
+    One(SessionId),
+    /// Something that holds no lane up.
+    Aside,
+}
+
+impl Actor for StoreActor {
+    type Msg = StoreMessage;
+    type State = StoreState;
+    type Arguments = Arc<dyn SessionStore>;
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<StoreMessage>,
+        store: Arc<dyn SessionStore>,
+    ) -> Result<StoreState, ActorProcessingErr> {
+        let (tell, ended) = mpsc::unbounded_channel();
+        self.queued.store(0, Ordering::Relaxed);
+        Ok(StoreState { store: Port(store), lanes: Lanes::default(), flushes: VecDeque::new(), ended, tell })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<StoreMessage>,
+        message: StoreMessage,
+        state: &mut StoreState,
+    ) -> Result<(), ActorProcessingErr> {
+        state.take(&myself, message);
+        state.go_on(&myself);
+        self.queued.store(state.lanes.outstanding(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whoever waits is answered here: dropping the state may come late.
+    async fn post_stop(
+        &self,
+        _myself: ActorRef<StoreMessage>,
+        state: &mut StoreState,
+    ) -> Result<(), ActorProcessingErr> {
+        state.lanes = Lanes::default();
+        state.flushes.clear();
+        self.queued.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl StoreState {
+    fn take(&mut self, myself: &ActorRef<StoreMessage>, message: StoreMessage) {
+        match message {
+            StoreMessage::Append { append, reply } if self.lanes.is_empty() => self.append_alone(myself, append, reply),
+            StoreMessage::Append { append, reply } => {
+                let session = append.session.clone();
+                self.lanes.push(session, Work::Append(append, reply));
+            }
+            StoreMessage::Claim { session, reply } => self.lanes.push(session, Work::Claim(reply)),
+            StoreMessage::Load { session, reply } => self.lanes.push(session, Work::Load(reply)),
+            StoreMessage::Release { session, epoch } => self.lanes.push(session, Work::Release(epoch)),
+            StoreMessage::Delete { session, reply } => self.lanes.push(session, Work::Delete(reply)),
+            StoreMessage::List { filter, cursor, reply } => {
+                let store = Arc::clone(&self.store.0);
+                let work = async move { reply.send(store.list(&filter, cursor.as_deref()).await) };
+                self.run(myself, work.boxed(), || Ended::Aside);
+            }
+            StoreMessage::Flush { reply } => self.flushes.push_back((self.lanes.last_accepted(), reply)),
+            StoreMessage::BatchEnded => {
+                while let Ok(ended) = self.ended.try_recv() {
+                    match ended {
+                        Ended::Batch => self.lanes.batch_ended(),
+                        Ended::One(session) => self.lanes.one_ended(&session),
+                        Ended::Aside => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// The short way for an append that nothing else is in the way of: with a store
+    /// in memory it is answered before the queue ever hears of it.
+    fn append_alone(&mut self, myself: &ActorRef<StoreMessage>, append: Append, reply: Reply<Result<u64, StoreError>>) {
+        let session = append.session.clone();
+        let work = store_batch(Arc::clone(&self.store.0), vec![append], vec![reply]);
+        if !self.run(myself, work, || Ended::Batch) {
+            self.lanes.batch_started(session);
+        }
+    }
+
+    /// Starts whatever may start now.
+    fn go_on(&mut self, myself: &ActorRef<StoreMessage>) {
+        while let Some(start) = self.lanes.start() {
+            match start {
+                Start::Batch(appends, replies) => {
+                    let work = store_batch(Arc::clone(&self.store.0), appends, replies);
+                    if self.run(myself, work, || Ended::Batch) {
+                        self.lanes.batch_ended();
+                    }
+                }
+                Start::One(session, work) => {
+                    let future = perform(Arc::clone(&self.store.0), session.clone(), work);
+                    if self.run(myself, future, || Ended::One(session.clone())) {
+                        self.lanes.one_ended(&session);
+                    }
+                }
+            }
+        }
+        while let Some((_, reply)) = self.flushes.pop_front_if(|(last, _)| self.lanes.all_ended_until(*last)) {
+            let store = Arc::clone(&self.store.0);
+            let work = async move {
+                store.flush().await;
+                reply.send(());
+            };
+            self.run(myself, work.boxed(), || Ended::Aside);
+        }
+    }
+
+    /// Polls the work once and leaves the rest to a task. Whether it has ended. Work
+    /// that panics has ended too: the replies in it are dropped, so whoever asked
+    /// hears that there is no answer.
+    fn run(
+        &self,
+        myself: &ActorRef<StoreMessage>,
+        mut work: BoxFuture<'static, ()>,
+        ended: impl FnOnce() -> Ended,
+    ) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut context))) {
+            Ok(Poll::Ready(())) => return true,
+            Ok(Poll::Pending) => {}
+            Err(_panic) => {
+                tracing::error!("the store panicked; its askers get no answer");
+                return true;
+            }
+        }
+        let (tell, myself, ended) = (self.tell.clone(), myself.clone(), ended());
+        tokio::spawn(async move {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                tracing::error!("the store panicked; its askers get no answer");
+            }
+            // Either fails only when the actor is gone, and then nobody needs to know.
+            drop(tell.send(ended));
+            drop(myself.send_message(StoreMessage::BatchEnded));
+        });
+        false
+    }
+}
+
+fn store_batch(
+    store: Arc<dyn SessionStore>,
+    appends: Vec<Append>,
+    replies: Vec<Reply<Result<u64, StoreError>>>,
+) -> BoxFuture<'static, ()> {
+    async move {
+        let answers = store.append(appends).await;
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            reply.send(answer);
+        }
+    }
+    .boxed()
+}
+
+fn perform(store: Arc<dyn SessionStore>, session: SessionId, work: Work) -> BoxFuture<'static, ()> {
+    match work {
+        Work::Append(append, reply) => store_batch(store, vec![append], vec![reply]),
+        Work::Claim(reply) => async move { reply.send(store.claim(&session).await) }.boxed(),
+        Work::Load(reply) => async move { reply.send(store.load(&session).await) }.boxed(),
+        Work::Release(epoch) => async move { store.release(&session, epoch).await }.boxed(),
+        Work::Delete(reply) => async move { reply.send(store.delete(&session).await) }.boxed(),
+    }
+}

@@ -1,0 +1,196 @@
+//! Order, batches and lost answers of the StoreActor, over stores that wait.
+
+use super::*;
+use crate::store::contract::{append, session};
+use crate::store::{Fault, FaultStore, MemoryStore, Operation};
+use bob_messages::reply::Answer;
+use bob_messages::store::Claim;
+use tokio::sync::Semaphore;
+
+async fn start(store: Arc<dyn SessionStore>) -> ActorRef<StoreMessage> {
+    Actor::spawn(None, StoreActor::default(), store).await.unwrap().0
+}
+
+/// A store of which the first append waits for a permit, and the actor before it,
+/// with these sessions claimed.
+async fn held(sessions: &[&str]) -> (Arc<FaultStore>, Arc<Semaphore>, ActorRef<StoreMessage>) {
+    let store = FaultStore::new(MemoryStore::new());
+    let permits = Arc::new(Semaphore::new(0));
+    store.plan(Some(Operation::Append), 1, Fault::Hold(Arc::clone(&permits)));
+    for id in sessions {
+        store.claim(&session(id)).await.unwrap();
+    }
+    let actor = start(Arc::clone(&store) as Arc<dyn SessionStore>).await;
+    (store, permits, actor)
+}
+
+fn ask<T: Send + 'static>(actor: &ActorRef<StoreMessage>, message: impl FnOnce(Reply<T>) -> StoreMessage) -> Answer<T> {
+    let (reply, answer) = Reply::channel();
+    actor.send_message(message(reply)).unwrap();
+    answer
+}
+
+fn claim(actor: &ActorRef<StoreMessage>, session: &SessionId) -> Answer<Result<Claim, StoreError>> {
+    ask(actor, |reply| StoreMessage::Claim { session: session.clone(), reply })
+}
+
+fn store(actor: &ActorRef<StoreMessage>, append: Append) -> Answer<Result<u64, StoreError>> {
+    ask(actor, |reply| StoreMessage::Append { append, reply })
+}
+
+/// Returns when the actor has handled everything sent before: a listing waits for
+/// nothing.
+async fn handled(actor: &ActorRef<StoreMessage>) {
+    ask(actor, |reply| StoreMessage::List { filter: Default::default(), cursor: None, reply }).await.unwrap().unwrap();
+}
+
+/// How the store was asked since its claims, without the listings of the test.
+fn asked(store: &FaultStore) -> Vec<(Operation, Vec<String>)> {
+    let mut asked = store.asked();
+    asked.retain(|(operation, _)| *operation != Operation::List);
+    let names = |sessions: Vec<SessionId>| sessions.iter().map(ToString::to_string).collect();
+    asked.into_iter().map(|(operation, sessions)| (operation, names(sessions))).collect()
+}
+
+#[tokio::test]
+async fn a_session_is_claimed_written_and_read() {
+    let actor = start(MemoryStore::new()).await;
+    let one = session("one");
+    assert_eq!(claim(&actor, &one).await.unwrap().unwrap().epoch, 1);
+    assert_eq!(store(&actor, append(&one, 1, 0, 2)).await, Some(Ok(2)));
+    assert_eq!(store(&actor, append(&one, 1, 0, 2)).await, Some(Ok(2)));
+    let loaded = ask(&actor, |reply| StoreMessage::Load { session: one.clone(), reply }).await;
+    assert_eq!(loaded.unwrap().unwrap().len(), 2);
+    ask(&actor, |reply| StoreMessage::Flush { reply }).await.unwrap();
+    let deleted = ask(&actor, |reply| StoreMessage::Delete { session: one.clone(), reply }).await;
+    assert_eq!(deleted, Some(Ok(true)));
+}
+
+#[tokio::test]
+async fn what_arrives_while_a_batch_is_in_flight_goes_together_in_the_next() {
+    let (faults, permits, actor) = held(&["a", "b", "c"]).await;
+    let (a, b, c) = (session("a"), session("b"), session("c"));
+    let first = store(&actor, append(&a, 1, 0, 1));
+    let waiting = [
+        store(&actor, append(&b, 1, 0, 1)),
+        store(&actor, append(&a, 1, 1, 1)),
+        store(&actor, append(&c, 1, 0, 1)),
+        store(&actor, append(&b, 1, 1, 1)),
+    ];
+    handled(&actor).await;
+    assert_eq!(asked(&faults).len(), 4, "three claims and the batch in flight");
+    permits.add_permits(1);
+    assert_eq!(first.await, Some(Ok(1)));
+    let mut answers = Vec::new();
+    for answer in waiting {
+        answers.push(answer.await.unwrap().unwrap());
+    }
+    assert_eq!(answers, [1, 2, 1, 2]);
+    let (operation, mut sessions) = asked(&faults).pop().unwrap();
+    sessions.sort_unstable();
+    assert_eq!((operation, sessions.join("")), (Operation::Append, "abbc".to_owned()));
+}
+
+#[tokio::test]
+async fn a_session_keeps_its_order_and_holds_no_other_up() {
+    let (faults, permits, actor) = held(&["a", "b"]).await;
+    let (a, b) = (session("a"), session("b"));
+    let first = store(&actor, append(&a, 1, 0, 1));
+    let second = claim(&actor, &a);
+    let third = store(&actor, append(&a, 2, 1, 1));
+    let fourth = ask(&actor, |reply| StoreMessage::Load { session: a.clone(), reply });
+    let other = claim(&actor, &b);
+    assert_eq!(other.await.unwrap().unwrap().epoch, 2, "another session's claim does not wait for the batch");
+    assert_eq!(faults.asked().len(), 4, "and this session's does");
+    permits.add_permits(1);
+    assert_eq!(first.await, Some(Ok(1)));
+    assert_eq!(second.await.unwrap().unwrap().version, 1);
+    assert_eq!(third.await, Some(Ok(2)));
+    assert_eq!(fourth.await.unwrap().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_flush_waits_for_what_came_before_it_and_not_for_more() {
+    let (faults, permits, actor) = held(&["a"]).await;
+    let a = session("a");
+    faults.plan(Some(Operation::Append), 2, Fault::Drop);
+    let first = store(&actor, append(&a, 1, 0, 1));
+    let mut flushed = ask(&actor, |reply| StoreMessage::Flush { reply });
+    let never = store(&actor, append(&a, 1, 1, 1));
+    handled(&actor).await;
+    assert!((&mut flushed).now_or_never().is_none());
+    permits.add_permits(1);
+    assert_eq!(first.await, Some(Ok(1)));
+    assert_eq!(flushed.await, Some(()));
+    assert!(never.now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn a_store_that_panics_costs_its_askers_the_answer_and_nobody_else() {
+    let (faults, permits, actor) = held(&["a", "b"]).await;
+    let (a, b) = (session("a"), session("b"));
+    faults.plan(Some(Operation::Append), 2, Fault::Panic);
+    faults.plan(Some(Operation::Append), 3, Fault::Panic);
+    let first = store(&actor, append(&a, 1, 0, 1));
+    let lost = store(&actor, append(&b, 1, 0, 1));
+    permits.add_permits(1);
+    assert_eq!(first.await, Some(Ok(1)));
+    assert_eq!(lost.await, None);
+    assert_eq!(store(&actor, append(&b, 1, 0, 1)).await, None, "also when nothing waits");
+    assert_eq!(store(&actor, append(&b, 1, 0, 1)).await, Some(Ok(1)));
+}
+
+#[tokio::test]
+async fn a_panic_in_a_task_ends_its_batch() {
+    let faults = FaultStore::new(MemoryStore::new());
+    faults.plan(Some(Operation::Append), 1, Fault::PanicLater);
+    faults.plan(Some(Operation::Append), 2, Fault::PanicLater);
+    let actor = start(faults).await;
+    let a = session("a");
+    let lost = [store(&actor, append(&a, 1, 0, 1)), store(&actor, append(&a, 1, 0, 1))];
+    for answer in lost {
+        assert_eq!(answer.await, None);
+    }
+    assert_eq!(claim(&actor, &a).await.unwrap().unwrap().epoch, 1, "the session's lane goes on");
+}
+
+#[tokio::test]
+async fn the_gauge_counts_what_is_not_answered_and_a_stop_answers_it() {
+    let store_port = FaultStore::new(MemoryStore::new());
+    store_port.plan(Some(Operation::Append), 1, Fault::Drop);
+    let gauge = Arc::new(AtomicUsize::new(7));
+    let room = StoreActor::with(Arc::clone(&gauge));
+    let (actor, ended) = Actor::spawn(None, room, store_port as Arc<dyn SessionStore>).await.unwrap();
+    assert_eq!(gauge.load(Ordering::Relaxed), 0);
+    let a = session("a");
+    claim(&actor, &a).await.unwrap().unwrap();
+    let _in_flight = store(&actor, append(&a, 1, 0, 1));
+    let waiting = [store(&actor, append(&a, 1, 1, 1)), store(&actor, append(&a, 1, 2, 1))];
+    handled(&actor).await;
+    // The listing's own handler has ended when the next message is handled.
+    handled(&actor).await;
+    assert_eq!(gauge.load(Ordering::Relaxed), 3);
+    actor.stop(None);
+    ended.await.unwrap();
+    for answer in waiting {
+        assert_eq!(answer.await, None);
+    }
+    assert_eq!(gauge.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_batch_has_a_bound() {
+    let (faults, permits, actor) = held(&["a", "b"]).await;
+    let (a, b) = (session("a"), session("b"));
+    let first = store(&actor, append(&a, 1, 0, 1));
+    let many: Vec<_> =
+        (0..lanes::MAX_BATCH as u64 + 1).map(|version| store(&actor, append(&b, 1, version, 1))).collect();
+    handled(&actor).await;
+    permits.add_permits(1);
+    assert_eq!(first.await, Some(Ok(1)));
+    for (version, answer) in (1..).zip(many) {
+        assert_eq!(answer.await, Some(Ok(version)));
+    }
+    let sizes: Vec<_> = asked(&faults).into_iter().skip(2).map(|(_, sessions)| sessions.len()).collect();
+    assert_eq!(sizes, [1, lanes::MAX_BATCH, 1]);
+}

@@ -1,0 +1,99 @@
+//! The one suite every store must pass, for any crate that brings a store.
+//!
+//! Each rule is a function of a factory; [`store_contract!`](crate::store_contract)
+//! makes one test of each. A factory makes an empty store that shares nothing with
+//! its others. This module is a test aid: a broken rule panics and says which.
+
+mod appends;
+mod crowds;
+mod listings;
+
+pub use appends::*;
+pub use crowds::*;
+pub use listings::*;
+
+use super::SessionStore;
+use bob_messages::ids::{ModelName, RecordId, SessionId};
+use bob_messages::store::{Append, FORMAT, Fact, Record, StoreError};
+use std::sync::Arc;
+
+/// Makes a test of every rule: `store_contract!(make)`, where `make` is a function
+/// without arguments that returns a `(Arc<dyn SessionStore>, guard)`; the guard,
+/// for example a temporary folder, is dropped after the store.
+#[macro_export]
+macro_rules! store_contract {
+    ($make:expr) => {
+        $crate::store_contract!(@ $make,
+            a_claim_raises_the_epoch_by_one, what_was_appended_is_loaded_and_claimed,
+            an_append_under_another_epoch_is_fenced, an_append_without_a_claim_is_fenced,
+            a_wrong_version_is_a_conflict, the_same_append_again_is_a_success,
+            the_rest_of_an_append_is_stored_behind_its_stored_prefix,
+            stored_records_are_known_whatever_version_is_expected,
+            records_that_do_not_follow_are_refused, an_append_without_records_only_asks,
+            one_that_fails_does_not_touch_the_others_of_its_batch, a_load_of_an_unknown_session_is_empty,
+            a_load_changes_nothing, a_released_session_can_be_claimed,
+            a_listing_is_filtered_and_cut_into_pages, a_cursor_of_nobody_is_refused,
+            a_deleted_session_is_gone_and_its_owner_fenced, ids_that_differ_by_case_are_two_sessions,
+            the_longest_and_oddest_ids_are_sessions, a_thousand_sessions_go_in_one_batch,
+            concurrent_appends_to_many_sessions_all_arrive, of_two_writers_no_record_is_lost_or_doubled
+        );
+    };
+    (@ $make:expr, $($rule:ident),+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() {
+                let (store, _guard) = $make();
+                $crate::store::contract::$rule(store).await;
+            }
+        )+
+    };
+}
+
+/// A session id for a test.
+pub fn session(id: &str) -> SessionId {
+    SessionId::parse(id).expect("the test names a valid session")
+}
+
+/// A record of a session; its id is made of its version and the name.
+pub fn record(session: &SessionId, epoch: u64, version: u64, name: &str) -> Arc<Record> {
+    Arc::new(Record {
+        format: FORMAT,
+        id: RecordId::new(format!("{session}-{version}-{name}")),
+        session: session.clone(),
+        version,
+        epoch,
+        turn: None,
+        at: i64::try_from(version).expect("a test's versions are small"),
+        fact: Fact::Started { model: ModelName::parse("scripted:é\"\n\u{0}").expect("it has two sides") },
+    })
+}
+
+/// An append of as many records as asked for, behind this version.
+pub fn append(session: &SessionId, epoch: u64, version: u64, count: u64) -> Append {
+    let records = (version + 1..=version + count).map(|version| record(session, epoch, version, "r"));
+    Append { session: session.clone(), epoch, expected_version: version, records: records.collect() }
+}
+
+/// Stores one append.
+///
+/// # Errors
+/// What the store answered.
+pub async fn store_one(store: &Arc<dyn SessionStore>, append: Append) -> Result<u64, StoreError> {
+    let mut answers = store.append(vec![append]).await;
+    assert_eq!(answers.len(), 1, "one append has one answer");
+    answers.remove(0)
+}
+
+/// The epoch of a new claim.
+pub async fn claim(store: &Arc<dyn SessionStore>, session: &SessionId) -> u64 {
+    store.claim(session).await.expect("a session nobody else owns can be claimed").epoch
+}
+
+/// The ids of a session's records, after a check that the versions count them.
+pub async fn stored(store: &Arc<dyn SessionStore>, session: &SessionId) -> Vec<String> {
+    let records = store.load(session).await.expect("the session can be loaded");
+    for (index, record) in records.iter().enumerate() {
+        assert_eq!(record.version, index as u64 + 1, "versions count the records");
+    }
+    records.iter().map(|record| record.id.as_str().to_owned()).collect()
+}

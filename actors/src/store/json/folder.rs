@@ -1,0 +1,126 @@
+//! The folder of the journals, held open.
+//!
+//! Every file is opened relative to the folder as it was when the store was
+//! opened, never through a link, so that nothing that is swapped in later leads
+//! out of it. Folders are made with mode 0700, files with 0600.
+
+use super::name;
+use rustix::fs::{self, AtFlags, Dir, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Which file a name leads to: device and inode.
+pub(super) type Inode = (u64, u64);
+
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    dir: File,
+}
+
+/// What a name leads to now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) inode: Inode,
+    /// In bytes.
+    pub(super) size: u64,
+    /// In milliseconds since the Unix epoch, for people.
+    pub(super) modified_at: i64,
+}
+
+impl Folder {
+    /// Opens the folder and makes it, with its parents, when it is not there.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = fs::open(path, flags, Mode::empty())?;
+        Ok(Self { path: path.to_owned(), dir: File::from(dir) })
+    }
+
+    /// For messages: where a file of the folder is.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+
+    /// Opens a regular file to read and append; `None` when it is not there.
+    pub(super) fn open_file(&self, name: &str, access: OFlags) -> io::Result<Option<File>> {
+        // Not blocking, so that a pipe somebody put there does not hold us up.
+        let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        match fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => {
+                let file = File::from(fd);
+                match file.metadata()?.is_file() {
+                    true => Ok(Some(file)),
+                    false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+                }
+            }
+            Err(Errno::NOENT) if !access.contains(OFlags::CREATE) => Ok(None),
+            Err(Errno::LOOP) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What the name leads to, without following a link.
+    pub(super) fn look(&self, name: &str) -> io::Result<Option<Seen>> {
+        match fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Seen::from(stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The names of all files, in no order.
+    pub(super) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.dir)? {
+            if let Ok(name) = entry?.file_name().to_str() {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Removes a file. Whether there was one.
+    pub(super) fn remove(&self, name: &str) -> io::Result<bool> {
+        match fs::unlinkat(&self.dir, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Renames a journal so that nobody continues it, and never over another file.
+    /// Answers its new name.
+    pub(super) fn set_aside(&self, journal: &str) -> io::Result<String> {
+        let mut number = 1;
+        loop {
+            let aside = name::aside(journal, number);
+            match fs::renameat_with(&self.dir, journal, &self.dir, &aside, RenameFlags::NOREPLACE) {
+                Ok(()) => {
+                    self.sync()?;
+                    return Ok(aside);
+                }
+                Err(Errno::EXIST) => number += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Makes new, renamed and removed names durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.dir.sync_all()
+    }
+}
+
+impl From<Stat> for Seen {
+    fn from(stat: Stat) -> Self {
+        Self {
+            inode: (stat.st_dev, stat.st_ino),
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            modified_at: stat.st_mtime.saturating_mul(1000).saturating_add((stat.st_mtime_nsec / 1_000_000) as i64),
+        }
+    }
+}

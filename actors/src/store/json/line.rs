@@ -1,0 +1,176 @@
+//! The lines of a journal: one JSON object each, with a checksum people can read over.
+//!
+//! ```json
+//! {"bob_journal":1,"session":"chat_42"}
+//! {"sum":"0f1e2d3c4b5a6978","claim":{"epoch":1,"owner":"bob (process 7)","lock":"….owner"}}
+//! {"sum":"8877665544332211","record":{"format":1,"id":"…","session":"chat_42",…}}
+//! {"sum":"1122334455667788","release":{"epoch":1}}
+//! ```
+//!
+//! The sum is over the bytes between the colon after the kind and the last brace,
+//! with the kind before them: the first 8 bytes of their BLAKE3 hash. Every byte
+//! of a line is thereby checked, since the others are fixed.
+
+use bob_messages::ids::SessionId;
+use bob_messages::store::{FORMAT, Record};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// How deep a record may nest: the reader of JSON gives up at 128.
+const MAX_DEPTH: usize = 120;
+
+/// A line behind the header.
+#[derive(Debug)]
+pub(super) enum Line {
+    Record(Arc<Record>),
+    Claim(ClaimLine),
+    Release(ReleaseLine),
+}
+
+/// Somebody became the owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ClaimLine {
+    pub(super) epoch: u64,
+    /// For people.
+    pub(super) owner: String,
+    /// The file the owner keeps locked while it lives.
+    pub(super) lock: String,
+}
+
+/// The owner under this epoch lets go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReleaseLine {
+    pub(super) epoch: u64,
+}
+
+/// Why a line does not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BadLine {
+    TooNew(u32),
+    Damaged(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    bob_journal: u32,
+    session: SessionId,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+/// The first line of a session's journal, without its end.
+pub(super) fn header(session: &SessionId) -> Vec<u8> {
+    // An id consists of characters that JSON does not escape.
+    format!("{{\"bob_journal\":{FORMAT},\"session\":\"{session}\"}}").into_bytes()
+}
+
+/// Checks a first line, which must be to the byte what this program writes.
+pub(super) fn check_header(line: &[u8], session: &SessionId) -> Result<(), BadLine> {
+    if line == header(session) {
+        return Ok(());
+    }
+    Err(match serde_json::from_slice::<Header>(line) {
+        Ok(Header { bob_journal, .. }) if bob_journal > FORMAT => BadLine::TooNew(bob_journal),
+        Ok(Header { session: other, .. }) if other != *session => {
+            BadLine::Damaged(format!("it says that it is the journal of {other}"))
+        }
+        Ok(_) | Err(_) => BadLine::Damaged("it does not start as a journal".to_owned()),
+    })
+}
+
+/// Writes a record's line.
+///
+/// # Errors
+/// A record that could not be read back is not written; the text says why.
+pub(super) fn write_record(into: &mut Vec<u8>, record: &Record) -> Result<(), String> {
+    let body = serde_json::to_vec(record).map_err(|error| format!("record {} is no JSON: {error}", record.id))?;
+    if depth(&body) > MAX_DEPTH {
+        return Err(format!("record {} nests deeper than {MAX_DEPTH} levels and could not be read back", record.id));
+    }
+    write(into, "record", &body);
+    Ok(())
+}
+
+pub(super) fn write_claim(into: &mut Vec<u8>, claim: &ClaimLine) {
+    // Strings and a number always are JSON.
+    write(into, "claim", &serde_json::to_vec(claim).unwrap_or_default());
+}
+
+pub(super) fn write_release(into: &mut Vec<u8>, release: &ReleaseLine) {
+    write(into, "release", &serde_json::to_vec(release).unwrap_or_default());
+}
+
+fn write(into: &mut Vec<u8>, kind: &str, body: &[u8]) {
+    into.extend_from_slice(b"{\"sum\":\"");
+    into.extend_from_slice(sum(kind, body).as_bytes());
+    into.extend_from_slice(b"\",\"");
+    into.extend_from_slice(kind.as_bytes());
+    into.extend_from_slice(b"\":");
+    into.extend_from_slice(body);
+    into.extend_from_slice(b"}\n");
+}
+
+/// Reads a line without its end.
+pub(super) fn parse(line: &[u8]) -> Result<Line, BadLine> {
+    let damaged = |what: &str| BadLine::Damaged(what.to_owned());
+    let Some((found, kind, body)) = split(line) else { return Err(damaged("it is no line of a journal")) };
+    if sum(kind, body).as_bytes() != found {
+        return Err(damaged("its checksum does not match"));
+    }
+    let foreign = |error: serde_json::Error| match serde_json::from_slice::<Format>(body) {
+        Ok(Format { format }) if format > FORMAT => BadLine::TooNew(format),
+        Ok(_) | Err(_) => BadLine::Damaged(format!("it is no {kind} of this program: {error}")),
+    };
+    match kind {
+        "record" => {
+            let record: Record = serde_json::from_slice(body).map_err(foreign)?;
+            if record.format > FORMAT {
+                return Err(BadLine::TooNew(record.format));
+            }
+            Ok(Line::Record(Arc::new(record)))
+        }
+        "claim" => Ok(Line::Claim(serde_json::from_slice(body).map_err(foreign)?)),
+        "release" => Ok(Line::Release(serde_json::from_slice(body).map_err(foreign)?)),
+        other => Err(BadLine::Damaged(format!("{other:?} is no kind of line"))),
+    }
+}
+
+/// Sum, kind and body of a line that has the form of one.
+fn split(line: &[u8]) -> Option<(&[u8], &str, &[u8])> {
+    let rest = line.strip_prefix(b"{\"sum\":\"")?.strip_suffix(b"}")?;
+    let (found, rest) = rest.split_at_checked(16)?;
+    let rest = rest.strip_prefix(b"\",\"")?;
+    let end = rest.iter().position(|&byte| byte == b'"')?;
+    let (kind, rest) = rest.split_at_checked(end)?;
+    Some((found, std::str::from_utf8(kind).ok()?, rest.strip_prefix(b"\":")?))
+}
+
+fn sum(kind: &str, body: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(kind.as_bytes());
+    hasher.update(b":");
+    hasher.update(body);
+    hasher.finalize().to_hex().as_str().chars().take(16).collect()
+}
+
+/// How deep JSON text nests.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for &byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}

@@ -1,0 +1,42 @@
+//! Pages of a listing, for the stores that list from memory or a folder.
+
+use bob_messages::Millis;
+use bob_messages::store::{SessionFilter, SessionPage, SessionSummary, StoreError};
+
+/// How many sessions a page has when the filter does not say.
+const DEFAULT_LIMIT: usize = 100;
+
+/// Whether the filter wants this session.
+pub(super) fn wanted(filter: &SessionFilter, session: &str) -> bool {
+    filter.prefix.as_deref().is_none_or(|prefix| session.starts_with(prefix))
+}
+
+/// Orders the wanted sessions, the last written first, and cuts out the page
+/// behind the cursor. A cursor names the last session of its page and when that
+/// was written, so that it stays good when the session is gone.
+pub(super) fn page(
+    mut sessions: Vec<SessionSummary>,
+    filter: &SessionFilter,
+    cursor: Option<&str>,
+) -> Result<SessionPage, StoreError> {
+    let after = cursor.map(|cursor| {
+        let parsed = cursor.split_once(':').and_then(|(at, id)| Some((at.parse::<Millis>().ok()?, id)));
+        parsed.ok_or_else(|| StoreError::Unavailable(format!("the cursor {cursor:?} is of no page of this store")))
+    });
+    if let Some((at, id)) = after.transpose()? {
+        sessions.retain(|one| one.updated_at < at || (one.updated_at == at && one.session.as_str() > id));
+    }
+    let limit = if filter.limit == 0 { DEFAULT_LIMIT } else { filter.limit };
+    let newest_first = |a: &SessionSummary, b: &SessionSummary| {
+        b.updated_at.cmp(&a.updated_at).then_with(|| a.session.cmp(&b.session))
+    };
+    let more = sessions.len() > limit;
+    if more {
+        // Only the page itself is sorted, so that a hundred thousand sessions list quickly.
+        sessions.select_nth_unstable_by(limit, newest_first);
+        sessions.truncate(limit);
+    }
+    sessions.sort_unstable_by(newest_first);
+    let cursor = sessions.last().filter(|_| more).map(|last| format!("{}:{}", last.updated_at, last.session));
+    Ok(SessionPage { sessions, cursor, quarantined: Vec::new() })
+}

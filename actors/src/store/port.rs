@@ -1,0 +1,71 @@
+//! The port: what a session store must be able to do.
+
+use bob_messages::ids::SessionId;
+use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, StoreError};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// A place where journals are kept.
+///
+/// The rules, which [`Ledger`](super::Ledger) applies for a store that wants them
+/// ready made:
+/// - The version of a session counts its records, the epoch its claims.
+/// - An append under any epoch but the one of the last claim is
+///   [`Fenced`](StoreError::Fenced) and stores nothing.
+/// - Records whose ids are stored already are not stored again: when all of an
+///   append's are there, or the first ones and they end the journal, the append
+///   succeeds. Otherwise `expected_version` must be the session's version, or the
+///   answer is [`Conflict`](StoreError::Conflict).
+/// - No rule compares times.
+///
+/// Every method may be called from several tasks at once. A future that is
+/// dropped before it is ready may or may not have had its effect, like an
+/// operation that answered [`InDoubt`](StoreError::InDoubt). A future must not
+/// block its thread; one that is ready at its first poll costs its caller no task.
+pub trait SessionStore: Send + Sync + 'static {
+    /// Raises the session's epoch by one, durably, and reads its records. A session
+    /// that does not exist begins with epoch 1 and no records.
+    ///
+    /// # Errors
+    /// `Busy` while another living process owns the session, `Corrupt` or `TooNew`
+    /// when its journal cannot be continued, `Unavailable` when nothing was
+    /// claimed, `InDoubt` when it may have been.
+    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>>;
+
+    /// Reads the records and changes nothing; empty for a session that does not exist.
+    ///
+    /// # Errors
+    /// `Corrupt`, `TooNew` or `Unavailable`.
+    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>>;
+
+    /// Stores a batch, in order, and answers each append when it is durable: with
+    /// the session's version after the last of its records. One that fails does not
+    /// touch another session's; the answers are as many as the appends.
+    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>>;
+
+    /// The owner under this epoch will write no more, so that another process may
+    /// claim the session. Best effort; an epoch that is over changes nothing.
+    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()>;
+
+    /// One page of the sessions, the last written first. Reads no journals. A
+    /// session that is written to between two pages may be missed or seen twice.
+    ///
+    /// # Errors
+    /// `Unavailable`, also for a cursor that no page of this store ended with.
+    fn list<'a>(
+        &'a self,
+        filter: &'a SessionFilter,
+        cursor: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<SessionPage, StoreError>>;
+
+    /// Removes a session with everything that is kept of it, also what was set
+    /// aside as damaged. Answers whether there was anything. An append of its last
+    /// owner is fenced from then on, until the session is claimed anew.
+    ///
+    /// # Errors
+    /// `Busy` while another living process owns the session; `Unavailable`.
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Ready when everything asked before has ended, durable or failed.
+    fn flush(&self) -> BoxFuture<'_, ()>;
+}
