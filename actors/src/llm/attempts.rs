@@ -5,8 +5,9 @@
 //! the provider's connection.
 
 use super::actor::LlmArguments;
-use super::deltas::{self, DeltaSink};
+use super::deltas::DeltaSink;
 use super::retry::{Failure, Verdict};
+use crate::clock;
 use bob_messages::chat::Message;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ModelName;
@@ -100,7 +101,7 @@ fn tell(desk: &LlmArguments, request: &LlmRequest, asked: &Asked<'_>, delay_ms: 
     let LlmRequest { session, turn, step, .. } = request;
     let (attempt, model) = (asked.tried_again, asked.model.clone());
     let event = AgentEvent::LlmRetried { step: *step, attempt, of, delay_ms, model, reason: error.message };
-    desk.feed.emit(session, turn, deltas::now(), event);
+    desk.feed.emit(session, turn, clock::now(), event);
 }
 
 /// Whether a fallback can be asked what was prepared for the first choice.
