@@ -138,9 +138,13 @@ fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<
         Kind::ContextExceeded => "the prompt is longer than the model's context".to_owned(),
         Kind::UnknownModel => format!("it does not know the model {}: check its name", attempt.model.model()),
         Kind::Unavailable | Kind::Timeout => "it has trouble: try again later".to_owned(),
-        Kind::Rejected | Kind::TooLarge | Kind::NotScripted | Kind::UnknownProvider | Kind::MissingKey | Kind::Gone => {
-            "it refused the request".to_owned()
-        }
+        Kind::Rejected
+        | Kind::TooLarge
+        | Kind::Malformed
+        | Kind::NotScripted
+        | Kind::UnknownProvider
+        | Kind::MissingKey
+        | Kind::Gone => "it refused the request".to_owned(),
     };
     LlmError {
         kind,
