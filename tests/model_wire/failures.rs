@@ -23,13 +23,13 @@ async fn failure(reply: Reply, kind: ProviderKind, timeout_ms: u64) -> LlmError 
 #[tokio::test]
 async fn a_stream_cut_at_any_byte_is_never_an_answer() {
     for kind in BOTH {
-        let provider = FakeProvider::start((0..5_000).map(|bytes| Reply::text("Hello there").cut_after(bytes)));
+        let provider = FakeProvider::start((0..5_000).map(|bytes| Reply::text("Hi").cut_after(bytes)));
         let port = port(&provider, kind, 10_000);
         for bytes in 0.. {
             match ask(&port, hello()).await {
                 Err(error) => assert_eq!(error.kind, LlmErrorKind::Unavailable, "{kind:?} after {bytes}: {error}"),
                 Ok(answer) => {
-                    assert_eq!(answer.text, "Hello there");
+                    assert_eq!(answer.text, "Hi");
                     assert!(bytes > 500, "{kind:?} took {bytes} bytes for a whole stream");
                     break;
                 }
@@ -65,6 +65,16 @@ async fn silence_is_noticed_before_the_headers_and_in_the_middle() {
             assert_eq!((error.kind, error.message.as_str()), (LlmErrorKind::Timeout, what), "{kind:?}");
             assert!(started.elapsed() >= Duration::from_millis(SHORT_MS));
         }
+    }
+}
+
+#[tokio::test]
+async fn an_error_whose_body_never_ends_is_a_failure_in_time() {
+    for kind in BOTH {
+        let started = Instant::now();
+        let error = failure(Reply::status(500).stall_after(0), kind, SHORT_MS).await;
+        assert!(error.is_retryable(), "{kind:?}: {error:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{kind:?} took {:?}", started.elapsed());
     }
 }
 
