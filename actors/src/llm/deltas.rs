@@ -114,3 +114,7 @@ impl Showing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+#[path = "deltas_tests.rs"]
+mod tests;
