@@ -99,6 +99,11 @@ impl ModelServerSpec {
         }
     }
 
+    /// Whose server it is.
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
     /// Shows what the server says until it is ready.
     #[must_use]
     pub fn with_progress(mut self, progress: Progress) -> Self {
