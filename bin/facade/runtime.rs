@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// The largest input of one request, in bytes.
-pub const MAX_INPUT_BYTES: usize = 1024 * 1024;
+const MAX_INPUT_BYTES: usize = 1024 * 1024;
 
 /// How long a question about the runtime's state waits for a room.
 const HEALTH_WITHIN: Duration = Duration::from_secs(1);
