@@ -3,12 +3,12 @@
 //! Events are told beside the walk and change nothing. A stream carries contents
 //! whole; whoever writes them to a sink or a log redacts them there.
 
-use crate::Millis;
 use crate::chat::{FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, SessionId, ToolName, TurnId};
 use crate::sessions::TurnOutcome;
 use crate::tools::{Risk, ToolKind};
+use crate::{Millis, trace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -40,6 +40,33 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// The last event of a turn of which no other event was seen.
+    pub fn finished(at: Millis, outcome: Box<TurnOutcome>) -> Self {
+        let turn_id = outcome.turn_id.clone();
+        Self {
+            schema: SCHEMA,
+            seq: 1,
+            time: at,
+            session_id: outcome.session_id.clone(),
+            trace_id: trace::trace_id(&turn_id, None),
+            span_id: trace::turn_span(&turn_id),
+            parent_span_id: None,
+            turn_id,
+            event: AgentEvent::TurnFinished { outcome },
+        }
+    }
+
+    /// What a reader of the turn's stream gets of it, if anything.
+    pub fn stream_item(&self) -> Option<StreamItem> {
+        Some(StreamItem {
+            session_id: self.session_id.clone(),
+            turn_id: self.turn_id.clone(),
+            step: self.event.step(),
+            parent: None,
+            event: self.event.stream_view()?,
+        })
+    }
+
     /// The event as one flat JSON object: the envelope's keys and the event's side by
     /// side; of a call its `call_id`, `tool` and `arguments`; of `turn.finished` all
     /// keys of the outcome. Readers ignore what they do not know.
@@ -83,6 +110,9 @@ pub enum AgentEvent {
     /// The turn began.
     #[serde(rename = "turn.started")]
     TurnStarted {
+        /// Whose outcome this run's will be: the turn itself, or the request that
+        /// resumed it.
+        submission: TurnId,
         /// The model it runs on.
         model: ModelName,
         /// Its working folder.

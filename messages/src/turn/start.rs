@@ -277,6 +277,7 @@ impl Turn {
             return self.fail(error, effects);
         }
         effects.push(Effect::Emit(AgentEvent::TurnStarted {
+            submission: open.submission.clone(),
             model: open.model.clone(),
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
