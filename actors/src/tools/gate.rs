@@ -2,7 +2,7 @@
 //!
 //! The actor that performs the calls owns the gate and asks it twice: before a call
 //! is allowed ([`Gate::check`]) and again when it arrives with its grant
-//! ([`Gate::admit`]). Nothing reaches a tool by another way.
+//! (`Gate::admit`). Nothing reaches a tool by another way.
 
 use super::catalogue::{Catalogue, CatalogueError, Tool};
 use super::grant::{RoomKey, canonical};
