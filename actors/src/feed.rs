@@ -65,20 +65,6 @@ impl Feed {
         Subscription::new(Arc::clone(self), session.clone(), buffer)
     }
 
-    /// Remembers under which trace a turn runs; its events carry it.
-    pub fn begin(&self, session: &SessionId, turn: &TurnId, traceparent: Option<String>) {
-        if !self.is_watched() {
-            return;
-        }
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.sinks.is_empty() || watched.contains_key(session) {
-            let entry = watched.entry(session.clone()).or_default();
-            entry.turn = Some(turn.clone());
-            entry.seq = 0;
-            entry.traceparent = traceparent;
-        }
-    }
-
     /// Tells one event of a turn.
     pub fn emit(&self, session: &SessionId, turn: &TurnId, at: Millis, event: AgentEvent) {
         if !self.is_watched() {
@@ -93,6 +79,9 @@ impl Feed {
             entry.turn = Some(turn.clone());
             entry.seq = 0;
             entry.traceparent = None;
+        }
+        if let AgentEvent::TurnStarted { traceparent, .. } = &event {
+            entry.traceparent.clone_from(traceparent);
         }
         entry.seq += 1;
         let is_last = event.is_terminal().is_some();

@@ -9,9 +9,16 @@
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
+//! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
+pub mod child;
+pub mod clock;
 pub mod feed;
+pub mod llm;
+pub mod model_server;
 pub mod rooms;
 pub mod store;
+pub mod tools;
+pub mod turn;

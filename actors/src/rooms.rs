@@ -63,6 +63,11 @@ impl<M: ractor::Message> Address<M> {
         actor.send_message(message).map_err(|_the_actor_has_ended| Gone)
     }
 
+    /// The same for a question whose asker is answered even when nobody takes it.
+    pub fn tell(&self, message: M) {
+        let _a_dropped_reply_answers = self.send(message);
+    }
+
     /// Waits until somebody is there, at most for `limit`. Cancel-safe.
     pub async fn inhabited(&self, limit: Duration) -> Option<ActorRef<M>> {
         let wait = async {

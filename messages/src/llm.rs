@@ -212,8 +212,12 @@ pub enum LlmErrorKind {
     Rejected,
     /// The answer was larger than we take (8 MiB).
     TooLarge,
+    /// The reply was no action, twice in a row.
+    Malformed,
     /// A tape or script has no answer for this request.
     NotScripted,
+    /// The local model server could not be started.
+    NotStarted,
     /// The LlmActor went away while the call was in flight.
     Gone,
 }
@@ -252,6 +256,8 @@ impl LlmError {
             | LlmErrorKind::ContextExceeded
             | LlmErrorKind::Rejected
             | LlmErrorKind::TooLarge
+            | LlmErrorKind::NotStarted
+            | LlmErrorKind::Malformed
             | LlmErrorKind::NotScripted => false,
         }
     }

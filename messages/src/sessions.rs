@@ -5,7 +5,7 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use crate::reply::Reply;
 use crate::session::TurnInput;
-use crate::turn::Brief;
+use crate::turn::{Brief, Limits, ResumeReply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -23,8 +23,25 @@ pub enum SessionsMessage {
         input: Arc<TurnInput>,
         /// How the turn is briefed.
         brief: Arc<Brief>,
-        /// Who is owed the outcome.
-        reply: Reply<TurnOutcome>,
+        /// Who is owed the outcome, or the refusal.
+        reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
+    },
+    /// Go on with a suspended turn.
+    Resume {
+        /// Which session.
+        session: SessionId,
+        /// A name for this run, by which its outcome is told.
+        submission: TurnId,
+        /// The token of the suspension.
+        token: ResumeToken,
+        /// What the person says.
+        said: ResumeReply,
+        /// The bounds of this run.
+        limits: Limits,
+        /// How the turn is briefed.
+        brief: Arc<Brief>,
+        /// Who is owed the outcome, or the refusal.
+        reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
     },
     /// Stop the session's running turn. A session without one is left alone.
     Cancel {
@@ -83,10 +100,12 @@ pub enum TurnNews {
         /// Why.
         error: AgentError,
     },
-    /// A person is being asked: the turn's clock pauses.
+    /// A person is being asked: the turn's clock pauses, the question's runs.
     Paused {
         /// Which submission.
         submission: TurnId,
+        /// The question.
+        approval: ApprovalId,
     },
     /// The person answered: the clock goes on.
     Unpaused {
@@ -100,6 +119,8 @@ pub enum TurnNews {
         /// How.
         outcome: Box<TurnOutcome>,
     },
+    /// The actor was stopped and has said all it had to say.
+    Left,
 }
 
 /// A live session from outside.

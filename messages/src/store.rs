@@ -256,6 +256,8 @@ pub enum Fact {
         allowed: bool,
         /// The arguments instead of the model's, when the person changed them.
         arguments: Option<Value>,
+        /// Why not, when the person said no.
+        reason: String,
     },
     /// A call has its result.
     Result(Arc<ToolResult>),

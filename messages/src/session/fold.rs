@@ -1,14 +1,16 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
-use crate::chat::{Message, ToolCall, ToolResult, Usage};
-use crate::ids::{CallId, RequestId, SessionId, TurnId};
+use crate::chat::{CallStatus, Message, ToolCall, ToolResult, Usage};
+use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::open::{OpenApproval, entry};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
-use crate::sessions::TurnOutcome;
+use crate::sessions::{SuspendReason, TurnOutcome};
 use crate::store::{Answered, Ended, Fact, Record, StepCost};
+use crate::tools::ToolOutput;
 use crate::turn::Spent;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -33,8 +35,10 @@ pub struct Session {
     pub calls: u64,
     /// How many turns have ended.
     pub turns: u64,
-    /// The outcome of the last turn.
+    /// The outcome of the last run.
     pub last: Option<Arc<TurnOutcome>>,
+    /// Who is owed the last outcome: the input's turn, or the submission that resumed it.
+    pub last_submission: Option<TurnId>,
     /// The outcomes of requests that had a name.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
@@ -56,6 +60,7 @@ impl Session {
             calls: 0,
             turns: 0,
             last: None,
+            last_submission: None,
             answered: BTreeMap::new(),
             tokens_per_kb: 250,
         }
@@ -90,11 +95,12 @@ impl Session {
             }
             Fact::ApprovalAsked { approval, call, risk } => {
                 if let Some(open) = self.open_call(call) {
-                    open.approval = Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None });
+                    open.approval =
+                        Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None, reason: String::new() });
                 }
             }
-            Fact::ApprovalDecided { approval, allowed, arguments } => {
-                self.decide(approval.as_str(), *allowed, arguments)
+            Fact::ApprovalDecided { approval, allowed, arguments, reason } => {
+                self.decide(approval, *allowed, arguments.as_ref(), reason);
             }
             Fact::Result(result) => self.result(result),
             Fact::Steered { parts } => {
@@ -104,7 +110,7 @@ impl Session {
                     _ => self.history.push(message),
                 }
             }
-            Fact::Resumed { submission, reply } => self.resume(submission, reply),
+            Fact::Resumed { submission, reply } => self.resume(submission, reply, record.at),
             Fact::Outcome(ended) => self.end(ended, record.at),
         }
     }
@@ -114,6 +120,13 @@ impl Session {
         self.waiting.iter().any(|input| input.turn == *turn)
             || self.open.as_ref().is_some_and(|open| open.submission == *turn || open.input.turn == *turn)
             || self.last.as_ref().is_some_and(|last| last.turn_id == *turn)
+            || self.last_submission.as_ref() == Some(turn)
+    }
+
+    /// The outcome a submission has, if its run was the last to end.
+    pub fn outcome_of(&self, submission: &TurnId) -> Option<&Arc<TurnOutcome>> {
+        let ended = |last: &&Arc<TurnOutcome>| last.turn_id == *submission && self.open.is_none();
+        self.last.as_ref().filter(|last| self.last_submission.as_ref() == Some(submission) || ended(last))
     }
 
     /// The turn that runs; a suspended one does not.
@@ -121,7 +134,7 @@ impl Session {
         self.open.as_ref().filter(|open| open.suspended.is_none())
     }
 
-    fn start(&mut self, model: &crate::ids::ModelName, at: Millis) {
+    fn start(&mut self, model: &ModelName, at: Millis) {
         let Some(input) = self.waiting.pop_front() else { return };
         let message_at = self.history.len();
         self.history.push(Arc::new(Message::User { parts: input.parts.clone() }));
@@ -136,6 +149,7 @@ impl Session {
             usage: Usage::default(),
             malformed_in_a_row: 0,
             message_at,
+            tripped: None,
             step: None,
             transcript: Vec::new(),
             suspended: None,
@@ -150,7 +164,7 @@ impl Session {
         turn.malformed_in_a_row = 0;
         turn.text.clone_from(&answered.text);
         if answered.calls.is_empty() {
-            self.history.push(Arc::new(Message::assistant(answered.text.clone())));
+            self.history.push(said(&answered.text));
             return;
         }
         let mut refused = None;
@@ -168,9 +182,7 @@ impl Session {
         self.spend(cost);
         let Some(turn) = &mut self.open else { return };
         turn.malformed_in_a_row += 1;
-        // A provider refuses an empty assistant message.
-        let said = if text.trim().is_empty() { "(nothing)" } else { text };
-        self.history.push(Arc::new(Message::assistant(said)));
+        self.history.push(said(text));
         self.history.push(Arc::new(Message::user(complaint)));
     }
 
@@ -191,13 +203,15 @@ impl Session {
         self.open.as_mut()?.step.as_mut()?.call_mut(call)
     }
 
-    fn decide(&mut self, approval: &str, allowed: bool, arguments: &Option<serde_json::Value>) {
+    fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {
         let Some(step) = self.open.as_mut().and_then(|turn| turn.step.as_mut()) else { return };
         for open in &mut step.calls {
-            let Some(asked) = open.approval.as_mut().filter(|asked| asked.id.as_str() == approval) else { continue };
+            let Some(asked) = open.approval.as_mut().filter(|asked| asked.id == *approval) else { continue };
             asked.allowed = Some(allowed);
+            reason.clone_into(&mut asked.reason);
             if let Some(arguments) = arguments {
-                open.call = Arc::new(ToolCall { arguments: arguments.clone(), ..(*open.call).clone() });
+                let argument_bytes = arguments.to_string().len();
+                open.call = Arc::new(ToolCall { arguments: arguments.clone(), argument_bytes, ..(*open.call).clone() });
             }
         }
     }
@@ -216,6 +230,7 @@ impl Session {
     fn close_step(&mut self) {
         let Some(turn) = &mut self.open else { return };
         let Some(step) = turn.step.take() else { return };
+        turn.tripped = step.calls.iter().find_map(|open| open.refused);
         let calls: Vec<_> = step.calls.iter().map(|open| Arc::clone(&open.call)).collect();
         self.history.push(Arc::new(Message::Assistant { text: step.text, calls }));
         for open in step.calls {
@@ -227,18 +242,25 @@ impl Session {
         self.history.append(&mut turn.steered);
     }
 
-    fn resume(&mut self, submission: &TurnId, reply: &str) {
+    fn resume(&mut self, submission: &TurnId, reply: &str, at: Millis) {
+        // An input that waited behind the question is its reply.
+        self.waiting.retain(|input| input.turn != *submission);
         let Some(turn) = &mut self.open else { return };
         turn.submission = submission.clone();
-        turn.suspended = None;
-        let question = turn.step.iter().flat_map(|step| &step.calls);
-        let asked = question.filter(|open| open.call.name.is_ask_user() && open.result.is_none()).last();
+        let suspended = turn.suspended.take();
+        turn.started_at = at;
+        // A decision about a call is no answer to a question beside it.
+        if suspended.is_some_and(|suspended| suspended.reason != SuspendReason::AskUser) {
+            return;
+        }
+        let mut question = turn.step.iter().flat_map(|step| &step.calls);
+        let asked = question.find(|open| open.call.name.is_ask_user() && open.result.is_none());
         if let Some(call) = asked.map(|open| Arc::clone(&open.call)) {
             self.result(&Arc::new(ToolResult {
                 call: call.id.clone(),
                 name: call.name.clone(),
-                status: crate::chat::CallStatus::Ok,
-                output: crate::tools::ToolOutput::text(reply),
+                status: CallStatus::Ok,
+                output: ToolOutput::text(reply),
                 duration_ms: 0,
             }));
         }
@@ -247,6 +269,7 @@ impl Session {
     fn end(&mut self, ended: &Ended, at: Millis) {
         let Some(mut turn) = self.open.take() else { return };
         let outcome = Arc::new(outcome(&self.id, &turn, ended, at));
+        self.last_submission = Some(turn.submission.clone());
         if let Some(suspension) = &ended.suspended {
             turn.suspended = Some(suspension.clone());
             self.open = Some(turn);
@@ -256,8 +279,8 @@ impl Session {
         // What a turn said at a guard, a cancel or an error belongs to the
         // conversation too; roles then also alternate for providers that insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
-        if !spoke && !ended.content.is_empty() {
-            self.history.push(Arc::new(Message::assistant(ended.content.clone())));
+        if !spoke {
+            self.history.push(said(&ended.content));
         }
         self.turns += 1;
         if let Some(request) = &turn.input.request_id {
@@ -265,6 +288,12 @@ impl Session {
         }
         self.last = Some(outcome);
     }
+}
+
+/// Words of the assistant; providers refuse an assistant message without any.
+fn said(text: &str) -> Arc<Message> {
+    let text = if text.trim().is_empty() { "(no answer)" } else { text };
+    Arc::new(Message::assistant(text))
 }
 
 /// The outcome that follows from a turn and its end. `saved` is for whoever

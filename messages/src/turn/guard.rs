@@ -94,6 +94,9 @@ pub struct Spent {
 impl Spent {
     /// Which bound forbids another model call, if one does.
     pub fn forbids_step(&self, limits: &Limits) -> Option<GuardReason> {
+        if self.too_many_errors(limits) {
+            return Some(GuardReason::MaxConsecutiveErrors);
+        }
         if self.steps >= limits.max_steps {
             return Some(GuardReason::MaxSteps);
         }
@@ -133,7 +136,7 @@ impl Spent {
     }
 
     /// Whether too many calls in a row failed.
-    pub fn too_many_errors(&self, limits: &Limits) -> bool {
+    fn too_many_errors(&self, limits: &Limits) -> bool {
         limits.max_consecutive_errors > 0 && self.consecutive_errors >= limits.max_consecutive_errors
     }
 }

@@ -127,6 +127,31 @@ pub enum TurnMessage {
     },
 }
 
+impl TurnMessage {
+    /// The ticket of the question this answers, if it answers one.
+    pub fn answers(&self) -> Option<Ticket> {
+        match self {
+            Self::ParseAction { ticket, .. }
+            | Self::Loaded { ticket, .. }
+            | Self::Saved { ticket, .. }
+            | Self::ToolsListed { ticket, .. }
+            | Self::Profiled { ticket, .. }
+            | Self::Checked { ticket, .. }
+            | Self::ToolReturned { ticket, .. } => Some(*ticket),
+            Self::Start { .. }
+            | Self::BuildPrompt
+            | Self::LlmInfer { .. }
+            | Self::CallTool
+            | Self::Done { .. }
+            | Self::Wake { .. }
+            | Self::Resume { .. }
+            | Self::Decided { .. }
+            | Self::Steered { .. }
+            | Self::Stopped { .. } => None,
+        }
+    }
+}
+
 /// What to do with a turn that had begun when its actor ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

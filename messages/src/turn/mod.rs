@@ -1,12 +1,220 @@
-//! stub
+//! The turn: a pure state machine. Messages in, effects out.
+//!
+//! ```text
+//!            Start                     guard tripped
+//!   Idle ──────────▶ Start ──▶ BuildPrompt ───────────────┐
+//!    ▲                            ▲   │                    │
+//!    │                            │   ▼                    │
+//!    │              malformed once│ LlmInfer ──────────────┤ model failed
+//!    │                            │   │ ParseAction         │
+//!    │                            ├───┤────────────────────▶│ final
+//!    │             all results in │   ▼                     ▼
+//!    └────────────────────────────┴─ CallTool ──────────▶ Done ──▶ Idle
+//!                                         guard, question
+//! ```
+//!
+//! Owns the decisions of one session's turns and nothing else. The TurnActor, the
+//! step-by-step runner, replay and simulation all drive this one machine. It never
+//! waits, sends, reads a clock or draws a random number: the time of each message
+//! is an argument. Total: any message in any state; what is late, doubled or
+//! foreign changes nothing and asks for nothing.
+
+mod action;
 mod brief;
+mod calls;
+mod done;
 mod effect;
 mod guard;
+mod history;
+mod infer;
+mod journal;
 mod message;
+mod prompt;
+mod start;
+mod state;
+mod strict;
+
+#[cfg(test)]
+mod action_tests;
+#[cfg(test)]
+mod chaos;
+#[cfg(test)]
+mod prompt_tests;
+#[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+mod resume_tests;
+#[cfg(test)]
+mod story_tests;
+#[cfg(test)]
+mod world;
+
+pub use action::{AgentAction, parse_action};
 pub use brief::{Brief, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, TurnMessage};
-/// stub
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Turn;
+
+use crate::Millis;
+use crate::ids::{SessionId, Ticket, TurnId};
+use crate::session::Session;
+use crate::store::{FORMAT, Fact, Record};
+use journal::Journal;
+use prompt::Frame;
+use serde::{Deserialize, Serialize};
+use start::Arrival;
+use state::State;
+use std::sync::Arc;
+
+/// The machine of one session. Plain data: saving it and loading it between any
+/// two messages changes nothing that follows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    id: SessionId,
+    state: State,
+    /// The fold of the journal; `None` until it was read.
+    session: Option<Session>,
+    journal: Journal,
+    /// What came before the journal was read.
+    arrivals: Vec<Arrival>,
+    brief: Option<Arc<Brief>>,
+    /// What the prompts of the running turn share.
+    frame: Option<Frame>,
+    /// Accepted inputs nobody was told of yet, with the version that makes them durable.
+    accepting: Vec<(u64, TurnId)>,
+    /// What to do with a turn that had begun when the journal is read.
+    recover: Option<Recover>,
+    tickets: u64,
+    now: Millis,
+}
+
+impl Turn {
+    /// The machine of a session whose journal was not read yet.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            id,
+            state: State::Idle,
+            session: None,
+            journal: Journal::default(),
+            arrivals: Vec::new(),
+            brief: None,
+            frame: None,
+            accepting: Vec::new(),
+            recover: None,
+            tickets: 0,
+            now: 0,
+        }
+    }
+
+    /// Takes one message that arrived at `at`, moves on, and says what must happen.
+    ///
+    /// The effects are to be performed in order. A message that is late or out of
+    /// place changes nothing and asks for nothing.
+    pub fn apply(&mut self, at: Millis, message: TurnMessage) -> Vec<Effect> {
+        use TurnMessage as M;
+        self.now = at;
+        let mut effects = Vec::new();
+        let e = &mut effects;
+        match (std::mem::replace(&mut self.state, State::Idle), message) {
+            (state, M::Start { input, brief }) => self.arrive(state, Arrival::Input(input), brief, e),
+            (state, M::Resume { submission, token, reply, brief }) => {
+                self.arrive(state, Arrival::Resume { submission, token, reply }, brief, e);
+            }
+            (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
+            (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
+            (State::Start(wait), M::ToolsListed { ticket, tools }) if wait.tools_at == Some(ticket) => {
+                self.tools_listed(wait, tools, e);
+            }
+            (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
+                self.profiled(wait, result, e);
+            }
+            (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
+            (State::LlmInfer { awaiting, asked: false, .. }, M::LlmInfer { ticket, request }) if awaiting == ticket => {
+                self.infer(ticket, request, e);
+            }
+            (State::LlmInfer { awaiting, asked: true, prompt_bytes }, M::ParseAction { ticket, result })
+                if awaiting == ticket =>
+            {
+                self.parse_action(result, prompt_bytes, e);
+            }
+            (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
+            (State::CallTool(calling), M::Checked { ticket, verdicts }) => self.checked(calling, ticket, verdicts, e),
+            (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
+                self.tool_returned(calling, ticket, returned, e);
+            }
+            (State::CallTool(calling), M::Decided { approval, decision }) => {
+                self.decided(calling, &approval, decision, e);
+            }
+            (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
+                self.done(&mut finishing, *ended, e);
+                self.state = State::Done(finishing);
+            }
+            (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => self.saved(state, result, e),
+            (state, M::Steered { parts }) => self.steered(state, parts, e),
+            (state, M::Stopped { reason }) => self.stopped(&state, reason, e),
+            (state, _late_or_out_of_place) => self.state = state,
+        }
+        effects
+    }
+
+    /// The session, once its journal was read.
+    pub fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    /// The turn that runs, is suspended or ran last: whose events these are.
+    pub fn turn_id(&self) -> Option<&TurnId> {
+        let session = self.session.as_ref()?;
+        let open = session.open.as_ref().map(|open| &open.input.turn);
+        open.or_else(|| session.last.as_ref().map(|last| &last.turn_id))
+    }
+
+    /// Whether nothing runs and nothing waits.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle) && self.arrivals.is_empty()
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    /// Writes a fact: into the session now, into the store with the next flush.
+    fn record(&mut self, turn: Option<TurnId>, fact: Fact) {
+        let Some(session) = &mut self.session else { return };
+        let version = session.version + 1;
+        let record = Arc::new(Record {
+            format: FORMAT,
+            id: crate::ids::RecordId::new(format!("{}-{version}", self.journal.epoch)),
+            session: self.id.clone(),
+            version,
+            epoch: self.journal.epoch,
+            turn,
+            at: self.now,
+            fact,
+        });
+        session.apply(&record);
+        self.journal.write(record);
+    }
+
+    /// Writes a fact of the running turn.
+    fn record_in_turn(&mut self, fact: Fact) {
+        let turn = self.session.as_ref().and_then(|session| session.open.as_ref()).map(|open| open.input.turn.clone());
+        self.record(turn, fact);
+    }
+
+    /// Sends what is written to the store; the version that it will have then.
+    fn flush(&mut self, effects: &mut Vec<Effect>) -> u64 {
+        let tickets = &mut self.tickets;
+        let next = || {
+            *tickets += 1;
+            Ticket(*tickets)
+        };
+        self.journal.flush(&self.id, next, effects);
+        self.version()
+    }
+
+    fn version(&self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.version)
+    }
+}

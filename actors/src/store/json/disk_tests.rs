@@ -151,6 +151,7 @@ fn a_record_that_could_not_be_read_back_is_not_written() {
             approval: bob_messages::ids::ApprovalId::new("a"),
             allowed: true,
             arguments: Some(arguments),
+            reason: String::new(),
         };
         Append { session: one.clone(), epoch, expected_version: 0, records: vec![Arc::new(deep)] }
     };

@@ -1,0 +1,194 @@
+//! Child processes: started in a group of their own, drained, watched, and never
+//! left behind.
+//!
+//! A [`Child`] belongs to one actor or one task. It runs in its own process group
+//! with a cleared environment; what it writes to stderr ends in a bounded [`Ring`];
+//! one task waits for it and tells everybody how it ended ([`ExitWatch`]). When its
+//! leader ends, whoever is left in its group is killed. It is stopped by the
+//! [`Ladder`]; dropping it kills its group at once. When Bob itself is killed, the
+//! [`Watcher`] ends the group.
+//!
+//! Nothing here runs a shell line, shows anything on a terminal, or uses the
+//! parent-death signal, which fires when a thread ends.
+
+mod exit;
+mod group;
+mod ladder;
+mod ring;
+mod spec;
+mod watcher;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+#[path = "child_tests.rs"]
+mod tests;
+
+pub use exit::{Exit, ExitWatch};
+pub use ladder::Ladder;
+pub use ring::{RING_BYTES, Ring};
+pub use spec::{ChildSpec, OnLine, SpawnError, Stdin, Stdout};
+pub use watcher::Watcher;
+
+use group::Group;
+use rustix::process::{Pid, Signal};
+use std::convert::Infallible;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+
+/// How long a drain goes on after the leader ended, for a pipe that a process
+/// outside the group still holds; and how long last words are waited for.
+const DRAIN_AFTER_EXIT: Duration = Duration::from_millis(500);
+
+/// How many lines an error repeats.
+const LAST_LINES: usize = 5;
+
+/// A child process. Dropping it kills its whole group at once, inside a runtime or
+/// outside; to end it politely, [`stop`](Child::stop) it first.
+#[derive(Debug)]
+pub struct Child {
+    group: Arc<Group>,
+    had_stdin: bool,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    exit: ExitWatch,
+    said: Ring,
+    /// Closed when every drain has read its pipe to the end.
+    drained: mpsc::Receiver<Infallible>,
+}
+
+impl Child {
+    /// Starts a child in a process group of its own and has it watched.
+    ///
+    /// The call takes as long as the system needs to start a program (about a
+    /// millisecond) and must be made inside a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// [`SpawnError`] names the program and the reason: not found, not executable,
+    /// folder gone, too many files or processes. Nothing is left running then.
+    pub fn spawn(spec: ChildSpec, watcher: &Watcher) -> Result<Self, SpawnError> {
+        // First, so that no child ever runs unwatched.
+        watcher.start().map_err(|error| spec.unwatched(&error))?;
+        let mut child = command(&spec).spawn().map_err(|error| spec.refused(&error))?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let pid = pid.ok_or_else(|| SpawnError::new(&spec.program, "it ended before it was seen"))?;
+        let (stdin, mut stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let group = Arc::new(Group::new(pid, watcher.clone()));
+        let remembered = watcher.remember(pid);
+        let exit = exit::Leader::watch(child, Arc::clone(&group));
+        if let Err(error) = remembered {
+            group.signal(Signal::KILL);
+            return Err(spec.unwatched(&error));
+        }
+
+        let said = Ring::default();
+        let (drain, drained) = Drains::new(&said, &exit, spec.on_line);
+        if spec.stdout == Stdout::Drained {
+            drain.start(stdout.take());
+        }
+        drain.start(stderr);
+        Ok(Self { group, had_stdin: stdin.is_some(), stdin, stdout, exit, said, drained })
+    }
+
+    /// The process id of the leader, which is also the number of the group.
+    pub fn id(&self) -> i32 {
+        self.group.pid().as_raw_nonzero().get()
+    }
+
+    /// The pipe to its stdin, once, when it has one.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.stdin.take()
+    }
+
+    /// The pipe from its stdout, once, when it is piped.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.stdout.take()
+    }
+
+    /// Tells how it ended, also to those who do not own the child.
+    pub fn exit_watch(&self) -> ExitWatch {
+        self.exit.clone()
+    }
+
+    /// What it said last on its drained pipes.
+    pub fn said(&self) -> &Ring {
+        &self.said
+    }
+
+    /// Waits until it has ended and was reaped. Cancel-safe.
+    pub async fn exited(&self) -> Exit {
+        self.exit_watch().exited().await
+    }
+
+    /// The last lines of a child that ended, for an error message: waits, at most
+    /// half a second, until all it wrote was read. Empty when it said nothing.
+    pub async fn last_words(&mut self) -> String {
+        let _no_drain_speaks = tokio::time::timeout(DRAIN_AFTER_EXIT, self.drained.recv()).await;
+        self.said.last_lines(LAST_LINES)
+    }
+
+    /// Kills the whole group now, without waiting for its end.
+    pub fn kill(&self) {
+        self.group.signal(Signal::KILL);
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn command(spec: &ChildSpec) -> Command {
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.args).env_clear().envs(spec.environment(std::env::vars_os()));
+    command.process_group(0).kill_on_drop(true);
+    if let Some(folder) = &spec.folder {
+        command.current_dir(folder);
+    }
+    command.stdin(match spec.stdin {
+        Stdin::Null => Stdio::null(),
+        Stdin::Piped => Stdio::piped(),
+    });
+    command.stdout(match spec.stdout {
+        Stdout::Null => Stdio::null(),
+        Stdout::Piped | Stdout::Drained => Stdio::piped(),
+    });
+    command.stderr(Stdio::piped());
+    command
+}
+
+/// Starts the drains of one child; each holds the channel open while it reads.
+struct Drains {
+    ring: Ring,
+    exit: ExitWatch,
+    on_line: Option<OnLine>,
+    reading: mpsc::Sender<Infallible>,
+}
+
+impl Drains {
+    fn new(ring: &Ring, exit: &ExitWatch, on_line: Option<OnLine>) -> (Self, mpsc::Receiver<Infallible>) {
+        let (reading, drained) = mpsc::channel(1);
+        (Self { ring: ring.clone(), exit: exit.clone(), on_line, reading }, drained)
+    }
+
+    fn start(&self, pipe: Option<impl tokio::io::AsyncRead + Send + Unpin + 'static>) {
+        let Some(pipe) = pipe else { return };
+        let (reading, mut exit) = (self.reading.clone(), self.exit.clone());
+        let drain = ring::drain(pipe, self.ring.clone(), self.on_line.clone());
+        tokio::spawn(async move {
+            let held_too_long = async {
+                exit.exited().await;
+                tokio::time::sleep(DRAIN_AFTER_EXIT).await;
+            };
+            tokio::select! { biased;
+                () = drain => {}
+                () = held_too_long => {}
+            }
+            drop(reading);
+        });
+    }
+}

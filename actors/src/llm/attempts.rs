@@ -1,0 +1,144 @@
+//! One model call: its place, its attempts, its fallbacks.
+//!
+//! The only place where anything is tried again. Everything it needs it holds, so it
+//! goes on when the LlmActor is started anew; dropping it ends the call and closes
+//! the provider's connection.
+
+use super::actor::LlmArguments;
+use super::deltas::DeltaSink;
+use super::retry::{Failure, Verdict};
+use crate::clock;
+use bob_messages::chat::Message;
+use bob_messages::event::AgentEvent;
+use bob_messages::ids::ModelName;
+use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ToolMode};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tower::retry::budget::Budget;
+
+/// Asks until there is an answer or nothing more to try. `remaining_ms` is what is
+/// left of the turn.
+pub(super) async fn answer(
+    desk: &LlmArguments,
+    request: &Arc<LlmRequest>,
+    remaining_ms: u64,
+) -> Result<LlmAnswer, LlmError> {
+    let started = Instant::now();
+    desk.port.capabilities(&request.model)?;
+    let deltas = DeltaSink::new(Arc::clone(&desk.feed), Arc::clone(request));
+    let (model, fallbacks) = (&request.model, &*request.fallback);
+    let mut call = Call { desk, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
+    loop {
+        if let Some(answered) = call.ask_model().await? {
+            return Ok(LlmAnswer { latency_ms: millis(started.elapsed()), ..answered });
+        }
+    }
+}
+
+/// A call on its way.
+struct Call<'a> {
+    desk: &'a LlmArguments,
+    request: &'a Arc<LlmRequest>,
+    deltas: DeltaSink,
+    started: Instant,
+    /// What was left of the turn when the call began.
+    remaining_ms: u64,
+    /// Who is asked.
+    model: &'a ModelName,
+    /// Who else could be.
+    fallbacks: &'a [ModelName],
+    /// How often the call was tried again, by whatever model.
+    tried_again: u32,
+}
+
+impl<'a> Call<'a> {
+    /// All attempts at one model. `None`: the next model is to be asked.
+    async fn ask_model(&mut self) -> Result<Option<LlmAnswer>, LlmError> {
+        let Self { desk, request, .. } = *self;
+        let provider = self.model.provider();
+        let most = desk.port.limits(provider).max_concurrent;
+        // Held while waiting to try again, too: a provider that fails is not asked by more.
+        let _place = desk.admission.enter(provider, most, &request.session, request.interactive).await;
+        let budget = desk.budgets.of(provider);
+        budget.deposit();
+        for repeated in 0.. {
+            let error = match desk.port.complete_stream(Arc::clone(request), self.model, self.deltas.clone()).await {
+                Ok(answer) => {
+                    self.deltas.end();
+                    return Ok(Some(answer));
+                }
+                Err(error) => error,
+            };
+            let delay_ms = match self.rule(&error, repeated, || budget.withdraw()) {
+                Verdict::Again { delay_ms } => Some(delay_ms),
+                Verdict::Fallback if self.take_fallback() => None,
+                Verdict::Fallback | Verdict::GiveUp => return Err(error),
+            };
+            self.tried_again += 1;
+            self.deltas.reset();
+            self.tell(delay_ms.unwrap_or(0), error);
+            let Some(delay_ms) = delay_ms else { break };
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
+        Ok(None)
+    }
+
+    fn rule(&mut self, error: &LlmError, repeated: u32, budget: impl FnOnce() -> bool) -> Verdict {
+        while self.fallbacks.first().is_some_and(|next| !suits(self.desk, self.request, next)) {
+            self.take_next();
+        }
+        let remaining_ms = self.remaining_ms.saturating_sub(millis(self.started.elapsed()));
+        let has_fallback = !self.fallbacks.is_empty();
+        let failure = Failure { error, repeated, remaining_ms, chance: fastrand::f64(), has_fallback };
+        self.desk.retry.rule(failure, budget)
+    }
+
+    fn take_fallback(&mut self) -> bool {
+        self.take_next().map(|next| self.model = next).is_some()
+    }
+
+    fn take_next(&mut self) -> Option<&'a ModelName> {
+        let (next, rest) = self.fallbacks.split_first()?;
+        self.fallbacks = rest;
+        Some(next)
+    }
+
+    fn tell(&self, delay_ms: u64, error: LlmError) {
+        let Self { desk, request, .. } = *self;
+        if !desk.feed.is_watched() {
+            return;
+        }
+        let models = u32::try_from(request.fallback.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let of = desk.retry.max.saturating_add(1).saturating_mul(models).saturating_sub(1);
+        let (step, attempt, model) = (request.step, self.tried_again, self.model.clone());
+        let event = AgentEvent::LlmRetried { step, attempt, of, delay_ms, model, reason: error.message };
+        desk.feed.emit(&request.session, &request.turn, clock::now(), event);
+    }
+}
+
+/// Whether a fallback can be asked what was prepared for the first choice.
+fn suits(desk: &LlmArguments, request: &LlmRequest, model: &ModelName) -> bool {
+    desk.port.capabilities(model).is_ok_and(|can| {
+        let Capabilities { native_tools, system_role, context_tokens, .. } = can;
+        let calls = native_tools || request.tools.is_empty() || request.mode == ToolMode::Json;
+        let told = system_role || request.system.is_empty();
+        let fits = desk.port.estimate_tokens(request) <= u64::from(context_tokens);
+        calls && told && fits && request.messages.iter().all(|message| takes(&can, message))
+    })
+}
+
+fn takes(can: &Capabilities, message: &Message) -> bool {
+    match message {
+        Message::User { parts } => parts.iter().all(|part| can.takes(part)),
+        Message::Assistant { .. } | Message::Tool { .. } => true,
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[path = "attempts_tests.rs"]
+mod tests;

@@ -1,0 +1,203 @@
+//! One call against fake ports, in paused time: what is tried again, what is shown
+//! meanwhile, and who is asked instead.
+
+use super::*;
+use crate::feed::{Feed, Subscription};
+use crate::llm::port::{LlmPort, ProviderLimits};
+use crate::llm::retry::RetryPolicy;
+use crate::llm::scripted::{ScriptedLlm, ScriptedReply};
+use crate::llm::testing::{model, plain_request, request};
+use bob_messages::event::Delta;
+use bob_messages::llm::LlmErrorKind;
+use futures_util::future::BoxFuture;
+use std::sync::Mutex;
+
+type Outcome = Result<&'static str, LlmError>;
+
+/// Answers from a list, shows its text before it fails, and remembers who was asked.
+struct Listed {
+    outcomes: Mutex<Vec<Outcome>>,
+    asked: Mutex<Vec<String>>,
+    capabilities: Capabilities,
+}
+
+impl Listed {
+    fn new(outcomes: impl IntoIterator<Item = Outcome>) -> Arc<Self> {
+        let mut outcomes: Vec<_> = outcomes.into_iter().collect();
+        outcomes.reverse();
+        let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
+        Arc::new(Self { outcomes: Mutex::new(outcomes), asked: Mutex::default(), capabilities })
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl LlmPort for Listed {
+    fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
+        match model.provider() {
+            "keyless" => Err(LlmError::new(LlmErrorKind::MissingKey, "no key")),
+            "small" => Ok(Capabilities { context_tokens: 1, ..self.capabilities.clone() }),
+            _any_other => Ok(self.capabilities.clone()),
+        }
+    }
+
+    fn complete_stream(
+        &self,
+        request: Arc<LlmRequest>,
+        model: &ModelName,
+        deltas: DeltaSink,
+    ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
+        self.asked.lock().unwrap().push(model.to_string());
+        let outcome = self.outcomes.lock().unwrap().pop().expect("an outcome for every attempt");
+        let model = model.clone();
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            deltas.text("half");
+            let answer = ScriptedLlm::replies(vec![ScriptedReply::text(outcome?)]);
+            answer.complete(request, &model).await
+        })
+    }
+}
+
+fn error(kind: LlmErrorKind) -> LlmError {
+    LlmError::new(kind, format!("{kind:?}"))
+}
+
+fn fails(kind: LlmErrorKind) -> Outcome {
+    Err(error(kind))
+}
+
+fn desk(port: Arc<Listed>) -> LlmArguments {
+    LlmArguments::new(port, Feed::new(Vec::new()), RetryPolicy::default())
+}
+
+fn with_fallback(names: &[&str]) -> Arc<LlmRequest> {
+    let fallback = names.iter().map(|name| model(name)).collect();
+    Arc::new(LlmRequest { fallback, ..plain_request(vec![Message::user("a question of some length")]) })
+}
+
+async fn events(reader: &mut Subscription) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Ok(Ok(envelope)) = tokio::time::timeout(Duration::from_millis(1), reader.next()).await {
+        told.push(match &envelope.event {
+            AgentEvent::LlmStreamChunk { message_id, delta: Delta::Text(text), .. } => format!("{message_id}: {text}"),
+            AgentEvent::LlmStreamChunk { delta: Delta::Reset, .. } => "reset".to_owned(),
+            AgentEvent::LlmRetried { attempt, of, model, reason, .. } => {
+                format!("retry {attempt} of {of} with {model}: {reason}")
+            }
+            other => format!("{other:?}"),
+        });
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_is_made_again_and_its_text_is_taken_back() {
+    let port = Listed::new([fails(LlmErrorKind::Unavailable), fails(LlmErrorKind::Timeout), Ok("whole")]);
+    let desk = desk(Arc::clone(&port));
+    let request = request("x");
+    let mut reader = desk.feed.subscribe(&request.session);
+    let started = Instant::now();
+    let answer = answer(&desk, &request, 90_000).await.unwrap();
+    assert_eq!(answer.text, "whole");
+    assert_eq!(u128::from(answer.latency_ms), started.elapsed().as_millis());
+    assert!(answer.latency_ms <= 30 + 1_000 + 2_000);
+    assert_eq!(
+        events(&mut reader).await,
+        [
+            "t-1: half",
+            "reset",
+            "retry 1 of 2 with scripted:m: Unavailable",
+            "t-1: half",
+            "reset",
+            "retry 2 of 2 with scripted:m: Timeout",
+            "t-1: half",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_third_failure_is_the_last() {
+    let port = Listed::new((0..3).map(|_| fails(LlmErrorKind::RateLimited)));
+    let failure = answer(&desk(Arc::clone(&port)), &request("x"), 90_000).await.unwrap_err();
+    assert_eq!((failure.kind, port.asked().len()), (LlmErrorKind::RateLimited, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_the_request_is_final_at_once() {
+    for kind in [LlmErrorKind::Unauthorized, LlmErrorKind::QuotaExhausted, LlmErrorKind::Rejected] {
+        let port = Listed::new([fails(kind)]);
+        let asked = with_fallback(&["b:m"]);
+        let started = Instant::now();
+        assert_eq!(answer(&desk(Arc::clone(&port)), &asked, 90_000).await.unwrap_err().kind, kind);
+        assert_eq!((port.asked().len(), started.elapsed()), (1, Duration::from_millis(10)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_takes_over_when_the_attempts_are_used_up() {
+    let mut outcomes: Vec<Outcome> = (0..3).map(|_| fails(LlmErrorKind::Unavailable)).collect();
+    outcomes.push(Ok("from the other"));
+    let port = Listed::new(outcomes);
+    let answer = answer(&desk(Arc::clone(&port)), &with_fallback(&["b:m"]), 90_000).await.unwrap();
+    assert_eq!((answer.text.as_str(), answer.model.as_str()), ("from the other", "b:m"));
+    assert_eq!(port.asked(), ["scripted:m", "scripted:m", "scripted:m", "b:m"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_that_cannot_be_asked_is_passed_over() {
+    let asked_to_wait = LlmError { retry_after_ms: Some(40_000), ..error(LlmErrorKind::RateLimited) };
+    let port = Listed::new([Err(asked_to_wait), Ok("fits")]);
+    let asked = with_fallback(&["keyless:m", "small:m", "c:m"]);
+    let started = Instant::now();
+    let answer = answer(&desk(Arc::clone(&port)), &asked, 30_000).await.unwrap();
+    assert_eq!(answer.model.as_str(), "c:m");
+    assert_eq!(port.asked(), ["scripted:m", "c:m"]);
+    assert_eq!(started.elapsed(), Duration::from_millis(20), "nobody waits longer than the turn has left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_provider_asks_is_waited_for_and_no_longer_than_a_minute() {
+    let asked_to_wait = LlmError { retry_after_ms: Some(1_400_000_000), ..error(LlmErrorKind::RateLimited) };
+    let port = Listed::new([Err(asked_to_wait), Ok("later")]);
+    let started = Instant::now();
+    answer(&desk(port), &request("x"), 90_000).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::from_millis(60_020));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_to_a_provider_without_a_key() {
+    let port = Listed::new([]);
+    let asked = LlmRequest { model: model("keyless:m"), ..plain_request(vec![]) };
+    let failure = answer(&desk(Arc::clone(&port)), &Arc::new(asked), 90_000).await.unwrap_err();
+    assert_eq!((failure.kind, port.asked().len()), (LlmErrorKind::MissingKey, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_sessions_of_a_provider_share_one_retry_budget() {
+    let port = Listed::new((0..400).map(|_| fails(LlmErrorKind::Unavailable)));
+    let desk = desk(Arc::clone(&port));
+    let calls = (0..200).map(|_| async { answer(&desk, &request("x"), 90_000).await });
+    let failed = futures_util::future::join_all(calls).await;
+    assert!(failed.iter().all(Result::is_err));
+    let repeated = port.asked().len() - 200;
+    assert!((100..=150).contains(&repeated), "{repeated} repetitions of 200 calls");
+}
+
+#[tokio::test]
+async fn in_json_mode_only_the_content_of_a_final_is_shown() {
+    let port: Arc<dyn LlmPort> = Arc::new(ScriptedLlm::replies(vec![ScriptedReply::text("one two")]));
+    let desk = LlmArguments::new(port, Feed::new(Vec::new()), RetryPolicy::default());
+    let asked = Arc::new(LlmRequest { mode: ToolMode::Json, ..plain_request(vec![Message::user("x")]) });
+    let mut reader = desk.feed.subscribe(&asked.session);
+    let answer = answer(&desk, &asked, 1_000).await.unwrap();
+    assert_eq!(answer.text, r#"{"type":"final","content":"one two"}"#);
+    assert_eq!(events(&mut reader).await, ["t-1: one two"]);
+}
+
+#[test]
+fn limits_default_to_half_a_minute_and_any_number() {
+    assert_eq!(ProviderLimits::default(), ProviderLimits { timeout_ms: 30_000, max_concurrent: usize::MAX });
+}

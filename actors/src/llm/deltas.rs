@@ -1,0 +1,120 @@
+//! Where the pieces of a growing answer go: from a provider's adapter to the feed.
+//!
+//! A sink belongs to one model call. It shows text and thoughts as events of that
+//! call; in JSON mode it shows only what a final envelope says. It never waits and,
+//! while nobody watches, keeps nothing.
+
+use super::envelope::GrowingEnvelope;
+use crate::clock;
+use crate::feed::Feed;
+use bob_messages::event::{AgentEvent, Delta};
+use bob_messages::llm::{LlmRequest, ToolMode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A handle to show pieces by. Clones show the same message.
+#[derive(Debug, Clone)]
+pub struct DeltaSink(Option<Arc<Showing>>);
+
+#[derive(Debug)]
+struct Showing {
+    feed: Arc<Feed>,
+    request: Arc<LlmRequest>,
+    /// Set once a piece passed unseen: an envelope without its beginning cannot be read.
+    missed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    envelope: GrowingEnvelope,
+    /// Whether readers have seen anything of this message.
+    shown: bool,
+}
+
+impl DeltaSink {
+    /// A sink for one call.
+    pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>) -> Self {
+        let state = Mutex::default();
+        Self(Some(Arc::new(Showing { feed, request, missed: AtomicBool::new(false), state })))
+    }
+
+    /// A sink nobody reads.
+    pub fn unread() -> Self {
+        Self(None)
+    }
+
+    /// Whether anybody would see a piece now; cutting text into pieces is worth it only then.
+    pub fn is_read(&self) -> bool {
+        self.0.as_ref().is_some_and(|showing| showing.feed.is_watched())
+    }
+
+    /// Shows a piece of what the model says.
+    pub fn text(&self, piece: &str) {
+        let Some(showing) = &self.0 else { return };
+        if !showing.feed.is_watched() {
+            showing.missed.store(true, Ordering::Relaxed);
+            return;
+        }
+        match showing.request.mode {
+            ToolMode::Native => showing.show(Delta::Text(piece.to_owned())),
+            ToolMode::Json => showing.show_content(|envelope| envelope.push(piece)),
+        }
+    }
+
+    /// Shows a piece of what the model thinks.
+    pub fn reasoning(&self, piece: &str) {
+        if let Some(showing) = self.0.as_ref().filter(|showing| showing.feed.is_watched()) {
+            showing.show(Delta::Reasoning(piece.to_owned()));
+        }
+    }
+
+    /// The answer is whole: shows what was held back.
+    pub(crate) fn end(&self) {
+        if let Some(showing) = self.0.as_ref().filter(|showing| showing.request.mode == ToolMode::Json) {
+            showing.show_content(GrowingEnvelope::finish);
+        }
+    }
+
+    /// The attempt failed: what was shown of it is void, and the next one starts afresh.
+    pub(crate) fn reset(&self) {
+        if let Some(showing) = &self.0 {
+            let before = std::mem::take(&mut *showing.state());
+            showing.missed.store(false, Ordering::Relaxed);
+            if before.shown {
+                showing.emit(Delta::Reset);
+            }
+        }
+    }
+}
+
+impl Showing {
+    fn show_content(&self, read: impl FnOnce(&mut GrowingEnvelope) -> Option<String>) {
+        if self.missed.load(Ordering::Relaxed) {
+            return;
+        }
+        let new = read(&mut self.state().envelope);
+        if let Some(new) = new {
+            self.show(Delta::Text(new));
+        }
+    }
+
+    fn show(&self, delta: Delta) {
+        self.state().shown = true;
+        self.emit(delta);
+    }
+
+    fn emit(&self, delta: Delta) {
+        let LlmRequest { session, turn, step, .. } = &*self.request;
+        let message_id = format!("{turn}-{step}");
+        self.feed.emit(session, turn, clock::now(), AgentEvent::LlmStreamChunk { step: *step, message_id, delta });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[path = "deltas_tests.rs"]
+mod tests;

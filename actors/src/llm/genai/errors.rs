@@ -1,0 +1,183 @@
+//! What went wrong, in our words.
+//!
+//! A provider's body is looked at and never repeated: it may hold the prompt or the
+//! key. For the same reason genai's own texts are not used.
+
+use super::{Attempt, retry_after};
+use ::genai::Error;
+use ::genai::webc::{Error as WebError, StreamTimeout};
+use bob_messages::llm::{LlmError, LlmErrorKind as Kind};
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+/// As much of an error body as is looked at, in bytes.
+const MOST_BODY_BYTES: usize = 16 * 1024;
+
+/// Words by which providers say that the quota is used up and waiting is no use.
+const QUOTA: &[&str] = &[
+    "insufficient_quota",
+    "insufficient quota",
+    "insufficient_balance",
+    "insufficient balance",
+    "exceeded_current_quota",
+    "quota_exhausted",
+    "quota exhausted",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "credit balance is too low",
+    "perday",
+];
+
+/// Words by which providers say that the prompt is too long for the model.
+const CONTEXT: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "prompt is too long",
+    "input length and `max_tokens` exceed",
+    "input token count",
+    "context window",
+];
+
+/// An error of genai.
+pub(super) fn read(error: Error, attempt: &Attempt<'_>) -> LlmError {
+    match error {
+        Error::WebStream { error, .. } => boxed(error, attempt),
+        Error::HttpError { status, body, headers, .. } => http(status.as_u16(), &body, Some(&headers), attempt),
+        Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => web(webc_error, attempt),
+        Error::ChatResponse { body, .. } => in_stream(&body, attempt),
+        Error::MessageContentTypeNotSupported { .. } | Error::AdapterNotSupported { .. } => {
+            failure(attempt, Kind::Rejected, "does not take this kind of content")
+        }
+        _malformed_or_out_of_order => failure(attempt, Kind::Unavailable, "sent an answer that cannot be read"),
+    }
+}
+
+/// An answer beyond the bound.
+pub(super) fn too_large(attempt: &Attempt<'_>, most_bytes: usize) -> LlmError {
+    failure(attempt, Kind::TooLarge, &format!("sent more than {most_bytes} bytes for one answer"))
+}
+
+/// A failure without a status: "provider openai …".
+pub(super) fn failure(attempt: &Attempt<'_>, kind: Kind, what: &str) -> LlmError {
+    LlmError::new(kind, format!("provider {} {what}", attempt.provider.name))
+}
+
+fn boxed(error: ::genai::BoxError, attempt: &Attempt<'_>) -> LlmError {
+    let error = match error.downcast::<Error>() {
+        Ok(error) => return read(*error, attempt),
+        Err(other) => other,
+    };
+    if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+        return transport(error, attempt);
+    }
+    let limit_ms = attempt.provider.limits.timeout_ms;
+    match error.downcast_ref::<StreamTimeout>() {
+        Some(StreamTimeout::Headers) => {
+            failure(attempt, Kind::Timeout, &format!("did not begin to answer within {limit_ms} ms"))
+        }
+        Some(StreamTimeout::Read) => {
+            failure(attempt, Kind::Timeout, &format!("was silent in the middle of its answer for {limit_ms} ms"))
+        }
+        None => failure(attempt, Kind::Unavailable, "sent an answer that cannot be read"),
+    }
+}
+
+fn web(error: WebError, attempt: &Attempt<'_>) -> LlmError {
+    match error {
+        WebError::ResponseFailedStatus { status, body, headers } => {
+            http(status.as_u16(), &body, Some(&headers), attempt)
+        }
+        WebError::Reqwest(error) => transport(&error, attempt),
+        WebError::ResponseFailedNotJson { .. }
+        | WebError::ResponseFailedInvalidJson { .. }
+        | WebError::JsonValueExt(_) => failure(attempt, Kind::Unavailable, "sent an answer that cannot be read"),
+    }
+}
+
+fn transport(error: &reqwest::Error, attempt: &Attempt<'_>) -> LlmError {
+    if error.is_timeout() {
+        failure(attempt, Kind::Timeout, "did not answer in time")
+    } else if error.is_connect() {
+        failure(attempt, Kind::Unavailable, "cannot be reached: check that it runs and that its base_url is right")
+    } else {
+        failure(attempt, Kind::Unavailable, "broke the connection in the middle of its answer")
+    }
+}
+
+/// An error inside a stream that began with status 200.
+fn in_stream(body: &Value, attempt: &Attempt<'_>) -> LlmError {
+    let code = ["/code", "/error/code", "/status"].iter().find_map(|path| body.pointer(path)?.as_u64());
+    if let Some(status) = code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)) {
+        return http(status, &body.to_string(), None, attempt);
+    }
+    let words = lowered(&body.to_string());
+    let status = if contains(&words, QUOTA) || words.contains("rate_limit") {
+        429
+    } else if contains(&words, CONTEXT) || words.contains("invalid_request") {
+        400
+    } else if words.contains("authentication_error") || words.contains("permission_error") {
+        401
+    } else {
+        return failure(attempt, Kind::Unavailable, "reported an error in the middle of its answer");
+    };
+    LlmError { status: None, ..http(status, &words, None, attempt) }
+}
+
+/// An HTTP error.
+fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<'_>) -> LlmError {
+    let kind = classify(status, &lowered(body));
+    let name = &attempt.provider.name;
+    let advice = match kind {
+        Kind::Unauthorized => match &attempt.provider.key_variable {
+            Some(variable) => format!("check the key in {variable}"),
+            None => format!("check the key of [providers.{name}]"),
+        },
+        Kind::QuotaExhausted => "its quota is used up: check plan and billing, or use another model".to_owned(),
+        Kind::RateLimited => "it is busy: try again later".to_owned(),
+        Kind::ContextExceeded => "the prompt is longer than the model's context".to_owned(),
+        Kind::UnknownModel => format!("it does not know the model {}: check its name", attempt.model.model()),
+        Kind::Unavailable | Kind::Timeout => "it has trouble: try again later".to_owned(),
+        Kind::Rejected
+        | Kind::TooLarge
+        | Kind::NotStarted
+        | Kind::Malformed
+        | Kind::NotScripted
+        | Kind::UnknownProvider
+        | Kind::MissingKey
+        | Kind::Gone => "it refused the request".to_owned(),
+    };
+    LlmError {
+        kind,
+        message: format!("HTTP {status} from provider {name}: {advice}"),
+        status: Some(status),
+        retry_after_ms: headers.and_then(retry_after::read),
+    }
+}
+
+fn classify(status: u16, words: &str) -> Kind {
+    match status {
+        401 | 403 => Kind::Unauthorized,
+        402 => Kind::QuotaExhausted,
+        400 | 413 | 422 | 429 if contains(words, QUOTA) => Kind::QuotaExhausted,
+        429 => Kind::RateLimited,
+        400 | 413 | 422 if contains(words, CONTEXT) => Kind::ContextExceeded,
+        404 => Kind::UnknownModel,
+        400 if words.contains("model_not_found") => Kind::UnknownModel,
+        408 => Kind::Timeout,
+        500.. => Kind::Unavailable,
+        _any_other_refusal => Kind::Rejected,
+    }
+}
+
+fn lowered(body: &str) -> String {
+    body[..body.floor_char_boundary(MOST_BODY_BYTES)].to_lowercase()
+}
+
+fn contains(words: &str, any: &[&str]) -> bool {
+    any.iter().any(|word| words.contains(word))
+}
+
+#[cfg(test)]
+#[path = "errors_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! A request of ours in genai's words.
+
+use super::super::providers::{Provider, ProviderKind};
+use super::tap::Tap;
+use ::genai::chat::{
+    ChatMessage, ChatOptions, ChatRequest, ContentPart as Part, JsonSpec, MessageContent, Tool, ToolCall as Call,
+    ToolResponse,
+};
+use bob_messages::chat::{ContentPart, Message, ToolCall, ToolResult};
+use bob_messages::ids::ToolName;
+use bob_messages::llm::{Capabilities, LlmRequest, ToolMode};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Separates a signature from the thought it signs, where both must go back.
+const SIGNED: char = '\n';
+
+/// A signature and its thought as one text that means nothing to anybody else.
+pub(super) fn sign(signature: &str, thought: &str) -> String {
+    format!("{signature}{SIGNED}{thought}")
+}
+
+/// The conversation and the tools.
+pub(super) fn chat(kind: ProviderKind, request: &LlmRequest, can: &Capabilities) -> ChatRequest {
+    let mut messages: Vec<ChatMessage> = Vec::with_capacity(request.messages.len());
+    let mut results: Vec<ToolResponse> = Vec::new();
+    for message in &request.messages {
+        if let Message::Tool { result } = &**message {
+            results.push(response(request, result));
+            continue;
+        }
+        // The results of one step go together: some providers want them in one message.
+        if !results.is_empty() {
+            messages.push(std::mem::take(&mut results).into());
+        }
+        match &**message {
+            Message::User { parts } => messages.push(ChatMessage::user(user(parts, can))),
+            Message::Assistant { text, calls } => messages.extend(assistant(kind, request, text, calls)),
+            Message::Tool { .. } => {}
+        }
+    }
+    if !results.is_empty() {
+        messages.push(results.into());
+    }
+    let chat = ChatRequest::new(messages);
+    let chat = if request.system.is_empty() { chat } else { chat.with_system(&*request.system) };
+    match request.mode {
+        ToolMode::Native => chat.with_tools(tools(request)),
+        ToolMode::Json => chat,
+    }
+}
+
+/// How the call is made: everything is captured, so that the end of the stream holds
+/// the whole answer.
+pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilities, tap: Arc<Tap>) -> ChatOptions {
+    let silence = Duration::from_millis(provider.limits.timeout_ms);
+    let mut options = ChatOptions::default()
+        .with_capture_content(true)
+        .with_capture_usage(true)
+        .with_capture_tool_calls(true)
+        .with_capture_reasoning_content(true)
+        .with_stream_header_timeout(silence)
+        .with_stream_read_timeout(silence)
+        .with_raw_frame_sink_arc(tap);
+    if let Some(temperature) = provider.temperature {
+        options = options.with_temperature(temperature);
+    }
+    if let Some(max_tokens) = provider.max_tokens {
+        options = options.with_max_tokens(max_tokens);
+    }
+    if !request.traceparent.is_empty() {
+        options = options.with_extra_headers(("traceparent", request.traceparent.as_str()));
+    }
+    match &request.envelope {
+        Some(schema) if request.mode == ToolMode::Json && can.json_schema => {
+            options.with_response_format(JsonSpec::new("action", (**schema).clone()))
+        }
+        Some(_) | None => options,
+    }
+}
+
+fn tools(request: &LlmRequest) -> Vec<Tool> {
+    let tool = |(tool, native): (&Arc<bob_messages::tools::ToolDescriptor>, &str)| {
+        Tool::new(native).with_description(tool.description.as_str()).with_schema(tool.schema.clone())
+    };
+    request.tools.with_native_names().map(tool).chain([ask_user()]).collect()
+}
+
+/// The question to the user, as a function; no tool of the house has its name.
+fn ask_user() -> Tool {
+    let question = json!({"type": "string", "description": "what you need to know"});
+    Tool::new(ToolName::ASK_USER)
+        .with_description("Asks the user one question and waits for the answer. Only when you cannot go on without it.")
+        .with_schema(json!({
+            "type": "object", "properties": {"question": question}, "required": ["question"], "additionalProperties": false,
+        }))
+}
+
+fn user(parts: &[ContentPart], can: &Capabilities) -> MessageContent {
+    let part = |part: &ContentPart| match part {
+        ContentPart::Image { mime_type, data } | ContentPart::Audio { mime_type, data } if can.takes(part) => {
+            Part::from_binary_base64(mime_type.as_str(), data.as_str(), None)
+        }
+        other => Part::from_text(other.as_text()),
+    };
+    MessageContent::from_parts(parts.iter().map(part).collect::<Vec<_>>())
+}
+
+/// `None` for a message that says nothing, which providers refuse.
+fn assistant(kind: ProviderKind, request: &LlmRequest, text: &str, calls: &[Arc<ToolCall>]) -> Option<ChatMessage> {
+    let mut parts: Vec<Part> = Vec::new();
+    if kind == ProviderKind::Anthropic {
+        let signed = calls.iter().flat_map(|call| &call.signatures).filter_map(|both| both.split_once(SIGNED));
+        for (signature, thought) in signed {
+            parts.extend([Part::ThoughtSignature(signature.into()), Part::ReasoningContent(thought.into())]);
+        }
+    }
+    if !text.is_empty() {
+        parts.push(Part::from_text(text));
+    }
+    parts.extend(calls.iter().map(|call| Part::ToolCall(tool_call(kind, request, call))));
+    (!parts.is_empty()).then(|| ChatMessage::assistant(MessageContent::from_parts(parts)))
+}
+
+fn tool_call(kind: ProviderKind, request: &LlmRequest, call: &ToolCall) -> Call {
+    // A signature means something only to the provider that made it.
+    let own = kind == ProviderKind::Gemini && !call.signatures.is_empty();
+    Call {
+        call_id: call.id.as_str().to_owned(),
+        fn_name: request.tools.native_name(&call.name),
+        fn_arguments: call.arguments.clone(),
+        thought_signatures: own.then(|| call.signatures.clone()),
+    }
+}
+
+fn response(request: &LlmRequest, result: &ToolResult) -> ToolResponse {
+    let text = result.output.for_model();
+    ToolResponse::new(result.call.as_str(), text).with_fn_name(request.tools.native_name(&result.name))
+}

@@ -1,0 +1,44 @@
+//! The model side: who may ask which provider when, and how often.
+//!
+//! Owns admission to the providers, the retries (they are made nowhere else) and
+//! the pieces of text that are shown while an answer grows. Turns talk to it in
+//! [`LlmMessage`](bob_messages::llm::LlmMessage)s; it talks to providers through
+//! the [`LlmPort`]. It never waits for a provider in a handler, reads an answer's
+//! meaning or journals anything.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`actor`] | the mailbox: one task per call |
+//! | `attempts`, [`retry`], `budget` | one call with its retries and fallbacks |
+//! | `admission`, `fairness` | places at a provider, and whose turn it is |
+//! | [`port`], [`deltas`], `envelope` | what a provider must do, and what is shown meanwhile |
+//! | [`providers`] | the well-known providers and what their models can do |
+//! | [`scripted`] | a model that answers from a script |
+//! | [`router`] | several ports behind one |
+//! | `genai` | real providers over HTTP (feature `genai`) |
+
+pub mod actor;
+mod admission;
+mod attempts;
+mod budget;
+pub mod deltas;
+mod envelope;
+mod fairness;
+#[cfg(feature = "genai")]
+pub mod genai;
+pub mod port;
+pub mod providers;
+pub mod retry;
+pub mod router;
+pub mod scripted;
+#[cfg(test)]
+mod testing;
+
+pub use actor::{LlmActor, LlmArguments};
+pub use deltas::DeltaSink;
+#[cfg(feature = "genai")]
+pub use genai::GenaiLlm;
+pub use port::{LlmPort, ProviderLimits, Readiness};
+pub use retry::RetryPolicy;
+pub use router::Router;
+pub use scripted::{ScriptedLlm, ScriptedReply};

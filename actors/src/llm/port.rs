@@ -1,0 +1,78 @@
+//! The port: what a model provider must do for us.
+//!
+//! An implementation makes one attempt per call and knows nothing of retries,
+//! places or sessions.
+
+use super::deltas::DeltaSink;
+use bob_messages::ids::ModelName;
+use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// One or more model providers.
+pub trait LlmPort: Send + Sync + 'static {
+    /// What the model can do, from configuration alone: nothing is sent.
+    ///
+    /// # Errors
+    /// `UnknownProvider` or `UnknownModel` when the name leads nowhere, `MissingKey`
+    /// (naming the variable) when the provider's key is not set.
+    fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError>;
+
+    /// One attempt at an answer from `model` (the request names the first choice;
+    /// a fallback is asked the same). Pieces go to `deltas` as they arrive. Dropping
+    /// the future closes the connection.
+    ///
+    /// # Errors
+    /// Whatever kept the answer from being whole; see
+    /// [`LlmErrorKind`](bob_messages::llm::LlmErrorKind).
+    fn complete_stream(
+        &self,
+        request: Arc<LlmRequest>,
+        model: &ModelName,
+        deltas: DeltaSink,
+    ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>>;
+
+    /// The same for a caller that only wants the whole answer.
+    ///
+    /// # Errors
+    /// As for [`complete_stream`](Self::complete_stream).
+    fn complete(&self, request: Arc<LlmRequest>, model: &ModelName) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
+        self.complete_stream(request, model, DeltaSink::unread())
+    }
+
+    /// How many tokens the request has, about.
+    fn estimate_tokens(&self, request: &LlmRequest) -> u64 {
+        request.bytes().div_ceil(4) as u64
+    }
+
+    /// How much may be asked of the provider at once, and how long it may be silent.
+    fn limits(&self, provider: &str) -> ProviderLimits {
+        let _every_provider_alike = provider;
+        ProviderLimits::default()
+    }
+}
+
+/// What one provider is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProviderLimits {
+    /// How long it may take to its headers, and be silent in a stream, in milliseconds.
+    pub timeout_ms: u64,
+    /// How many calls it may have at once; `usize::MAX` means any number.
+    pub max_concurrent: usize,
+}
+
+impl Default for ProviderLimits {
+    fn default() -> Self {
+        Self { timeout_ms: 30_000, max_concurrent: usize::MAX }
+    }
+}
+
+/// A port: whether a provider can be asked now. A provider that Bob starts itself is
+/// waited for here, at the beginning of each attempt.
+pub trait Readiness: Send + Sync + 'static {
+    /// Returns when the provider can be asked. Dropping the future stops the waiting.
+    ///
+    /// # Errors
+    /// When it will not become ready; the attempt fails with it.
+    fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>>;
+}

@@ -1,0 +1,229 @@
+//! Model servers of this machine, as supervised children.
+//!
+//! A provider with a start command has a [`ModelServerActor`]. Its process starts
+//! with the first question and everybody who asks meanwhile waits for the same
+//! start. A start that fails is an answer, and the next question tries again; a
+//! running server that ends is the actor's death, and its supervisor starts the
+//! actor again, whose first question starts the process. The process ends with its
+//! actor, however the actor ends.
+//!
+//! The actor never waits for its process: a keeper task does. A server that somebody
+//! else already runs on the port is used as it is and never stopped.
+
+mod keeper;
+mod probe;
+
+#[cfg(test)]
+#[path = "model_server_tests.rs"]
+mod tests;
+
+pub use probe::{Endpoint, InvalidEndpoint};
+
+use crate::child::{ChildSpec, Ladder, Watcher};
+use crate::llm::Readiness;
+use crate::rooms::Address;
+use bob_messages::llm::{LlmError, LlmErrorKind};
+use bob_messages::reply::Reply;
+use futures_util::future::BoxFuture;
+use keeper::Keeper;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{self, UnboundedSender};
+
+/// How long a provider's actor may be away while it is started again.
+const AWAY_LIMIT: Duration = Duration::from_secs(5);
+
+/// Whether a model server takes requests.
+pub type Ready = Result<(), LlmError>;
+
+/// Sees what a server says until it is ready, such as the progress of an
+/// installation: the provider, then one line without control characters. Must not
+/// block.
+pub type Progress = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// The mailbox of a [`ModelServerActor`].
+#[derive(Debug)]
+pub enum ModelServerMessage {
+    /// Start the server if it does not run; the answer comes when it is ready, or
+    /// cannot be, after at most its ready timeout and the end of an earlier process.
+    Ensure {
+        /// Where the answer goes. Abandoning it stops nothing.
+        reply: Reply<Ready>,
+    },
+    /// The running process ended; said by the actor's own keeper.
+    Ended {
+        /// How, with its last words.
+        why: String,
+    },
+}
+
+/// What a [`ModelServerActor`] keeps. A supervisor makes one per provider and hands
+/// clones of the same one to each successor, so that two processes of one provider
+/// never overlap.
+#[derive(Clone)]
+pub struct ModelServerSpec {
+    provider: String,
+    /// Its stdin is empty and both its outputs are drained, whatever is set here.
+    command: ChildSpec,
+    endpoint: Endpoint,
+    ready_timeout: Duration,
+    ladder: Ladder,
+    watcher: Watcher,
+    progress: Option<Progress>,
+    /// Held by whoever has a process.
+    place: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl ModelServerSpec {
+    /// A server of this provider: how it is started, where it then listens, and how
+    /// long it may take to be ready.
+    pub fn new(
+        provider: impl Into<String>,
+        command: ChildSpec,
+        endpoint: Endpoint,
+        ready_timeout: Duration,
+        watcher: Watcher,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            command,
+            endpoint,
+            ready_timeout,
+            ladder: Ladder::default(),
+            watcher,
+            progress: None,
+            place: Arc::default(),
+        }
+    }
+
+    /// Whose server it is.
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// Shows what the server says until it is ready.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
+impl fmt::Debug for ModelServerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelServerSpec")
+            .field("provider", &self.provider)
+            .field("command", &self.command)
+            .field("endpoint", &self.endpoint)
+            .field("ready_timeout", &self.ready_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Owns the model server of one provider.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelServerActor;
+
+/// What a [`ModelServerActor`] knows: nothing but the way to its keeper.
+#[derive(Debug)]
+pub struct ModelServerState {
+    spec: Arc<ModelServerSpec>,
+    /// Unbounded, and still no longer than there are turns under way: each waits
+    /// for one answer.
+    keeper: Option<UnboundedSender<Reply<Ready>>>,
+}
+
+impl Actor for ModelServerActor {
+    type Msg = ModelServerMessage;
+    type State = ModelServerState;
+    type Arguments = ModelServerSpec;
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<ModelServerMessage>,
+        spec: ModelServerSpec,
+    ) -> Result<ModelServerState, ActorProcessingErr> {
+        Ok(ModelServerState { spec: Arc::new(spec), keeper: None })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<ModelServerMessage>,
+        message: ModelServerMessage,
+        state: &mut ModelServerState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            ModelServerMessage::Ensure { reply } => {
+                state.ask_keeper(reply, myself);
+                Ok(())
+            }
+            ModelServerMessage::Ended { why } => Err(why.into()),
+        }
+    }
+}
+
+impl ModelServerState {
+    /// Hands the question on to the keeper, or to a new one when there is none or it
+    /// has finished.
+    fn ask_keeper(&mut self, reply: Reply<Ready>, myself: ActorRef<ModelServerMessage>) {
+        let reply = match &self.keeper {
+            None => reply,
+            Some(keeper) => match keeper.send(reply) {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(reply)) => reply,
+            },
+        };
+        let (ask, asked) = mpsc::unbounded_channel();
+        // The receiver is in hand, so this cannot fail.
+        drop(ask.send(reply));
+        self.keeper = Some(ask);
+        tokio::spawn(Keeper { spec: Arc::clone(&self.spec), actor: myself }.keep(asked));
+    }
+}
+
+/// The model servers of one runtime, by provider.
+#[derive(Debug, Clone, Default)]
+pub struct ModelServers(Arc<HashMap<String, Address<ModelServerMessage>>>);
+
+impl ModelServers {
+    /// An empty address for each provider that has a start command; the supervisor
+    /// fills them.
+    pub fn new(providers: impl IntoIterator<Item = String>) -> Self {
+        Self(Arc::new(providers.into_iter().map(|provider| (provider, Address::default())).collect()))
+    }
+
+    /// Where a provider's actor lives; `None` for a provider without a server of ours.
+    pub fn address(&self, provider: &str) -> Option<&Address<ModelServerMessage>> {
+        self.0.get(provider)
+    }
+
+    /// Waits until the provider takes requests: at once for a provider without a
+    /// server of ours, else at most its ready timeout and a few seconds. The actor is
+    /// looked up on each call. Cancel-safe: abandoning it stops nothing.
+    ///
+    /// # Errors
+    /// An [`LlmError`] that says why the server is not ready and what to do;
+    /// [`LlmErrorKind::Gone`] when its actor ended meanwhile, where another attempt
+    /// helps.
+    pub async fn ready(&self, provider: &str) -> Ready {
+        let Some(address) = self.address(provider) else { return Ok(()) };
+        let gone = || {
+            let text = format!("the model server of `{provider}` ended and is started again; try again");
+            LlmError::new(LlmErrorKind::Gone, text)
+        };
+        let actor = address.inhabited(AWAY_LIMIT).await.ok_or_else(gone)?;
+        let (reply, answer) = Reply::channel();
+        // A refused message is dropped, and its reply with it: the answer is `None`.
+        drop(actor.send_message(ModelServerMessage::Ensure { reply }));
+        answer.await.unwrap_or_else(|| Err(gone()))
+    }
+}
+
+impl Readiness for ModelServers {
+    fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Ready> {
+        Box::pin(Self::ready(self, provider))
+    }
+}

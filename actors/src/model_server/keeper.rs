@@ -1,0 +1,199 @@
+//! The task that starts a model server, waits until it is ready, and ends it.
+//!
+//! A keeper lives from the first question until its server has ended, and it ends
+//! its server when its actor ends, however that came about: it watches the actor
+//! instead of relying on anything the actor would still do. Answers are given from
+//! here, so nobody who asked waits longer than the keeper lives.
+
+use super::probe::Health;
+use super::{ModelServerMessage, ModelServerSpec, Ready};
+use crate::child::{Child, ChildSpec, Exit, Stdin, Stdout};
+use bob_messages::llm::{LlmError, LlmErrorKind};
+use bob_messages::reply::Reply;
+use ractor::ActorRef;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::OwnedMutexGuard;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Between two questions whether the server is ready.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// How many lines of a server that is not ready in time are repeated.
+const LAST_LINES: usize = 3;
+
+pub(super) struct Keeper {
+    pub(super) spec: Arc<ModelServerSpec>,
+    pub(super) actor: ActorRef<ModelServerMessage>,
+}
+
+/// What a keeper holds while its server lives.
+#[derive(Default)]
+struct Held {
+    /// `None` for a server that somebody else started.
+    child: Option<Child>,
+    /// There is one process at a time for a provider, also across restarts of the
+    /// actor: the next keeper waits until this is let go.
+    place: Option<OwnedMutexGuard<()>>,
+}
+
+impl Keeper {
+    /// Starts the server and keeps it. Everybody who asks meanwhile is answered at
+    /// once when it is ready, and together when it fails.
+    pub(super) async fn keep(self, mut asked: UnboundedReceiver<Reply<Ready>>) {
+        let cell = self.actor.get_cell();
+        let mut actor_ends = pin!(cell.wait(None));
+        let mut held = Held::default();
+        let mut waiting = Vec::new();
+        let started = {
+            let mut start = pin!(self.start(&mut held));
+            loop {
+                tokio::select! { biased;
+                    _ = &mut actor_ends => break None,
+                    result = &mut start => break Some(result),
+                    Some(reply) = asked.recv() => waiting.push(reply),
+                }
+            }
+        };
+        let goes_on = matches!((&started, &held.child), (Some(Ok(())), Some(_)));
+        if !goes_on {
+            // From now on the actor starts another keeper for whoever asks.
+            asked.close();
+            while let Ok(reply) = asked.try_recv() {
+                waiting.push(reply);
+            }
+        }
+        for reply in waiting {
+            match &started {
+                Some(ready) => reply.send(ready.clone()),
+                None => drop(reply),
+            }
+        }
+        if let (true, Some(child)) = (goes_on, &mut held.child) {
+            tokio::select! { biased;
+                _ = &mut actor_ends => {}
+                exit = child.exited() => self.report_end(exit, child).await,
+                () = answer_all(&mut asked) => {}
+            }
+        }
+        // Whoever asked last is not kept waiting while the process is stopped.
+        drop(asked);
+        if let Some(mut child) = held.child.take() {
+            child.stop(self.spec.ladder).await;
+        }
+    }
+
+    async fn start(&self, held: &mut Held) -> Ready {
+        held.place = Some(Arc::clone(&self.spec.place).lock_owned().await);
+        let deadline = Instant::now() + self.spec.ready_timeout;
+        match timeout_at(deadline, self.somebody_elses()).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(_silent) => return Err(self.never_answered(None)),
+        }
+        let is_ready = Arc::new(AtomicBool::new(false));
+        let child = Child::spawn(self.command(&is_ready), &self.spec.watcher)
+            .map_err(|error| self.error(LlmErrorKind::NotStarted, &error.to_string()))?;
+        let child = held.child.insert(child);
+        let ready = tokio::select! { biased;
+            exit = child.exited() => Err(self.ended_early(exit, &child.last_words().await)),
+            answered = timeout_at(deadline, self.answers()) =>
+                answered.map_err(|_not_in_time| self.never_answered(Some(child))),
+        };
+        is_ready.store(ready.is_ok(), Ordering::Relaxed);
+        ready
+    }
+
+    /// Whether somebody already runs a server there, and it is ready; waits for one
+    /// that is loading.
+    async fn somebody_elses(&self) -> bool {
+        loop {
+            match self.spec.endpoint.health().await {
+                Health::Ready => return true,
+                Health::Absent => return false,
+                Health::NotReady => sleep(ASK_EVERY).await,
+            }
+        }
+    }
+
+    async fn answers(&self) {
+        while self.spec.endpoint.health().await != Health::Ready {
+            sleep(ASK_EVERY).await;
+        }
+    }
+
+    /// The command, with what it says passed on until it is ready.
+    fn command(&self, is_ready: &Arc<AtomicBool>) -> ChildSpec {
+        let (spec, is_ready) = (Arc::clone(&self.spec), Arc::clone(is_ready));
+        let pass_on = move |line: &str| {
+            if is_ready.load(Ordering::Relaxed) {
+                return;
+            }
+            tracing::info!(provider = %spec.provider, line, "the model server starts");
+            if let Some(progress) = &spec.progress {
+                progress(&spec.provider, line);
+            }
+        };
+        ChildSpec {
+            stdin: Stdin::Null,
+            stdout: Stdout::Drained,
+            on_line: Some(Arc::new(pass_on)),
+            ..self.spec.command.clone()
+        }
+    }
+
+    /// Tells the actor, which ends by it; its supervisor decides what follows.
+    async fn report_end(&self, exit: Exit, child: &mut Child) {
+        let said = child.last_words().await;
+        let why = format!("the model server of `{}` {exit}{}", self.spec.provider, quoted(&said));
+        // An actor that has ended needs no telling.
+        drop(self.actor.send_message(ModelServerMessage::Ended { why }));
+    }
+
+    fn ended_early(&self, exit: Exit, said: &str) -> LlmError {
+        let to_do = if said.is_empty() {
+            "it said nothing; run its command by hand to see why"
+        } else {
+            "mend what it complains about, then try again"
+        };
+        let what = format!("it {exit} before it was ready{}; {to_do}", quoted(said));
+        self.error(LlmErrorKind::NotStarted, &what)
+    }
+
+    fn never_answered(&self, child: Option<&Child>) -> LlmError {
+        let authority = self.spec.endpoint.authority();
+        let limit_ms = self.spec.ready_timeout.as_millis();
+        let what = match child {
+            Some(child) => format!(
+                "it did not answer on {authority} within {limit_ms} ms{}; raise ready_timeout_ms, or correct the port \
+                 in base_url or in its command",
+                quoted(&child.said().last_lines(LAST_LINES))
+            ),
+            None => format!(
+                "another program listens on {authority} and was not ready within {limit_ms} ms; stop it or change the \
+                 port"
+            ),
+        };
+        self.error(LlmErrorKind::NotStarted, &what)
+    }
+
+    fn error(&self, kind: LlmErrorKind, what: &str) -> LlmError {
+        LlmError::new(kind, format!("the model server of `{}` is not ready: {what}", self.spec.provider))
+    }
+}
+
+/// Answers whoever asks a server that is ready. Ends never: when nobody can ask any
+/// more, the actor is about to end, which is noticed elsewhere.
+async fn answer_all(asked: &mut UnboundedReceiver<Reply<Ready>>) {
+    while let Some(reply) = asked.recv().await {
+        reply.send(Ok(()));
+    }
+    std::future::pending().await
+}
+
+fn quoted(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(", its last words: {said}") }
+}

@@ -1,0 +1,208 @@
+use super::*;
+use crate::tools::local;
+use crate::tools::local::fixture::{Workspace, call};
+use crate::tools::{FnTool, ToolError, ToolOverride, tool};
+use bob_messages::reply::Answer;
+use bob_messages::tools::{CheckRequest, ToolSet, Verdict};
+use serde_json::json;
+use std::sync::Mutex;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+fn simple(name: &str, run: impl Fn() -> Result<ToolOutput, ToolError> + Send + Sync + 'static) -> FnTool {
+    tool(name, "Does it", move |_: Nothing, _| {
+        std::future::ready(()).map({
+            let result = run();
+            move |()| result
+        })
+    })
+}
+
+async fn start(tools: Vec<FnTool>, policy: Policy) -> (ActorRef<ToolsMessage>, JoinHandle<()>) {
+    let ports = tools.into_iter().map(|tool| -> Arc<dyn ToolPort> { Arc::new(tool) }).collect();
+    Actor::spawn(None, ToolsActor, ToolsArguments { ports, policy }).await.expect("the actor starts")
+}
+
+fn context() -> Arc<CallContext> {
+    Arc::new(Workspace::new().context())
+}
+
+async fn ask<T: Send + 'static>(
+    actor: &ActorRef<ToolsMessage>,
+    question: impl FnOnce(Reply<T>) -> ToolsMessage,
+) -> Option<T> {
+    let (reply, answer) = Reply::channel();
+    actor.send_message(question(reply)).expect("the actor is there");
+    answer.await
+}
+
+async fn granted(actor: &ActorRef<ToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
+    let checks = vec![CheckRequest { call: Arc::clone(call), approved: None }];
+    let context = Arc::clone(context);
+    let verdicts = ask(actor, |reply| ToolsMessage::Check { checks, context, reply }).await.expect("verdicts");
+    match verdicts.as_slice() {
+        [Verdict::Allow { grant, .. }] => grant.clone(),
+        other => panic!("expected an allowance, got {other:?}"),
+    }
+}
+
+async fn begin(actor: &ActorRef<ToolsMessage>, name: &str) -> Answer<ToolReturn> {
+    let (call, context) = (call(name, json!({})), context());
+    let grant = granted(actor, &call, &context).await;
+    let (reply, answer) = Reply::channel();
+    actor.send_message(ToolsMessage::Call { call, grant, context, reply }).expect("the actor is there");
+    answer
+}
+
+async fn perform(actor: &ActorRef<ToolsMessage>, name: &str) -> ToolReturn {
+    begin(actor, name).await.await.expect("an answer")
+}
+
+#[tokio::test]
+async fn a_call_is_checked_and_run() {
+    let fine = simple("demo/fine", || Ok(ToolOutput::text("fine")));
+    let failing = simple("demo/failing", || Err("no such thing".into()));
+    let sorry = simple("demo/sorry", || Ok(ToolOutput::error("sorry")));
+    let (actor, _) = start(vec![fine, failing, sorry], Policy::default()).await;
+    for (name, status, text) in [
+        ("demo/fine", CallStatus::Ok, "fine"),
+        ("demo/failing", CallStatus::Error, "no such thing"),
+        ("demo/sorry", CallStatus::Error, "sorry"),
+    ] {
+        let returned = perform(&actor, name).await;
+        assert_eq!((returned.status, returned.output.plain().as_str()), (status, text));
+    }
+    let set: Arc<ToolSet> = ask(&actor, |reply| ToolsMessage::List { allow: None, reply }).await.expect("the tools");
+    assert_eq!(set.tools().len(), 3);
+}
+
+#[tokio::test]
+async fn a_call_without_its_grant_never_reaches_the_tool() {
+    let reached = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&reached);
+    let counting = simple("demo/counting", move || {
+        *count.lock().expect("not poisoned") += 1;
+        Ok(ToolOutput::default())
+    });
+    let (actor, _) = start(vec![counting], Policy::default()).await;
+    let (call, context) = (call("demo/counting", json!({})), context());
+    let grant = Grant { call: call.id.clone(), seal: "00".repeat(32) };
+    let refused = ask(&actor, |reply| ToolsMessage::Call { call, grant, context, reply }).await.expect("an answer");
+    assert_eq!(refused.status, CallStatus::Denied);
+    assert!(refused.output.is_error && refused.output.plain().contains("permission"), "{refused:?}");
+    assert_eq!(*reached.lock().expect("not poisoned"), 0);
+    perform(&actor, "demo/counting").await;
+    assert_eq!(*reached.lock().expect("not poisoned"), 1);
+}
+
+#[tokio::test]
+async fn a_panicking_tool_is_an_error_result_and_the_actor_lives() {
+    let early = simple("demo/early", || panic!("before the future"));
+    let late = tool("demo/late", "Panics", |_: Nothing, _| async { panic!("within the future") });
+    let (actor, _) = start(vec![early, late], Policy::default()).await;
+    for name in ["demo/early", "demo/late"] {
+        let returned = perform(&actor, name).await;
+        assert_eq!(returned.status, CallStatus::Error);
+        assert!(returned.output.plain().contains("the tool panicked"), "{returned:?}");
+    }
+    assert_eq!(perform(&actor, "demo/late").await.status, CallStatus::Error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_tool_is_an_error_result_at_its_deadline() {
+    let slow = || {
+        tool("demo/slow", "Sleeps", |_: Nothing, _| async {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            Ok(ToolOutput::default())
+        })
+    };
+    let mut policy = Policy::default();
+    for (timeout_ms, expected) in [(None, 10_000), (Some(250), 250), (Some(u64::MAX), 3_600_000)] {
+        policy.tools.insert("demo/slow".to_owned(), ToolOverride { timeout_ms, ..ToolOverride::default() });
+        let (actor, _) = start(vec![slow()], policy.clone()).await;
+        let returned = perform(&actor, "demo/slow").await;
+        assert_eq!(returned.duration_ms, expected);
+        assert_eq!(returned.status == CallStatus::Error, expected < 3_600_000);
+        if returned.output.is_error {
+            assert_eq!(returned.output.plain(), format!("demo/slow timed out after {expected} ms"));
+        }
+    }
+}
+
+/// A tool that says when it was started, and when its future was dropped.
+fn waiting(started: oneshot::Sender<()>, dropped: oneshot::Sender<()>) -> FnTool {
+    let ends = Mutex::new(Some((started, dropped)));
+    tool("demo/waiting", "Waits", move |_: Nothing, _| {
+        let (started, dropped) = ends.lock().expect("not poisoned").take().expect("called once");
+        async move {
+            let _told_by_its_drop = dropped;
+            let _nobody_need_listen = started.send(());
+            std::future::pending().await
+        }
+    })
+}
+
+/// Long before the call's own deadline, which would drop the future as well.
+async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(5), future).await.expect("within 5 s")
+}
+
+#[tokio::test]
+async fn an_abandoned_call_is_dropped_and_the_mailbox_stays_free() {
+    let ((started, is_started), (dropped, is_dropped)) = (oneshot::channel(), oneshot::channel());
+    let fine = simple("demo/fine", || Ok(ToolOutput::default()));
+    let (actor, _) = start(vec![waiting(started, dropped), fine], Policy::default()).await;
+    let answer = begin(&actor, "demo/waiting").await;
+    is_started.await.expect("it runs");
+    assert_eq!(perform(&actor, "demo/fine").await.status, CallStatus::Ok);
+    drop(answer);
+    soon(is_dropped).await.expect_err("the tool's future is gone");
+}
+
+#[tokio::test]
+async fn the_calls_of_an_actor_end_with_it() {
+    for kill in [false, true] {
+        let ((started, is_started), (dropped, is_dropped)) = (oneshot::channel(), oneshot::channel());
+        let (actor, _) = start(vec![waiting(started, dropped)], Policy::default()).await;
+        let answer = begin(&actor, "demo/waiting").await;
+        is_started.await.expect("it runs");
+        if kill {
+            actor.kill()
+        } else {
+            actor.stop(None)
+        }
+        soon(is_dropped).await.expect_err("the tool's future is gone");
+        assert!(soon(answer).await.is_none(), "whoever asked hears that nobody will answer");
+    }
+}
+
+#[tokio::test]
+async fn tools_that_could_be_mistaken_do_not_start() {
+    let twice = || simple("demo/twice", || Ok(ToolOutput::default()));
+    let ports: Vec<Arc<dyn ToolPort>> = vec![Arc::new(twice()), Arc::new(twice())];
+    let arguments = ToolsArguments { ports, policy: Policy::default() };
+    let error = Actor::spawn(None, ToolsActor, arguments).await.expect_err("a collision").to_string();
+    assert!(error.contains("demo/twice"), "{error}");
+}
+
+#[tokio::test]
+async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
+    let arguments = ToolsArguments { ports: local::tools(), policy: Policy::default() };
+    let (actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
+    let set = ask(&actor, |reply| ToolsMessage::List { allow: None, reply }).await.expect("the tools");
+    let names: Vec<&str> = set.tools().iter().map(|tool| tool.id.as_str()).collect();
+    assert_eq!(
+        names,
+        ["local/list_dir", "local/read_file", "local/search_files", "local/write_file", "local/edit_file"]
+    );
+    let workspace = Workspace::new();
+    workspace.put("hello.txt", "hello");
+    let (call, context) = (call("local/list_dir", json!({})), Arc::new(workspace.context()));
+    let grant = granted(&actor, &call, &context).await;
+    let returned = ask(&actor, |reply| ToolsMessage::Call { call, grant, context, reply }).await.expect("an answer");
+    assert_eq!(returned.output.plain(), "hello.txt");
+}

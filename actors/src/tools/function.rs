@@ -1,0 +1,136 @@
+//! A tool made of one closure.
+//!
+//! The short way to a tool for an embedding program, and the way Bob's own tools
+//! are made: the schema is derived from the type of the arguments.
+
+use super::port::{Invocation, ToolError, ToolPort};
+use bob_messages::ids::ToolName;
+use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+use std::future::Future;
+
+type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// A port with one tool, made by [`tool`].
+pub struct FnTool {
+    descriptor: ToolDescriptor,
+    run: Box<Run>,
+}
+
+/// Makes a tool of a closure that takes typed arguments and the call's invocation.
+///
+/// The tool is of medium risk, neither idempotent nor read-only, until the methods
+/// of [`FnTool`] say otherwise. Arguments that do not fit their type never reach
+/// the closure; give the type `deny_unknown_fields` to refuse what it does not know.
+///
+/// ```
+/// use bob_actors::tools::{tool, ToolError};
+/// use bob_messages::tools::ToolOutput;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// let add = tool("demo/add", "Adds two numbers", |add: Add, _call| async move {
+///     let sum = add.a.checked_add(add.b).ok_or(ToolError::from("the sum is too large"))?;
+///     Ok(ToolOutput::text(sum.to_string()))
+/// })
+/// .read_only();
+/// # let _ = add;
+/// ```
+pub fn tool<A, F>(name: &str, description: &str, run: impl Fn(A, Invocation) -> F + Send + Sync + 'static) -> FnTool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+{
+    let id = ToolName::new(name);
+    let descriptor = ToolDescriptor {
+        title: id.own_name().replace('_', " "),
+        id,
+        kind: ToolKind::Other,
+        description: description.to_owned(),
+        schema: schema_of::<A>(),
+        source: ToolSource::Embedded,
+        risk: Risk::Medium,
+        idempotent: false,
+        read_only: false,
+    };
+    let run = move |invocation: Invocation| match invocation.arguments::<A>() {
+        Ok(arguments) => run(arguments, invocation).boxed(),
+        Err(error) => std::future::ready(Err(error)).boxed(),
+    };
+    FnTool { descriptor, run: Box::new(run) }
+}
+
+impl FnTool {
+    /// What people call it; the tool's own name otherwise.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.descriptor.title = title.into();
+        self
+    }
+
+    /// What it does, in one word.
+    pub fn kind(mut self, kind: ToolKind) -> Self {
+        self.descriptor.kind = kind;
+        self
+    }
+
+    /// What may go wrong when it runs.
+    pub fn risk(mut self, risk: Risk) -> Self {
+        self.descriptor.risk = risk;
+        self
+    }
+
+    /// Running it twice is the same as running it once.
+    pub fn idempotent(mut self) -> Self {
+        self.descriptor.idempotent = true;
+        self
+    }
+
+    /// It changes nothing: low risk, idempotent, and runs beside other such calls.
+    pub fn read_only(mut self) -> Self {
+        self.descriptor.read_only = true;
+        self.descriptor.idempotent = true;
+        self.descriptor.risk = Risk::Low;
+        self
+    }
+
+    /// It comes with Bob.
+    pub(crate) fn local(mut self) -> Self {
+        self.descriptor.source = ToolSource::Local;
+        self
+    }
+}
+
+impl fmt::Debug for FnTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnTool").field("descriptor", &self.descriptor).finish_non_exhaustive()
+    }
+}
+
+impl ToolPort for FnTool {
+    fn list_tools(&self) -> Vec<ToolDescriptor> {
+        vec![self.descriptor.clone()]
+    }
+
+    fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        (self.run)(invocation)
+    }
+}
+
+/// The schema of a type without what a model has no use for: everything inline,
+/// no title and no address of a metaschema. Small models read every byte of it.
+fn schema_of<A: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<A>();
+    schema.remove("title");
+    schema.to_value()
+}

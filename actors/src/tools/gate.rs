@@ -1,0 +1,222 @@
+//! The one place where a call is judged.
+//!
+//! The actor that performs the calls owns the gate and asks it twice: before a call
+//! is allowed ([`Gate::check`]) and again when it arrives with its grant
+//! (`Gate::admit`). Nothing reaches a tool by another way.
+
+use super::catalogue::{Catalogue, CatalogueError, Tool};
+use super::grant::{RoomKey, canonical};
+use super::policy::{Names, Policy, PolicyError, Rules};
+use bob_messages::chat::ToolCall;
+use bob_messages::ids::ToolName;
+use bob_messages::tools::{CallContext, CallTraits, CheckRequest, Grant, ToolDescriptor, ToolKind, ToolSet, Verdict};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many different session lists are remembered; more are read anew.
+const REMEMBERED_LISTS: usize = 256;
+
+/// Why a gate cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// A rule cannot be understood.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The tools cannot stand side by side.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// No key could be drawn.
+    #[error("the system gives no random numbers for the grants' key")]
+    Key(#[source] std::io::Error),
+}
+
+/// Judges calls. Has its own key: a grant of one gate is nothing to another.
+#[derive(Debug)]
+pub struct Gate {
+    rules: Rules,
+    catalogue: Catalogue,
+    key: RoomKey,
+    everything: Arc<ToolSet>,
+    lists: HashMap<Arc<[String]>, Arc<SessionList>>,
+}
+
+/// A session's own list, read once.
+#[derive(Debug)]
+struct SessionList {
+    names: Names,
+    tools: Arc<ToolSet>,
+}
+
+/// Why a call may not run, whoever allowed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// A rule is against it.
+    Denied(String),
+    /// It is not a call that could run.
+    Invalid(String),
+}
+
+impl From<Refusal> for Verdict {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Denied(reason) => Self::Deny { reason },
+            Refusal::Invalid(complaint) => Self::Invalid { complaint },
+        }
+    }
+}
+
+/// A call that may go to its tool now.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    /// Which port the tool came from.
+    pub(crate) port: usize,
+    /// How long it may run, in milliseconds.
+    pub(crate) timeout_ms: u64,
+}
+
+impl Gate {
+    /// A gate before these tools, given port by port.
+    ///
+    /// # Errors
+    /// When a rule cannot be understood, when tools share a name or have one no
+    /// tool may have, or when the system gives no key.
+    pub fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
+        let rules = Rules::new(policy)?;
+        let catalogue = Catalogue::new(ports, &rules)?;
+        let key = RoomKey::draw().map_err(GateError::Key)?;
+        let everything = Arc::new(offered(&catalogue, &rules, None));
+        Ok(Self { rules, catalogue, key, everything, lists: HashMap::new() })
+    }
+
+    /// The tools a session with this list may use; denied tools are not among them,
+    /// tools that need an approval are.
+    pub fn list(&mut self, allow: Option<&Arc<[String]>>) -> Arc<ToolSet> {
+        match self.session_list(allow) {
+            Some(list) => Arc::clone(&list.tools),
+            None => Arc::clone(&self.everything),
+        }
+    }
+
+    /// Judges one call of one step.
+    pub fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
+        let list = self.session_list(context.allow.as_ref());
+        self.judge(check, context, list.as_deref()).unwrap_or_else(Verdict::from)
+    }
+
+    fn judge(
+        &self,
+        check: &CheckRequest,
+        context: &CallContext,
+        list: Option<&SessionList>,
+    ) -> Result<Verdict, Refusal> {
+        let call = &*check.call;
+        let tool = self.find(call, list)?;
+        let canonical = self.measured(tool, call)?;
+        self.refuse_forbidden_command(tool, call)?;
+        let descriptor = &tool.descriptor;
+        Ok(match self.rules.asks(descriptor.risk, context) {
+            Some(reason) if check.approved.is_none() => {
+                Verdict::Ask { risk: descriptor.risk, reason: reason.to_owned() }
+            }
+            Some(_) | None => Verdict::Allow {
+                grant: self.key.grant(call, &canonical),
+                traits: CallTraits { read_only: descriptor.read_only, idempotent: descriptor.idempotent },
+            },
+        })
+    }
+
+    /// Lets a call through that arrives with its grant, or says why not.
+    pub(crate) fn admit(&mut self, call: &ToolCall, grant: &Grant, context: &CallContext) -> Result<Admitted, Refusal> {
+        let list = self.session_list(context.allow.as_ref());
+        let tool = self.find(call, list.as_deref())?;
+        if !self.key.covers(call, grant) {
+            let reason = format!("{} was called without permission for exactly this call", call.name);
+            return Err(Refusal::Denied(reason));
+        }
+        Ok(Admitted { port: tool.port, timeout_ms: self.rules.timeout_ms(&call.name, context) })
+    }
+
+    /// The tool a call names, if the rules and the session's list leave it callable.
+    fn find(&self, call: &ToolCall, list: Option<&SessionList>) -> Result<&Tool, Refusal> {
+        let name = &call.name;
+        let in_list = |name: &ToolName| list.is_none_or(|list| list.names.contain(name));
+        let denied = |why: &str| Refusal::Denied(format!("{name} is {why}"));
+        if self.rules.denies(name) {
+            return Err(denied("denied by the policy"));
+        }
+        let Some(tool) = self.catalogue.get(name) else {
+            let complaint = self.catalogue.unknown(name, |other| self.rules.allows(other) && in_list(other));
+            return Err(Refusal::Invalid(complaint));
+        };
+        if !self.rules.allows(name) {
+            return Err(denied("not among the tools the policy allows"));
+        }
+        if !in_list(name) {
+            return Err(denied("not among the tools of this session"));
+        }
+        Ok(tool)
+    }
+
+    /// The arguments in canonical form, if they are small enough and fit.
+    fn measured(&self, tool: &Tool, call: &ToolCall) -> Result<Vec<u8>, Refusal> {
+        let (name, limit) = (&call.name, self.rules.max_payload_bytes());
+        let fits = |bytes: usize| {
+            let complaint = || format!("the arguments of {name} are {bytes} bytes; at most {limit} are taken");
+            if bytes > limit { Err(Refusal::Invalid(complaint())) } else { Ok(()) }
+        };
+        fits(call.argument_bytes)?;
+        let canonical = canonical(&call.arguments)
+            .map_err(|error| Refusal::Invalid(format!("the arguments of {name} are not JSON: {error}")))?;
+        fits(canonical.len())?;
+        match tool.complaint(&call.arguments) {
+            Some(complaint) => Err(Refusal::Invalid(complaint)),
+            None => Ok(canonical),
+        }
+    }
+
+    /// A tool that executes and takes a `command` takes a shell line.
+    fn refuse_forbidden_command(&self, tool: &Tool, call: &ToolCall) -> Result<(), Refusal> {
+        let line = call.arguments.get("command").and_then(Value::as_str);
+        let forbidden = match tool.descriptor.kind {
+            ToolKind::Execute => line.and_then(|line| self.rules.denied_command(line)),
+            ToolKind::Read
+            | ToolKind::Edit
+            | ToolKind::Delete
+            | ToolKind::Move
+            | ToolKind::Search
+            | ToolKind::Think
+            | ToolKind::Fetch
+            | ToolKind::Other => None,
+        };
+        match forbidden {
+            Some(command) => Err(Refusal::Denied(format!("the command {command} is denied by the policy"))),
+            None => Ok(()),
+        }
+    }
+
+    fn session_list(&mut self, allow: Option<&Arc<[String]>>) -> Option<Arc<SessionList>> {
+        let allow = allow?;
+        if let Some(list) = self.lists.get(allow) {
+            return Some(Arc::clone(list));
+        }
+        let names = Names::of_session(allow);
+        let tools = Arc::new(offered(&self.catalogue, &self.rules, Some(&names)));
+        let list = Arc::new(SessionList { names, tools });
+        if self.lists.len() >= REMEMBERED_LISTS {
+            self.lists.clear();
+        }
+        self.lists.insert(Arc::clone(allow), Arc::clone(&list));
+        Some(list)
+    }
+}
+
+fn offered(catalogue: &Catalogue, rules: &Rules, names: Option<&Names>) -> ToolSet {
+    let callable =
+        |tool: &&Arc<ToolDescriptor>| rules.allows(&tool.id) && names.is_none_or(|names| names.contain(&tool.id));
+    ToolSet::from(catalogue.descriptors().filter(callable).cloned().collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,302 @@
+use super::*;
+use crate::tools::{FnTool, ToolPort, tool};
+use bob_messages::ids::{ApprovalId, CallId, SessionId, TurnId};
+use bob_messages::tools::{Risk, ToolOutput};
+use serde_json::{Value, json};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Pick {
+    #[allow(dead_code, reason = "only its schema matters here")]
+    number: u64,
+}
+
+fn pick(name: &str) -> FnTool {
+    tool(name, "Picks a number", |_: Pick, _| async { Ok(ToolOutput::text("picked")) })
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Line {
+    #[allow(dead_code, reason = "only its schema matters here")]
+    command: String,
+}
+
+fn gate_with(policy: Policy) -> Gate {
+    let broken = {
+        let mut descriptor = pick("demo/broken").list_tools().remove(0);
+        descriptor.schema = json!({"type": "object", "properties": {"number": {"pattern": "("}}});
+        descriptor
+    };
+    let shell = tool("demo/shell", "Runs a line", |_: Line, _| async { Ok(ToolOutput::text("ran")) });
+    let ports = [
+        pick("demo/look").read_only().list_tools(),
+        pick("demo/change").list_tools(),
+        pick("demo/danger").risk(Risk::High).idempotent().list_tools(),
+        shell.kind(ToolKind::Execute).list_tools(),
+        vec![broken],
+    ];
+    Gate::new(ports, policy).expect("the policy is well formed")
+}
+
+fn gate() -> Gate {
+    gate_with(Policy::default())
+}
+
+fn context() -> CallContext {
+    CallContext {
+        session: SessionId::parse("s").expect("a plain id"),
+        turn: TurnId::new("t"),
+        step: 1,
+        roots: Arc::from([]),
+        tool_timeout_ms: 1000,
+        approve: None,
+        allow: None,
+        traceparent: String::new(),
+    }
+}
+
+fn call(name: &str, arguments: Value) -> Arc<ToolCall> {
+    let argument_bytes = arguments.to_string().len();
+    let (id, name) = (CallId::new("c1"), ToolName::new(name));
+    Arc::new(ToolCall { id, name, arguments, argument_bytes, signatures: Vec::new() })
+}
+
+fn request(name: &str, arguments: Value) -> CheckRequest {
+    CheckRequest { call: call(name, arguments), approved: None }
+}
+
+fn good(name: &str) -> CheckRequest {
+    request(name, json!({"number": 7}))
+}
+
+fn grant_of(verdict: Verdict) -> Grant {
+    match verdict {
+        Verdict::Allow { grant, .. } => grant,
+        other => panic!("expected an allowance, got {other:?}"),
+    }
+}
+
+fn complaint(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Invalid { complaint } => complaint,
+        other => panic!("expected a complaint, got {other:?}"),
+    }
+}
+
+fn reason(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Deny { reason } => reason,
+        other => panic!("expected a denial, got {other:?}"),
+    }
+}
+
+#[test]
+fn low_and_medium_risk_need_no_person() {
+    let look = gate().check(&good("demo/look"), &context());
+    let Verdict::Allow { traits, .. } = look else { panic!("{look:?}") };
+    assert_eq!(traits, CallTraits { read_only: true, idempotent: true });
+    let change = gate().check(&good("demo/change"), &context());
+    let Verdict::Allow { traits, .. } = change else { panic!("{change:?}") };
+    assert_eq!(traits, CallTraits::default());
+}
+
+#[test]
+fn high_risk_asks_until_somebody_has_said_yes() {
+    let verdict = gate().check(&good("demo/danger"), &context());
+    assert!(matches!(verdict, Verdict::Ask { risk: Risk::High, .. }), "{verdict:?}");
+
+    let approved = CheckRequest { approved: Some(ApprovalId::new("a")), ..good("demo/danger") };
+    grant_of(gate().check(&approved, &context()));
+
+    for (approve, allowed) in [(Risk::Low, false), (Risk::Medium, false), (Risk::High, true)] {
+        let context = CallContext { approve: Some(approve), ..context() };
+        let verdict = gate().check(&good("demo/danger"), &context);
+        assert_eq!(matches!(verdict, Verdict::Allow { .. }), allowed, "{approve:?}: {verdict:?}");
+    }
+    let lenient = Policy { require_high_risk_approval: false, ..Policy::default() };
+    grant_of(gate_with(lenient).check(&good("demo/danger"), &context()));
+}
+
+#[test]
+fn an_override_changes_the_risk_and_what_is_listed() {
+    let mut policy = Policy::default();
+    let said =
+        super::super::policy::ToolOverride { risk: Some(Risk::High), idempotent: Some(true), timeout_ms: Some(7) };
+    policy.tools.insert("demo/change".to_owned(), said);
+    let mut gate = gate_with(policy);
+    assert!(matches!(gate.check(&good("demo/change"), &context()), Verdict::Ask { .. }));
+    let listed = gate.list(None);
+    let listed = listed.get(&ToolName::new("demo/change")).expect("it is offered");
+    assert!(listed.idempotent && listed.risk == Risk::High);
+    let approved = CheckRequest { approved: Some(ApprovalId::new("a")), ..good("demo/change") };
+    let grant = grant_of(gate.check(&approved, &context()));
+    assert_eq!(gate.admit(&approved.call, &grant, &context()).expect("granted").timeout_ms, 7);
+}
+
+#[test]
+fn an_approval_does_not_lift_a_denial_a_schema_or_a_cap() {
+    let approved = |request: CheckRequest| CheckRequest { approved: Some(ApprovalId::new("a")), ..request };
+    let policy = Policy { deny_tools: vec!["demo/danger".to_owned()], max_payload_bytes: 64, ..Policy::default() };
+    let mut gate = gate_with(policy);
+    reason(gate.check(&approved(good("demo/danger")), &context()));
+    complaint(gate.check(&approved(request("demo/look", json!({"number": "x"}))), &context()));
+    complaint(gate.check(&approved(request("demo/look", json!({"number": 1, "x": "y".repeat(64)}))), &context()));
+    let denied = reason(gate.check(&approved(request("demo/shell", json!({"command": "ls; rm x"}))), &context()));
+    assert!(denied.contains("rm"), "{denied}");
+}
+
+#[test]
+fn the_payload_cap_is_exact() {
+    let arguments = json!({"number": 12345});
+    let bytes = arguments.to_string().len();
+    for (limit, fits) in [(bytes, true), (bytes - 1, false)] {
+        let mut gate = gate_with(Policy { max_payload_bytes: limit, ..Policy::default() });
+        let verdict = gate.check(&request("demo/look", arguments.clone()), &context());
+        assert_eq!(matches!(verdict, Verdict::Allow { .. }), fits, "{limit}: {verdict:?}");
+    }
+}
+
+#[test]
+fn an_unknown_tool_names_the_likely_one() {
+    let said = complaint(gate().check(&good("lok"), &context()));
+    assert!(said.contains("demo/look"), "{said}");
+    let said = complaint(gate().check(&good("zzzzzz"), &context()));
+    assert!(!said.contains("demo"), "{said}");
+    let long = complaint(gate().check(&good(&"x".repeat(10_000)), &context()));
+    assert!(long.len() < 400, "{}", long.len());
+}
+
+#[test]
+fn a_denied_tool_is_not_suggested() {
+    let policy = Policy { deny_tools: vec!["demo/look".to_owned()], ..Policy::default() };
+    let said = complaint(gate_with(policy).check(&good("lok"), &context()));
+    assert!(!said.contains("demo/look"), "{said}");
+}
+
+#[test]
+fn wrong_arguments_are_told_by_place() {
+    for (arguments, expected) in [
+        (json!({}), "number"),
+        (json!({"number": "seven"}), "/number"),
+        (json!({"number": 1, "other": 2}), "other"),
+        (json!([1]), "JSON object"),
+        (json!(null), "JSON object"),
+    ] {
+        let said = complaint(gate().check(&request("demo/look", arguments.clone()), &context()));
+        assert!(said.contains(expected) && said.contains("demo/look"), "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn a_broken_schema_is_the_tools_fault() {
+    let said = complaint(gate().check(&good("demo/broken"), &context()));
+    assert!(said.contains("schema is broken"), "{said}");
+}
+
+#[test]
+fn a_hostile_pattern_is_matched_in_linear_time() {
+    let mut descriptor = pick("demo/slow").list_tools().remove(0);
+    descriptor.schema = json!({"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}});
+    let mut gate = Gate::new([vec![descriptor]], Policy::default()).expect("well formed");
+    let text = format!("{}!", "a".repeat(50_000));
+    let started = std::time::Instant::now();
+    complaint(gate.check(&request("demo/slow", json!({"text": text})), &context()));
+    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn an_address_in_a_schema_is_not_followed() {
+    let mut descriptor = pick("demo/far").list_tools().remove(0);
+    descriptor.schema = json!({"$ref": "http://127.0.0.1:9/schema.json"});
+    let mut gate = Gate::new([vec![descriptor]], Policy::default()).expect("well formed");
+    let said = complaint(gate.check(&good("demo/far"), &context()));
+    assert!(said.contains("schema is broken"), "{said}");
+}
+
+#[test]
+fn a_grant_is_for_exactly_one_call() {
+    let mut gate = gate();
+    let checked = good("demo/look");
+    let grant = grant_of(gate.check(&checked, &context()));
+    gate.admit(&checked.call, &grant, &context()).expect("the call it was given for");
+
+    let other_arguments = call("demo/look", json!({"number": 8}));
+    let other_tool = call("demo/change", json!({"number": 7}));
+    let other_id = Arc::new(ToolCall { id: CallId::new("c2"), ..(*checked.call).clone() });
+    for changed in [other_arguments, other_tool, Arc::clone(&other_id)] {
+        let refused = gate.admit(&changed, &grant, &context()).expect_err("not what was allowed");
+        assert!(matches!(refused, Refusal::Denied(_)), "{refused:?}");
+    }
+    let renamed = Grant { call: CallId::new("c2"), ..grant.clone() };
+    gate.admit(&other_id, &renamed, &context()).expect_err("the seal is bound to the id");
+    for seal in ["", "00", "zz", &"0".repeat(64), &"é".repeat(32)] {
+        let forged = Grant { seal: seal.to_owned(), ..grant.clone() };
+        gate.admit(&checked.call, &forged, &context()).expect_err("forged");
+    }
+}
+
+#[test]
+fn a_grant_of_another_room_is_nothing() {
+    let checked = good("demo/look");
+    let grant = grant_of(gate().check(&checked, &context()));
+    gate().admit(&checked.call, &grant, &context()).expect_err("another key");
+}
+
+#[test]
+fn the_order_of_keys_does_not_matter_to_a_grant_and_large_numbers_do() {
+    let key = RoomKey::draw().expect("the system has randomness");
+    let seal = |text: &str| {
+        let call = call("demo/x", serde_json::from_str(text).expect("JSON"));
+        let grant = key.grant(&call, &canonical(&call.arguments).expect("canonical"));
+        assert!(key.covers(&call, &grant));
+        grant.seal
+    };
+    assert_eq!(seal(r#"{"a":1,"b":[{"c":2,"d":3}]}"#), seal(r#"{ "b":[{"d":3,"c":2}], "a":1 }"#));
+    // Both are the same double.
+    assert_ne!(seal(r#"{"id":9007199254740993}"#), seal(r#"{"id":9007199254740992}"#));
+    assert_ne!(seal(r#"{"a":18446744073709551615}"#), seal(r#"{"a":18446744073709551614}"#));
+    assert_ne!(seal(r#"{"a":"1"}"#), seal(r#"{"a":1}"#));
+}
+
+#[test]
+fn a_session_list_narrows_and_is_checked_again_at_the_call() {
+    let mut gate = gate();
+    let only_look = CallContext { allow: Some(Arc::from(["demo/look".to_owned()])), ..context() };
+    grant_of(gate.check(&good("demo/look"), &only_look));
+    reason(gate.check(&good("demo/change"), &only_look));
+    let names = |set: Arc<ToolSet>| set.tools().iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(gate.list(only_look.allow.as_ref())), ["demo/look"]);
+
+    let grant = grant_of(gate.check(&good("demo/change"), &context()));
+    gate.admit(&good("demo/change").call, &grant, &only_look).expect_err("narrowed since");
+
+    let nothing = CallContext { allow: Some(Arc::from([])), ..context() };
+    assert!(gate.list(nothing.allow.as_ref()).is_empty());
+    let unreadable = CallContext { allow: Some(Arc::from(["[".to_owned()])), ..context() };
+    reason(gate.check(&good("demo/look"), &unreadable));
+}
+
+#[test]
+fn lists_leave_out_what_is_denied_and_keep_what_needs_a_person() {
+    let mut gate = gate_with(Policy { deny_tools: vec!["demo/change".to_owned()], ..Policy::default() });
+    let set = gate.list(None);
+    assert!(set.get(&ToolName::new("demo/change")).is_none());
+    assert!(set.get(&ToolName::new("demo/danger")).is_some());
+    assert!(Arc::ptr_eq(&set, &gate.list(None)));
+    let all: Arc<[String]> = Arc::from(["*".to_owned()]);
+    assert!(Arc::ptr_eq(&gate.list(Some(&all)), &gate.list(Some(&Arc::from(["*".to_owned()])))));
+}
+
+#[test]
+fn names_that_could_be_mistaken_do_not_start() {
+    let two = |a: &str, b: &str| Gate::new([pick(a).list_tools(), pick(b).list_tools()], Policy::default());
+    for (a, b) in [("demo/a", "demo/a"), ("demo/a", "Demo/A")] {
+        let error = two(a, b).expect_err("a collision").to_string();
+        assert!(error.contains("two tools are called"), "{error}");
+    }
+    let long = "x".repeat(1024);
+    for bad in ["", " ", "/", "a//b", "a/", "a/b/c/d", "a b", "dеmo/x", "a\u{1b}[2Jb", "ask_user", &long] {
+        let error = two("demo/a", bad).expect_err("a bad name").to_string();
+        assert!(error.contains("a tool is called") && error.len() < 500, "{bad:?}: {error}");
+    }
+}

@@ -1,0 +1,93 @@
+//! A folder to work in, for the tests of the tools.
+
+use crate::tools::{FnTool, Invocation, ToolError, ToolPort};
+use bob_messages::chat::ToolCall;
+use bob_messages::ids::{CallId, SessionId, TurnId};
+use bob_messages::tools::{CallContext, ToolOutput};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// A workspace with something beside it that no tool may reach.
+pub(crate) struct Workspace {
+    home: TempDir,
+    roots: Vec<String>,
+}
+
+pub(crate) const SECRET: &str = "the secret of another folder";
+
+impl Workspace {
+    pub(crate) fn new() -> Self {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let root = home.path().join("work");
+        std::fs::create_dir(&root).expect("a folder");
+        std::fs::write(home.path().join("secret.txt"), SECRET).expect("a file");
+        let roots = vec![root.to_string_lossy().into_owned()];
+        Self { home, roots }
+    }
+
+    /// A path inside the workspace.
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.home.path().join("work").join(relative)
+    }
+
+    /// A path beside the workspace.
+    pub(crate) fn outside(&self, relative: &str) -> PathBuf {
+        self.home.path().join(relative)
+    }
+
+    pub(crate) fn roots(&self) -> &[String] {
+        &self.roots
+    }
+
+    pub(crate) fn add_root(&mut self, path: &Path) {
+        self.roots.push(path.to_string_lossy().into_owned());
+    }
+
+    pub(crate) fn put(&self, relative: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(relative);
+        std::fs::create_dir_all(path.parent().expect("inside the workspace")).expect("folders");
+        std::fs::write(path, content).expect("a file");
+    }
+
+    pub(crate) fn get(&self, relative: &str) -> String {
+        std::fs::read_to_string(self.path(relative)).expect("a text file")
+    }
+
+    pub(crate) fn context(&self) -> CallContext {
+        CallContext {
+            session: SessionId::parse("s").expect("a plain id"),
+            turn: TurnId::new("t"),
+            step: 1,
+            roots: self.roots.clone().into(),
+            tool_timeout_ms: 10_000,
+            approve: None,
+            allow: None,
+            traceparent: String::new(),
+        }
+    }
+
+    pub(crate) async fn run(&self, tool: &FnTool, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let name = tool.list_tools().remove(0).id;
+        let call = call(name.as_str(), arguments);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        tool.call_tool(Invocation { call, context: Arc::new(self.context()), deadline }).await
+    }
+
+    pub(crate) async fn text(&self, tool: &FnTool, arguments: Value) -> String {
+        self.run(tool, arguments).await.expect("the tool can do it").plain()
+    }
+
+    pub(crate) async fn error(&self, tool: &FnTool, arguments: Value) -> String {
+        self.run(tool, arguments).await.expect_err("the tool must refuse").to_string()
+    }
+}
+
+pub(crate) fn call(name: &str, arguments: Value) -> Arc<ToolCall> {
+    let argument_bytes = arguments.to_string().len();
+    let (id, name) = (CallId::new("c1"), bob_messages::ids::ToolName::new(name));
+    Arc::new(ToolCall { id, name, arguments, argument_bytes, signatures: Vec::new() })
+}

@@ -1,0 +1,118 @@
+use super::*;
+use crate::tools::local::fixture::Workspace;
+use serde_json::json;
+
+fn shell() -> FnTool {
+    shell_exec(inherited())
+}
+
+async fn run(workspace: &Workspace, command: &str) -> ToolOutput {
+    workspace.run(&shell(), json!({"command": command})).await.expect("the shell starts")
+}
+
+/// Whether a process is there and not just waiting to be reaped.
+fn is_running(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    rustix::process::test_kill_process(pid).is_ok()
+        && stat.is_ok_and(|stat| !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let bound = tokio::time::Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(tokio::time::Instant::now() < bound, "not within 10 s: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The process ids a command has written into `pids`, one a line, once there are `count`.
+async fn pids(workspace: &Workspace, count: usize) -> Vec<Pid> {
+    let mut found = Vec::new();
+    until("the command has said its process ids", || {
+        let text = std::fs::read_to_string(workspace.path("pids")).unwrap_or_default();
+        let whole_lines = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        found = whole_lines.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect();
+        found.len() == count
+    })
+    .await;
+    found
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_workspace_and_tells_how_it_ended() {
+    let workspace = Workspace::new();
+    workspace.put("a.txt", "hello\n");
+    let output = run(&workspace, "cat a.txt; pwd").await;
+    let root = std::fs::canonicalize(workspace.path("")).expect("there");
+    assert_eq!(output.plain(), format!("hello\n{}\n[exit status 0]", root.display()));
+    assert!(!output.is_error);
+    let output = run(&workspace, "echo out; echo err >&2; exit 3").await;
+    assert_eq!(output.plain(), "out\n[stderr]\nerr\n[exit status 3]");
+    assert!(output.is_error);
+    assert_eq!(output.structured, Some(json!({"exit_status": 3, "signal": null})));
+    let output = run(&workspace, "kill -TERM $$").await;
+    assert_eq!(output.plain(), "[killed by signal 15]");
+}
+
+#[tokio::test]
+async fn a_command_gets_no_input_and_little_environment() {
+    let workspace = Workspace::new();
+    assert_eq!(run(&workspace, "cat").await.plain(), "[exit status 0]");
+    // The test runner sets this for every test; no command may see it.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let seen = run(&workspace, "env | cut -d= -f1").await.plain();
+    let set_by_the_shell = ["PWD", "OLDPWD", "SHLVL", "_", "[exit status 0]"];
+    for name in seen.lines() {
+        assert!(INHERITED.contains(&name) || set_by_the_shell.contains(&name), "{name}");
+    }
+    assert!(seen.contains("PATH"));
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_no_process() {
+    let workspace = Workspace::new();
+    let command =
+        "echo $$ >> pids; sleep 1000 & echo $! >> pids; (trap '' TERM INT HUP; sleep 1000) & echo $! >> pids; wait";
+    let shell = shell();
+    let started = {
+        let call = workspace.run(&shell, json!({"command": command}));
+        tokio::select! {
+            ended = call => panic!("it should still run: {ended:?}"),
+            pids = pids(&workspace, 3) => pids,
+        }
+    };
+    until("all of the group are gone", || !started.iter().any(|pid| is_running(*pid))).await;
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_ends_with_it() {
+    let workspace = Workspace::new();
+    let output = run(&workspace, "sleep 1000 & echo $! >> pids; echo started").await;
+    assert_eq!(output.plain(), "started\n[exit status 0]");
+    let left = pids(&workspace, 1).await;
+    until("the background process is gone", || !is_running(left[0])).await;
+}
+
+#[tokio::test]
+async fn a_long_output_keeps_its_head_and_tail() {
+    let workspace = Workspace::new();
+    let text = run(&workspace, "echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last").await.plain();
+    assert!(text.len() < MAX_OUTPUT_BYTES + 200, "{}", text.len());
+    assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n[exit status 0]"));
+    assert!(text.contains("of 3000012 bytes are not shown"), "{}", &text[MAX_OUTPUT_BYTES / 2..][..80]);
+}
+
+#[test]
+fn the_output_cap_is_exact() {
+    for (bytes, cut) in [(MAX_OUTPUT_BYTES, false), (MAX_OUTPUT_BYTES + 1, true)] {
+        for step in [1000, 8192, 70_000] {
+            let mut kept = Kept::default();
+            let all: Vec<u8> = (0..bytes).map(|n| b'a' + (n % 26) as u8).collect();
+            all.chunks(step).for_each(|chunk| kept.take(chunk));
+            let text = kept.text();
+            assert_eq!(text.contains("not shown"), cut, "{bytes} {step}");
+            let whole = String::from_utf8(all).expect("letters");
+            assert!(text.starts_with(&whole[..Kept::HALF]) && text.ends_with(&whole[bytes - Kept::HALF..]));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The tools that run in this process, and the policy over every call of them.
+//!
+//! Owns the [`ToolsActor`], the port an embedding program brings its tools through
+//! ([`ToolPort`]), the [`gate::Gate`] at which each call is judged once, and the
+//! tools that come with Bob ([`local`]). Turns talk to the actor in
+//! [`ToolsMessage`](bob_messages::tools::ToolsMessage). Nothing here asks the
+//! configuration who may do what: the policy comes in as data, and whatever a call
+//! needs to know comes with the call.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`actor`] | the mailbox, and one task per call |
+//! | [`gate`] | the one place where a call is judged |
+//! | [`policy`] | the rules, as data, and their reading |
+//! | [`catalogue`] | which tools there are, and what arguments they take |
+//! | [`grant`] | permission bound to exactly one call |
+//! | [`commands`] | which commands a shell line names |
+//! | [`port`], [`function`] | how a tool is made |
+//! | [`local`] | files, search and the shell |
+
+pub mod actor;
+pub mod catalogue;
+pub mod commands;
+pub mod function;
+pub mod gate;
+pub mod grant;
+pub mod local;
+pub mod policy;
+pub mod port;
+
+pub use actor::{ToolsActor, ToolsArguments};
+pub use function::{FnTool, tool};
+pub use policy::{Policy, PolicyError, ToolOverride};
+pub use port::{Invocation, ToolError, ToolPort};

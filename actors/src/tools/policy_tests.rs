@@ -1,0 +1,162 @@
+use super::*;
+use proptest::prelude::*;
+
+fn rules(allow: &[&str], deny: &[&str]) -> Rules {
+    let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+    let policy = Policy { allow_tools: owned(allow), deny_tools: owned(deny), ..Policy::default() };
+    Rules::new(policy).expect("well formed")
+}
+
+fn allows(allow: &[&str], deny: &[&str], name: &str) -> bool {
+    rules(allow, deny).allows(&ToolName::new(name))
+}
+
+#[test]
+fn deny_beats_allow_in_every_spelling() {
+    let spellings = ["local/shell_exec", "LOCAL/Shell_Exec", " local/shell_exec ", "local/shell_exec\n"];
+    for pattern in ["local/shell_exec", "Local/Shell_Exec", "local/*", "local", "*", "**", "*/shell_exec", " local/* "]
+    {
+        for spelling in spellings {
+            assert!(!allows(&["*", spelling], &[pattern], spelling), "{pattern:?} {spelling:?}");
+        }
+    }
+}
+
+#[test]
+fn allowing_is_exact() {
+    for (pattern, name, allowed) in [
+        ("*", "mcp/files/read", true),
+        ("mcp/files/*", "mcp/files/read", true),
+        ("mcp/files/*", "mcp/files2/read", false),
+        ("mcp/*", "mcp/files/read", false),
+        ("mcp/**", "mcp/files/read", true),
+        ("mcp/files/read", "mcp/files/read", true),
+        ("mcp/files/read", "MCP/files/read", false),
+        ("mcp/files/read", "mcp/files/read ", false),
+        ("MCP/files/*", "mcp/files/read", false),
+        ("", "mcp/files/read", false),
+    ] {
+        assert_eq!(allows(&[pattern], &[], name), allowed, "{pattern:?} {name:?}");
+    }
+    assert!(!allows(&[], &[], "local/read_file"));
+}
+
+#[test]
+fn denying_a_namespace_denies_what_is_in_it() {
+    for (pattern, name, denied) in [
+        ("mcp/*", "mcp/files/read", true),
+        ("mcp/files", "mcp/files/read", true),
+        ("mcp", "mcp/files/read", true),
+        ("mcp/files/*", "mcp/clock/now", false),
+        ("mcp/fil", "mcp/files/read", false),
+        ("files/read", "mcp/files/read", false),
+    ] {
+        assert_eq!(!allows(&["*"], &[pattern], name), denied, "{pattern:?} {name:?}");
+    }
+}
+
+#[test]
+fn rules_that_cannot_be_understood_are_refused_by_name() {
+    let bad_allow = Policy { allow_tools: vec!["mcp/[".to_owned()], ..Policy::default() };
+    let bad_deny = Policy { deny_tools: vec!["{a".to_owned()], ..Policy::default() };
+    let bad_command = Policy { deny_commands: vec!["git push".to_owned()], ..Policy::default() };
+    for (policy, key, written) in [
+        (bad_allow, "allow_tools", "mcp/["),
+        (bad_deny, "deny_tools", "{a"),
+        (bad_command, "deny_commands", "git push"),
+    ] {
+        let error = Rules::new(policy).expect_err("not a rule").to_string();
+        assert!(error.contains(key) && error.contains(written), "{error}");
+    }
+}
+
+/// What the rules mean, written without globs: patterns of letters, `?`, `*` and
+/// whole parts `**`, matched by trying every split.
+mod oracle {
+    fn matches(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            [b'*', b'*'] => true,
+            [b'*', b'*', b'/', rest @ ..] => {
+                matches(rest, text) || (0..text.len()).any(|at| text[at] == b'/' && matches(rest, &text[at + 1..]))
+            }
+            [b'*', rest @ ..] => {
+                (0..=text.len()).take_while(|&at| at == 0 || text[at - 1] != b'/').any(|at| matches(rest, &text[at..]))
+            }
+            [b'?', rest @ ..] => text.first().is_some_and(|&c| c != b'/') && matches(rest, &text[1..]),
+            [c, rest @ ..] => text.first() == Some(c) && matches(rest, &text[1..]),
+        }
+    }
+
+    fn any(patterns: &[String], text: &str) -> bool {
+        patterns.iter().any(|pattern| pattern == "*" || matches(pattern.as_bytes(), text.as_bytes()))
+    }
+
+    pub(super) fn allows(allow: &[String], deny: &[String], session: Option<&[String]>, name: &str) -> bool {
+        let deny: Vec<String> = deny.iter().map(|pattern| pattern.to_lowercase()).collect();
+        let lower = name.trim().to_lowercase();
+        let parts: Vec<&str> = lower.split('/').collect();
+        let denied = (1..=parts.len()).any(|n| any(&deny, &parts[..n].join("/")));
+        !denied && any(allow, name) && session.is_none_or(|session| any(session, name))
+    }
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        4 => "[abA]{1,2}",
+        2 => "[abA?]{0,1}\\*[abA?]{0,1}",
+        1 => "[abA?]{1,2}",
+    ];
+    let parts = proptest::collection::vec(part, 1..4).prop_map(|parts| parts.join("/"));
+    let deep = "[abA]{1,2}".prop_map(|part| format!("{part}/**"));
+    let anywhere = "[abA]{1,2}".prop_map(|part| format!("**/{part}"));
+    prop_oneof![8 => parts, 1 => Just("*".to_owned()), 1 => deep, 1 => anywhere]
+}
+
+fn name() -> impl Strategy<Value = String> {
+    proptest::collection::vec("[abA]{1,2}", 1..4).prop_map(|parts| parts.join("/"))
+}
+
+proptest! {
+    #[test]
+    fn the_rules_agree_with_the_oracle(
+        allow in proptest::collection::vec(pattern(), 0..4),
+        deny in proptest::collection::vec(pattern(), 0..3),
+        session in proptest::option::of(proptest::collection::vec(pattern(), 0..3)),
+        names in proptest::collection::vec(name(), 1..8),
+        tricks in "[ \t]{0,2}",
+    ) {
+        let policy = Policy { allow_tools: allow.clone(), deny_tools: deny.clone(), ..Policy::default() };
+        let rules = Rules::new(policy).expect("generated patterns are well formed");
+        let list = session.as_deref().map(Names::of_session);
+        for name in &names {
+            for spelled in [name.clone(), name.to_uppercase(), format!("{tricks}{name}{tricks}")] {
+                let tool = ToolName::new(spelled.as_str());
+                let allowed = rules.allows(&tool) && list.as_ref().is_none_or(|list| list.contain(&tool));
+                prop_assert_eq!(
+                    allowed,
+                    oracle::allows(&allow, &deny, session.as_deref(), &spelled),
+                    "{:?} with allow {:?} deny {:?} session {:?}", spelled, allow, deny, session
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_denial_more_never_allows_more(
+        allow in proptest::collection::vec(pattern(), 0..4),
+        deny in proptest::collection::vec(pattern(), 0..3),
+        more in pattern(),
+        name in name(),
+    ) {
+        let with = |deny: Vec<String>| {
+            Rules::new(Policy { allow_tools: allow.clone(), deny_tools: deny, ..Policy::default() })
+                .expect("generated patterns are well formed")
+                .allows(&ToolName::new(name.as_str()))
+        };
+        let before = with(deny.clone());
+        let mut deny = deny;
+        deny.push(more);
+        prop_assert!(before || !with(deny));
+    }
+}

@@ -1,0 +1,67 @@
+//! The last words of a stopped turn: the outcome is told when its save is
+//! confirmed, or after a bounded wait without that.
+
+use super::{TurnArguments, persist};
+use crate::rooms::Rooms;
+use bob_messages::ids::SessionId;
+use bob_messages::sessions::{SessionsMessage, TurnNews};
+use bob_messages::store::{Append, StoreError};
+use bob_messages::turn::Effect;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long the last save is waited for; it goes on behind the answer.
+const SAVE_CONFIRMED_WITHIN: Duration = Duration::from_millis(40);
+
+/// What a stopping turn still has to say.
+pub(super) struct Closing {
+    rooms: Rooms,
+    session: SessionId,
+    saved: Option<oneshot::Receiver<Result<u64, StoreError>>>,
+    finished: Option<TurnNews>,
+}
+
+impl Closing {
+    pub(super) fn new(started: &TurnArguments) -> Self {
+        Self { rooms: started.rooms.clone(), session: started.session.clone(), saved: None, finished: None }
+    }
+
+    /// Takes the effects whose answers could no longer arrive; gives back the rest.
+    pub(super) fn keep(&mut self, effect: Effect) -> Option<Effect> {
+        match effect {
+            Effect::Append { append, .. } => self.append(append),
+            Effect::Report(news @ TurnNews::Finished { .. }) => self.finished = Some(news),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn append(&mut self, append: Append) {
+        let (told, saved) = oneshot::channel();
+        persist::append(&self.rooms.store, append, move |result| drop(told.send(result)));
+        self.saved = Some(saved);
+    }
+
+    /// Tells the outcome, and that nothing more will come, from a task: the actor
+    /// itself ends at once.
+    pub(super) fn tell_when_saved(self) {
+        let Self { rooms, session, saved, finished } = self;
+        tokio::spawn(async move {
+            let confirmed = match saved {
+                Some(saved) => matches!(tokio::time::timeout(SAVE_CONFIRMED_WITHIN, saved).await, Ok(Ok(Ok(_version)))),
+                None => true,
+            };
+            let said = finished.map(|news| match news {
+                TurnNews::Finished { submission, mut outcome } => {
+                    // A session that was never read has nothing to be saved.
+                    outcome.saved = confirmed && outcome.model.is_some();
+                    TurnNews::Finished { submission, outcome }
+                }
+                other => other,
+            });
+            for news in said.into_iter().chain([TurnNews::Left]) {
+                rooms.sessions.tell(SessionsMessage::News { session: session.clone(), news });
+            }
+        });
+    }
+}

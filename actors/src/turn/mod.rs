@@ -1,0 +1,180 @@
+//! TurnActor: the driver of one session's machine, with nothing in it.
+//!
+//! Owns the machine and what it has in flight. Everybody who answers it and the
+//! sessions supervisor talk to it. It never decides, and no handler here waits:
+//! each message goes through [`Turn::apply`], each effect is one send, each answer
+//! comes back as a message with its ticket.
+
+mod closing;
+mod persist;
+
+#[cfg(test)]
+#[path = "turn_tests.rs"]
+mod tests;
+
+use crate::clock;
+use crate::feed::Feed;
+use crate::rooms::Rooms;
+use bob_messages::chat::CallStatus;
+use bob_messages::ids::{SessionId, Ticket};
+use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
+use bob_messages::reply::{Interest, Reply};
+use bob_messages::sessions::{EndReason, SessionsMessage};
+use bob_messages::store::StoreMessage;
+use bob_messages::tools::{ToolReturn, ToolsMessage};
+use bob_messages::turn::{Effect, Turn, TurnMessage};
+use closing::Closing;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// The actor of one session.
+#[derive(Debug)]
+pub struct TurnActor;
+
+/// What a TurnActor is started with.
+#[derive(Debug)]
+pub struct TurnArguments {
+    /// Whose turns it runs.
+    pub session: SessionId,
+    /// Where the other actors are found.
+    pub rooms: Rooms,
+    /// Where events go.
+    pub feed: Arc<Feed>,
+    /// Why it is stopped: set by the supervisor before it stops the actor, since
+    /// a stopping actor is not told.
+    pub ending: Arc<OnceLock<EndReason>>,
+}
+
+/// A machine and what it has in flight.
+#[derive(Debug)]
+pub struct TurnState {
+    turn: Turn,
+    started: TurnArguments,
+    /// Held for as long as an answer is wanted; dropping one abandons the question.
+    in_flight: HashMap<Ticket, Interest>,
+}
+
+impl Actor for TurnActor {
+    type Msg = TurnMessage;
+    type State = TurnState;
+    type Arguments = TurnArguments;
+
+    async fn pre_start(
+        &self,
+        _: ActorRef<TurnMessage>,
+        started: TurnArguments,
+    ) -> Result<TurnState, ActorProcessingErr> {
+        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: HashMap::new() })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<TurnMessage>,
+        message: TurnMessage,
+        state: &mut TurnState,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(ticket) = message.answers() {
+            state.in_flight.remove(&ticket);
+        }
+        for effect in state.turn.apply(clock::now(), message) {
+            state.perform(effect, &myself);
+        }
+        Ok(())
+    }
+
+    /// Releases what is in flight here: after a stop the state travels to the
+    /// supervisor, and dropping it may come late.
+    async fn post_stop(&self, myself: ActorRef<TurnMessage>, state: &mut TurnState) -> Result<(), ActorProcessingErr> {
+        let reason = state.started.ending.get().copied().unwrap_or(EndReason::Shutdown);
+        let mut closing = Closing::new(&state.started);
+        for effect in state.turn.apply(clock::now(), TurnMessage::Stopped { reason }) {
+            if let Some(effect) = closing.keep(effect) {
+                state.perform(effect, &myself);
+            }
+        }
+        closing.tell_when_saved();
+        Ok(())
+    }
+}
+
+impl TurnState {
+    /// Performs one effect: one send, no decision. A question that nobody takes is
+    /// answered all the same, because a dropped reply answers.
+    fn perform(&mut self, effect: Effect, myself: &ActorRef<TurnMessage>) {
+        let rooms = &self.started.rooms;
+        match effect {
+            Effect::Tell(message) => drop(myself.cast(message)),
+            Effect::Claim { ticket, session } => {
+                persist::claim(
+                    &rooms.store,
+                    session,
+                    answer(myself, move |result| TurnMessage::Loaded { ticket, result }),
+                );
+            }
+            Effect::Append { ticket, append } => {
+                persist::append(
+                    &rooms.store,
+                    append,
+                    answer(myself, move |result| TurnMessage::Saved { ticket, result }),
+                );
+            }
+            Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
+            Effect::ListTools { ticket, allow } => {
+                let tell = answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools });
+                let reply = Reply::to(move |tools| tell(Option::unwrap_or_default(tools)));
+                rooms.tools.tell(ToolsMessage::List { allow, reply });
+            }
+            Effect::Profile { ticket, model } => {
+                let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
+                let reply = Reply::to(move |result| tell(result.unwrap_or_else(|| Err(llm_gone()))));
+                rooms.llm.tell(LlmMessage::Profile { model, reply });
+            }
+            Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
+                let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
+                let (reply, interest) =
+                    Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(llm_gone()))));
+                self.in_flight.insert(ticket, interest);
+                let passed_ms = u64::try_from(clock::now() - started_at).unwrap_or(0);
+                let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
+                rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
+            }
+            Effect::Check { ticket, checks, context } => {
+                let tell = answer(myself, move |verdicts| TurnMessage::Checked { ticket, verdicts });
+                let reply = Reply::to(move |verdicts| tell(Option::unwrap_or_default(verdicts)));
+                rooms.tools.tell(ToolsMessage::Check { checks, context, reply });
+            }
+            Effect::Call { ticket, call, grant, context } => {
+                let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
+                let (reply, interest) =
+                    Reply::abandonable(move |returned| tell(Option::unwrap_or_else(returned, tool_gone)));
+                self.in_flight.insert(ticket, interest);
+                rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
+            }
+            Effect::AbandonAll => self.in_flight.clear(),
+            Effect::Report(news) => {
+                let session = self.started.session.clone();
+                rooms.sessions.tell(SessionsMessage::News { session, news });
+            }
+            Effect::Emit(event) => {
+                if let Some(turn) = self.turn.turn_id() {
+                    self.started.feed.emit(&self.started.session, turn, clock::now(), event);
+                }
+            }
+        }
+    }
+}
+
+/// Sends what was answered into the turn's own mailbox; to nobody, if it has ended.
+fn answer<T, F: FnOnce(T) -> TurnMessage>(myself: &ActorRef<TurnMessage>, message: F) -> impl FnOnce(T) + use<T, F> {
+    let myself = myself.clone();
+    move |answered| drop(myself.cast(message(answered)))
+}
+
+fn llm_gone() -> LlmError {
+    LlmError::new(LlmErrorKind::Gone, "the model room was restarted during the call; try again")
+}
+
+fn tool_gone() -> ToolReturn {
+    ToolReturn::note(CallStatus::Unknown, "outcome unknown: the tool's actor went away during the call")
+}

@@ -1,0 +1,113 @@
+//! `${VAR}` in any text of the configuration becomes the value of that environment variable.
+//!
+//! What a variable holds is taken as it is and never looked at again, so a value cannot pull in another one. An unset
+//! variable is a complaint and never an empty text. `$${` stands for the characters `${` themselves.
+
+use std::ops::Range;
+
+use toml_spanner::{Arena, Item, Table, ValueMut};
+
+use super::layers::Environment;
+use super::problem::Findings;
+use super::tree;
+
+/// Replaces all variables below a table. `source` is the text the spans of the tree point into.
+pub(super) fn interpolate<'de>(
+    table: &mut Table<'de>,
+    environment: &Environment,
+    source: &dyn Fn(Range<usize>) -> String,
+    arena: &'de Arena,
+    findings: &mut Findings,
+) {
+    let mut pass = Pass { environment, source, arena, findings };
+    pass.table(table, 0);
+}
+
+struct Pass<'p, 'de> {
+    environment: &'p Environment,
+    source: &'p dyn Fn(Range<usize>) -> String,
+    arena: &'de Arena,
+    findings: &'p mut Findings,
+}
+
+impl<'de> Pass<'_, 'de> {
+    fn table(&mut self, table: &mut Table<'de>, depth: usize) {
+        for (_, item) in table.entries_mut() {
+            self.item(item, depth + 1);
+        }
+    }
+
+    fn item(&mut self, item: &mut Item<'de>, depth: usize) {
+        let span = item.span().range();
+        match item.value_mut() {
+            ValueMut::Table(table) if depth < tree::MAX_DEPTH => self.table(table, depth),
+            ValueMut::Array(array) if depth < tree::MAX_DEPTH => {
+                array.as_mut_slice().iter_mut().for_each(|item| self.item(item, depth + 1));
+            }
+            ValueMut::String(text) if text.contains("${") => {
+                let filled = self.fill(text, &span);
+                *text = self.arena.alloc_str(&filled);
+            }
+            ValueMut::Table(_)
+            | ValueMut::Array(_)
+            | ValueMut::String(_)
+            | ValueMut::Integer(_)
+            | ValueMut::Float(_)
+            | ValueMut::Boolean(_)
+            | ValueMut::DateTime(_) => {}
+        }
+    }
+
+    /// The text with its variables filled in. One that cannot be filled in is a complaint and stays as written.
+    fn fill(&mut self, text: &str, span: &Range<usize>) -> String {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("${") {
+            let (before, after) = (&rest[..at], &rest[at + 2..]);
+            if let Some(before) = before.strip_suffix('$') {
+                filled.push_str(before);
+                filled.push_str("${");
+                rest = after;
+                continue;
+            }
+            filled.push_str(before);
+            let name = after.split_once('}').filter(|(name, _)| is_name(name));
+            let Some((name, after_name)) = name else {
+                self.findings.add_with_help(
+                    self.place("${", span),
+                    "`${` is not followed by the name of a variable and `}`",
+                    Some("write `$${` for the characters themselves".to_owned()),
+                );
+                filled.push_str("${");
+                rest = after;
+                continue;
+            };
+            match self.environment.get(name) {
+                Some(Ok(value)) => filled.push_str(value),
+                Some(Err(())) => self.complain(name, "is not valid UTF-8", None, span),
+                None => self.complain(name, "is not set", Some(format!("set it: export {name}=…")), span),
+            }
+            rest = after_name;
+        }
+        filled + rest
+    }
+
+    fn complain(&mut self, name: &str, what: &str, help: Option<String>, span: &Range<usize>) {
+        let place = self.place(&format!("${{{name}}}"), span);
+        self.findings.add_with_help(place, format!("the environment variable `{name}` {what}"), help);
+    }
+
+    /// Where a reference stands; escapes in front of it move it, so it is looked for in the source.
+    fn place(&self, reference: &str, span: &Range<usize>) -> Range<usize> {
+        match (self.source)(span.clone()).find(reference) {
+            Some(at) => span.start + at..span.start + at + reference.len(),
+            None => span.clone(),
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

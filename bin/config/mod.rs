@@ -1,0 +1,69 @@
+//! The configuration: what a person wrote in `agent.toml`, in the environment and on the command line, checked as a whole.
+//!
+//! It owns the reading, the order of the layers (defaults < file < environment < command line) and every complaint about
+//! them; the front ends ask for it once at their start and map it onto the runtime. It is plain data: it starts nothing,
+//! opens nothing but the one file, and knows no provider, tool or store.
+//!
+//! - `schema`, `endpoints`, `words`: the structs of all keys with their defaults, and the words some values are taken from
+//! - `keys`: one table of every key with what its value must obey, and the table of features that are still to come
+//! - `layers`: environment and command line as further documents, and how they are laid over the file
+//! - `interpolate`: `${VAR}`
+//! - `check`: the table applied, and the rules between several keys
+//! - `convert`: what the TOML parser and the conversion complain about, in our words
+//! - `problem`, `report`: complaints, collected and shown
+//! - `secret`: what must not be shown
+//! - `tree`: finding a value by its path, and a path by its place in the text
+//! - `load`: the order in which all of this happens
+
+mod check;
+mod convert;
+mod endpoints;
+mod interpolate;
+mod keys;
+mod layers;
+mod load;
+mod problem;
+mod report;
+mod schema;
+mod secret;
+mod tree;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+pub use endpoints::{Capabilities, Mcp, McpServer, Provider, SkillSource, Skills, Start};
+pub use layers::{Environment, Overrides};
+pub use load::{MAX_FILE_BYTES, load, parse};
+pub use problem::{Origin, Problem};
+pub use report::ConfigError;
+pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store, ToolRule};
+pub use secret::Secret;
+pub use words::{
+    LogFormat, LogLevel, OnRestart, ProviderKind, Risk, SourceKind, StartMode, StoreKind, ToolMode, Transport,
+};
+
+impl Config {
+    /// The working configuration that ships with the program, every key explained. `init` writes it.
+    pub fn example() -> &'static str {
+        include_str!("../../agent.toml")
+    }
+
+    /// One sentence for each key that was set in a file or in the environment and that nothing obeys yet.
+    pub fn not_yet(&self) -> Vec<String> {
+        self.unbuilt.clone()
+    }
+
+    /// A path of the configuration as it is meant: relative to the folder of the configuration file.
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.folder.join(path)
+    }
+}
+
+#[cfg(test)]
+mod bad_tests;
+#[cfg(test)]
+mod config_tests;
+#[cfg(test)]
+mod example_tests;
+#[cfg(test)]
+mod secret_tests;

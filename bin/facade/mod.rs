@@ -1,0 +1,15 @@
+//! The facade: what a program that embeds the runtime sees.
+//!
+//! [`RuntimeBuilder`] starts a tree of supervised actors; [`Runtime`] is the handle
+//! to it and the one implementation of [`AgentRuntime`]. Front ends see this and
+//! the events, and nothing else of the house.
+
+mod builder;
+mod request;
+mod runtime;
+mod stream;
+
+pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
+pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus};
+pub use runtime::{AgentRuntime, Runtime};
+pub use stream::{AgentStream, OnDrop};

@@ -1,0 +1,30 @@
+# Shortcuts; each is also one plain command. `just` without a name lists them.
+
+_list:
+    @just --list
+
+# Everything that must hold before a merge; changes no file
+verify:
+    .ci/run
+
+# Format check, and clippy with warnings as errors
+lint:
+    cargo fmt --all -- --check
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+# Format, and apply what clippy can repair by itself
+fix:
+    cargo fmt --all
+    cargo clippy --fix --allow-dirty --allow-staged --workspace --all-targets --all-features
+
+# All tests
+test:
+    cargo test --workspace --all-features
+
+# The API documentation, with its warnings as errors
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
+
+# Start the small local language model (installed on first use)
+model *options:
+    sh scripts/local-model.sh {{options}}

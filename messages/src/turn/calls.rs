@@ -1,0 +1,382 @@
+//! CallTool: the calls of one step are judged, run and answered.
+//!
+//! Read-only calls run together; a call with side effects runs alone, after all
+//! calls before it and before all calls behind it, and only when its intent is
+//! durable. Every call ends in exactly one result, in call order.
+
+use super::state::{Calling, Slot, State};
+use super::{Effect, Turn, TurnMessage};
+use crate::chat::{CallStatus, ToolCall, ToolResult};
+use crate::event::{AgentEvent, CallState};
+use crate::ids::{ApprovalId, Ticket};
+use crate::session::{ApprovalsMode, OpenCall, Session};
+use crate::sessions::{Decision, TurnNews};
+use crate::store::{Fact, StoreError};
+use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
+use crate::trace;
+use std::sync::Arc;
+
+const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
+
+impl Turn {
+    pub(super) fn enter_calls(&mut self, effects: &mut Vec<Effect>) {
+        self.state = State::CallTool(Calling::default());
+        effects.push(Effect::Tell(TurnMessage::CallTool));
+    }
+
+    /// Looks at the calls: what a guard forbids is answered, the rest is judged.
+    pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
+        calling.entered = true;
+        calling.context = self.context();
+        let Some(context) = calling.context.clone() else { return };
+        let ticket = self.ticket();
+        let mut checks = Vec::new();
+        let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
+        for (at, open) in self.open_calls().iter().enumerate() {
+            let asked = open.approval.as_ref();
+            let slot = if open.result.is_some() {
+                Slot::Finished
+            } else if open.refused.is_some() {
+                answers.push((at, CallStatus::Cancelled, "not run: the turn has reached a limit".to_owned()));
+                Slot::Finished
+            } else if open.call.name.is_ask_user() {
+                Slot::Question
+            } else {
+                match asked.map(|asked| (asked, asked.allowed)) {
+                    Some((asked, None)) => {
+                        asked_again.push(at);
+                        Slot::Asking(asked.id.clone())
+                    }
+                    Some((asked, Some(false))) => {
+                        answers.push((at, CallStatus::Denied, denied(&asked.reason)));
+                        Slot::Finished
+                    }
+                    Some((_, Some(true))) | None => {
+                        let approved = asked.map(|asked| asked.id.clone());
+                        checks.push(CheckRequest { call: Arc::clone(&open.call), approved });
+                        Slot::Checking(ticket)
+                    }
+                }
+            };
+            effects.push(self.called(&open.call, CallState::Proposed));
+            calling.slots.push(slot);
+        }
+        let calls: Vec<_> = self.open_calls().iter().map(|open| Arc::clone(&open.call)).collect();
+        for (at, status, text) in answers {
+            self.answer(&calls[at], ToolReturn::note(status, text), effects);
+        }
+        for at in asked_again {
+            self.ask_again(at, effects);
+        }
+        if !checks.is_empty() {
+            effects.push(Effect::Check { ticket, checks, context });
+        }
+        self.advance(calling, effects);
+    }
+
+    /// The tools room judged some calls.
+    pub(super) fn checked(
+        &mut self,
+        mut calling: Calling,
+        ticket: Ticket,
+        verdicts: Vec<Verdict>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !calling.slots.contains(&Slot::Checking(ticket)) {
+            self.state = State::CallTool(calling);
+            return;
+        }
+        let mut verdicts = verdicts.into_iter();
+        for at in 0..calling.slots.len() {
+            if calling.slots[at] != Slot::Checking(ticket) {
+                continue;
+            }
+            let Some(call) = self.call_at(at) else { continue };
+            calling.slots[at] = match verdicts.next() {
+                Some(Verdict::Allow { grant, traits }) => Slot::Granted { grant, traits },
+                Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
+                Some(Verdict::Deny { reason }) => {
+                    self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
+                }
+                Some(Verdict::Invalid { complaint }) => {
+                    self.answer(&call, ToolReturn::note(CallStatus::Error, complaint), effects)
+                }
+                None => self.answer(
+                    &call,
+                    ToolReturn::note(CallStatus::Error, "not run: the tools room did not judge the call"),
+                    effects,
+                ),
+            };
+        }
+        self.advance(calling, effects);
+    }
+
+    /// A call has ended.
+    pub(super) fn tool_returned(
+        &mut self,
+        mut calling: Calling,
+        ticket: Ticket,
+        returned: ToolReturn,
+        effects: &mut Vec<Effect>,
+    ) {
+        let runs = |slot: &Slot| matches!(slot, Slot::Running { ticket: awaiting, .. } if *awaiting == ticket);
+        let at = calling.slots.iter().position(runs);
+        if let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) {
+            calling.slots[at] = self.answer(&call, returned, effects);
+            self.flush(effects);
+            self.advance(calling, effects);
+        } else {
+            self.state = State::CallTool(calling);
+        }
+    }
+
+    /// A person decided about a call.
+    pub(super) fn decided(
+        &mut self,
+        mut calling: Calling,
+        approval: &ApprovalId,
+        decision: Decision,
+        effects: &mut Vec<Effect>,
+    ) {
+        let at = calling.slots.iter().position(|slot| *slot == Slot::Asking(approval.clone()));
+        let (Some((at, call)), Some(context)) =
+            (at.and_then(|at| Some((at, self.call_at(at)?))), calling.context.clone())
+        else {
+            self.state = State::CallTool(calling);
+            return;
+        };
+        let decision = understood(decision);
+        let allowed = self.record_decision(approval, &decision);
+        effects.push(Effect::Emit(AgentEvent::ApprovalDecided {
+            approval_id: approval.clone(),
+            call_id: call.id.clone(),
+            allowed,
+        }));
+        calling.slots[at] = match decision {
+            Decision::Deny { reason } | Decision::DenyAlways { reason } => {
+                self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
+            }
+            Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways | Decision::Edit { .. } => {
+                let ticket = self.ticket();
+                // Read again: the person may have changed the arguments.
+                let call = self.call_at(at).unwrap_or(call);
+                let checks = vec![CheckRequest { call, approved: Some(approval.clone()) }];
+                effects.push(Effect::Check { ticket, checks, context });
+                Slot::Checking(ticket)
+            }
+        };
+        let still_asked = calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)));
+        if let Some(submission) = self.submission().filter(|_| !still_asked) {
+            effects.push(Effect::Report(TurnNews::Unpaused { submission }));
+        }
+        self.advance(calling, effects);
+    }
+
+    /// Writes a decision down; whether it allows.
+    pub(super) fn record_decision(&mut self, approval: &ApprovalId, decision: &Decision) -> bool {
+        let (allowed, arguments, reason) = match decision {
+            Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways => (true, None, ""),
+            Decision::Edit { arguments } => (true, Some(arguments.clone()), ""),
+            Decision::Deny { reason } | Decision::DenyAlways { reason } => (false, None, reason.as_str()),
+        };
+        let (approval, reason) = (approval.clone(), reason.to_owned());
+        self.record_in_turn(Fact::ApprovalDecided { approval, allowed, arguments, reason });
+        allowed
+    }
+
+    /// Records became durable, or could not: intents that waited for it go on.
+    pub(super) fn intents_stored(
+        &mut self,
+        mut calling: Calling,
+        result: Result<(), StoreError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let durable = self.journal.durable;
+        for at in 0..calling.slots.len() {
+            let Slot::Recording { grant, until } = &calling.slots[at] else { continue };
+            let (grant, until) = (grant.clone(), *until);
+            let Some(call) = self.call_at(at) else { continue };
+            calling.slots[at] = match &result {
+                Ok(()) if until <= durable => self.run(&calling, call, grant, false, effects),
+                Ok(()) => continue,
+                Err(error) => {
+                    let text = format!("not run: it could not be journaled first ({error})");
+                    self.answer(&call, ToolReturn::note(CallStatus::Error, text), effects)
+                }
+            };
+        }
+        self.advance(calling, effects);
+    }
+
+    /// Starts what may start now; goes on when every call has its result.
+    fn advance(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
+        if self.session.as_ref().and_then(Session::running).is_some_and(|open| open.step.is_none()) {
+            return self.go_on(effects);
+        }
+        let suspends = self.approvals() == ApprovalsMode::Suspend;
+        let (mut unfinished, mut blocked, mut person) = (false, false, None);
+        for at in 0..calling.slots.len() {
+            match &calling.slots[at] {
+                Slot::Finished => {}
+                Slot::Question => person = person.or(Some(at)),
+                Slot::Asking(_) if suspends => person = person.or(Some(at)),
+                Slot::Checking(_) | Slot::Asking(_) | Slot::Recording { .. } => (unfinished, blocked) = (true, true),
+                Slot::Running { read_only, .. } => (unfinished, blocked) = (true, blocked || !read_only),
+                Slot::Granted { grant, traits } => {
+                    let (grant, traits) = (grant.clone(), *traits);
+                    let may_run = if traits.read_only { !blocked } else { !unfinished };
+                    if let Some(call) = self.call_at(at).filter(|_| may_run) {
+                        calling.slots[at] = if traits.read_only {
+                            self.run(&calling, call, grant, true, effects)
+                        } else {
+                            self.record_in_turn(Fact::Intent { call: call.id.clone(), traits });
+                            Slot::Recording { grant, until: self.version() }
+                        };
+                    }
+                    (unfinished, blocked) = (true, blocked || !traits.read_only);
+                }
+            }
+        }
+        // What the tools room is about to judge is written with its intents.
+        if !calling.slots.iter().any(|slot| matches!(slot, Slot::Checking(_))) {
+            self.flush(effects);
+        }
+        match person.filter(|_| !unfinished) {
+            Some(at) => self.suspend(at, effects),
+            None => self.state = State::CallTool(calling),
+        }
+    }
+
+    fn run(
+        &mut self,
+        calling: &Calling,
+        call: Arc<ToolCall>,
+        grant: Grant,
+        read_only: bool,
+        effects: &mut Vec<Effect>,
+    ) -> Slot {
+        let Some(context) = calling.context.clone() else { return Slot::Finished };
+        let ticket = self.ticket();
+        effects.push(self.called(&call, CallState::Running));
+        effects.push(Effect::Call { ticket, call, grant, context });
+        Slot::Running { ticket, read_only }
+    }
+
+    /// A person must decide: asked in the turn, at its end, or not at all.
+    fn ask(&mut self, call: &Arc<ToolCall>, risk: Risk, reason: String, effects: &mut Vec<Effect>) -> Slot {
+        if self.approvals() == ApprovalsMode::Deny {
+            let text = format!("denied: it needs a person's approval ({reason}) and nobody can give it here");
+            return self.answer(call, ToolReturn::note(CallStatus::Denied, text), effects);
+        }
+        let approval = ApprovalId::new(format!("{}-{}", self.id, call.id));
+        self.record_in_turn(Fact::ApprovalAsked { approval: approval.clone(), call: call.id.clone(), risk });
+        self.ask_person(&approval, call, risk, reason, effects);
+        Slot::Asking(approval)
+    }
+
+    /// The actor that asked is gone: whoever watches the new one is asked as well.
+    fn ask_again(&self, at: usize, effects: &mut Vec<Effect>) {
+        let Some(open) = self.open_calls().get(at) else { return };
+        if let Some(asked) = &open.approval {
+            let reason = "the question is still open".to_owned();
+            self.ask_person(&asked.id, &open.call, asked.risk, reason, effects);
+        }
+    }
+
+    fn ask_person(
+        &self,
+        approval: &ApprovalId,
+        call: &Arc<ToolCall>,
+        risk: Risk,
+        reason: String,
+        effects: &mut Vec<Effect>,
+    ) {
+        effects.push(Effect::Emit(AgentEvent::ApprovalRequested {
+            approval_id: approval.clone(),
+            call: Arc::clone(call),
+            risk,
+            reason,
+            choices: CHOICES.map(str::to_owned).to_vec(),
+        }));
+        if let Some(submission) = self.submission().filter(|_| self.approvals() == ApprovalsMode::Wait) {
+            effects.push(Effect::Report(TurnNews::Paused { submission, approval: approval.clone() }));
+        }
+    }
+
+    /// Gives a call its one result.
+    pub(super) fn answer(&mut self, call: &ToolCall, returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
+        let result = Arc::new(ToolResult {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            status: returned.status,
+            output: returned.output,
+            duration_ms: returned.duration_ms,
+        });
+        let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
+        self.record_in_turn(Fact::Result(Arc::clone(&result)));
+        effects.push(Effect::Emit(AgentEvent::ToolCompleted { step, result }));
+        Slot::Finished
+    }
+
+    fn called(&self, call: &Arc<ToolCall>, state: CallState) -> Effect {
+        let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
+        let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
+        Effect::Emit(AgentEvent::ToolCalled {
+            step,
+            call: Arc::clone(call),
+            title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
+            kind: tool.map(|tool| tool.kind).unwrap_or_default(),
+            state,
+        })
+    }
+
+    fn open_calls(&self) -> &[OpenCall] {
+        let open = self.session.as_ref().and_then(Session::running);
+        open.and_then(|open| open.step.as_ref()).map_or(&[], |step| step.calls.as_slice())
+    }
+
+    fn call_at(&self, at: usize) -> Option<Arc<ToolCall>> {
+        self.open_calls().get(at).map(|open| Arc::clone(&open.call))
+    }
+
+    fn approvals(&self) -> ApprovalsMode {
+        self.session.as_ref().and_then(Session::running).map(|open| open.input.approvals).unwrap_or_default()
+    }
+
+    /// Who calls, from where, and until when.
+    fn context(&self) -> Option<Arc<CallContext>> {
+        let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
+        let open = session.running()?;
+        let options = &session.options;
+        let roots = match &options.cwd {
+            Some(cwd) => std::iter::once(cwd).chain(&options.roots).cloned().collect(),
+            None => Arc::clone(&brief.roots),
+        };
+        let turn = &open.input.turn;
+        let trace = trace::trace_id(turn, open.input.traceparent.as_deref());
+        Some(Arc::new(CallContext {
+            session: session.id.clone(),
+            turn: turn.clone(),
+            step: open.spent.steps,
+            roots,
+            tool_timeout_ms: open.input.limits.tool_timeout_ms,
+            approve: open.input.approve.max(options.approve),
+            allow: open.input.allow_tools.clone().or_else(|| options.allow_tools.clone()),
+            traceparent: trace::traceparent(&trace, &trace::step_span(turn, open.spent.steps)),
+        }))
+    }
+}
+
+/// Arguments that are no object are no decision, and what is no decision denies.
+pub(super) fn understood(decision: Decision) -> Decision {
+    match decision {
+        Decision::Edit { arguments } if !arguments.is_object() => {
+            Decision::Deny { reason: "the changed arguments are not a JSON object".to_owned() }
+        }
+        decision => decision,
+    }
+}
+
+fn denied(reason: &str) -> String {
+    if reason.is_empty() { "denied".to_owned() } else { format!("denied: {reason}") }
+}

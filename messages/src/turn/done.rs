@@ -1,0 +1,271 @@
+//! Done: every way a turn ends, and what is written before it is told.
+
+use super::state::{Finishing, State};
+use super::{Effect, Journal, Turn, TurnMessage};
+use crate::chat::{CallStatus, FinishReason, GuardReason};
+use crate::error::AgentError;
+use crate::event::AgentEvent;
+use crate::ids::{ResumeToken, TurnId};
+use crate::session::{OpenTurn, Session};
+use crate::sessions::{EndReason, SuspendReason, TurnNews, TurnOutcome};
+use crate::store::{Ended, Fact, StoreError, Suspension};
+use crate::tools::ToolReturn;
+
+impl Turn {
+    pub(super) fn finish_final(&mut self, content: String, effects: &mut Vec<Effect>) {
+        self.end(Ended { content, ..ended(FinishReason::Final) }, effects);
+    }
+
+    /// A guard tripped: the caller gets what there is so far.
+    pub(super) fn trip(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) {
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        let limit = open.input.limits.of(guard);
+        let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
+        effects.push(Effect::Emit(AgentEvent::GuardTripped { guard, limit }));
+        self.end(Ended { content, guard_reason: Some(guard), ..ended(FinishReason::GuardExceeded) }, effects);
+    }
+
+    pub(super) fn fail(&mut self, error: AgentError, effects: &mut Vec<Effect>) {
+        // A turn that was taken up again may fail before it comes back to its calls.
+        self.settle_calls(effects);
+        let content = self.session.as_ref().and_then(Session::running).and_then(so_far).unwrap_or_default();
+        self.end(Ended { content, error: Some(error), ..ended(FinishReason::Error) }, effects);
+    }
+
+    /// The run ends with a question to a person, at the call of this number.
+    pub(super) fn suspend(&mut self, at: usize, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        let Some(open) = session.running() else { return };
+        let Some(call) = open.step.as_ref().and_then(|step| step.calls.get(at)).map(|open| &open.call) else { return };
+        let (reason, question) = match call.arguments.get("question").and_then(|question| question.as_str()) {
+            Some(question) if call.name.is_ask_user() => (SuspendReason::AskUser, question.to_owned()),
+            _ => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
+        };
+        // The input's token is random; the version makes each suspension its own.
+        let token = ResumeToken::new(format!("{}-{}", open.input.token, session.version));
+        let content = open.text.clone();
+        let suspended = Some(Suspension { reason, token, question });
+        self.end(Ended { content, suspended, ..ended(FinishReason::Suspended) }, effects);
+    }
+
+    /// Closes a turn whose actor was killed before it could close it.
+    pub(super) fn close(&mut self, reason: EndReason, effects: &mut Vec<Effect>) {
+        self.settle_calls(effects);
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        let ended = ended_by(reason, open);
+        self.end(ended, effects);
+    }
+
+    pub(super) fn close_failed(&mut self, why: &str, effects: &mut Vec<Effect>) {
+        self.settle_calls(effects);
+        let open = self.session.as_ref().and_then(Session::running);
+        let content = open.and_then(so_far).unwrap_or_else(|| format!("({why})"));
+        let error = Some(AgentError::Internal(why.to_owned()));
+        self.end(Ended { content, error, ..ended(FinishReason::Error) }, effects);
+    }
+
+    /// Closes a suspended turn because its person went on to something else.
+    pub(super) fn close_suspended(&mut self) {
+        let Some(open) = self.session.as_ref().and_then(|session| session.open.as_ref()) else { return };
+        let submission = open.submission.clone();
+        self.record_in_turn(Fact::Resumed { submission, reply: String::new() });
+        self.settle_calls(&mut Vec::new());
+        let content = "(the question was not answered)".to_owned();
+        self.record_in_turn(Fact::Outcome(Ended { content, ..ended(FinishReason::Cancelled) }));
+    }
+
+    fn end(&mut self, ended: Ended, effects: &mut Vec<Effect>) {
+        let Some(submission) = self.submission() else { return };
+        self.state = State::Done(Finishing { submission, version: None });
+        effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
+    }
+
+    /// The outcome is journaled; it is told when it is durable.
+    pub(super) fn done(&mut self, finishing: &mut Finishing, ended: Ended, effects: &mut Vec<Effect>) {
+        self.record_in_turn(Fact::Outcome(ended));
+        finishing.version = Some(self.flush(effects));
+    }
+
+    /// An append was answered.
+    pub(super) fn saved(&mut self, state: State, result: Result<u64, StoreError>, effects: &mut Vec<Effect>) {
+        self.state = state;
+        match result {
+            Ok(_version) => {
+                if self.journal.stored() {
+                    self.flush(effects);
+                }
+                self.tell_accepted(effects);
+                self.go_on_stored(Ok(()), effects);
+            }
+            Err(error @ (StoreError::Fenced { .. } | StoreError::Conflict { .. })) => self.lose(error, effects),
+            Err(error) => {
+                self.journal.failed();
+                self.go_on_stored(Err(error), effects);
+            }
+        }
+    }
+
+    fn go_on_stored(&mut self, result: Result<(), StoreError>, effects: &mut Vec<Effect>) {
+        let durable = self.journal.durable;
+        match (std::mem::replace(&mut self.state, State::Idle), result) {
+            // An input that is not durable was never accepted.
+            (State::Start(_), Err(error)) => self.lose(error, effects),
+            (State::Start(mut wait), Ok(())) => {
+                wait.until = wait.until.filter(|version| *version > durable);
+                self.gathered(wait, effects);
+            }
+            (State::CallTool(calling), result) if calling.entered => self.intents_stored(calling, result, effects),
+            (State::Done(finishing), Ok(())) if finishing.version.is_some_and(|version| version <= durable) => {
+                self.finish(&finishing, true, effects);
+            }
+            (State::Done(finishing), Err(_)) if finishing.version.is_some() => self.finish(&finishing, false, effects),
+            (state, _nothing_waits_for_it) => self.state = state,
+        }
+    }
+
+    fn tell_accepted(&mut self, effects: &mut Vec<Effect>) {
+        let durable = self.journal.durable;
+        self.accepting.retain(|(version, submission)| {
+            let accepted = *version <= durable;
+            if accepted {
+                effects.push(Effect::Report(TurnNews::Accepted { submission: submission.clone() }));
+            }
+            !accepted
+        });
+    }
+
+    fn finish(&mut self, finishing: &Finishing, saved: bool, effects: &mut Vec<Effect>) {
+        self.report_outcome(finishing.submission.clone(), saved, effects);
+        self.begin_next(effects);
+    }
+
+    fn report_outcome(&mut self, submission: TurnId, saved: bool, effects: &mut Vec<Effect>) {
+        let Some(last) = self.session.as_ref().and_then(|session| session.last.as_ref()) else { return };
+        let outcome = Box::new(TurnOutcome { saved, ..(**last).clone() });
+        effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+    }
+
+    /// The session is no longer ours to write, or what it holds is not durable:
+    /// everybody is told, and the next input reads the journal again.
+    fn lose(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
+        effects.push(Effect::AbandonAll);
+        let error = AgentError::Store(error);
+        let submission = match &self.state {
+            State::Done(finishing) => Some(finishing.submission.clone()),
+            _ => self.submission(),
+        };
+        let Some(session) = self.session.take() else { return };
+        if let Some(submission) = submission {
+            let turn = session.open.as_ref().map_or_else(|| submission.clone(), |open| open.input.turn.clone());
+            let outcome = Box::new(TurnOutcome::failed(self.id.clone(), turn, error.clone()));
+            effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+        }
+        for input in &session.waiting {
+            super::start::refuse(&input.turn, error.clone(), effects);
+        }
+        self.state = State::Idle;
+        self.journal = Journal::default();
+        self.accepting.clear();
+        self.frame = None;
+    }
+
+    /// The actor is being stopped: the turn is closed with every call paired, what
+    /// is written is sent, and the outcome is told. Nothing comes after this.
+    pub(super) fn stopped(&mut self, state: &State, reason: EndReason, effects: &mut Vec<Effect>) {
+        effects.push(Effect::AbandonAll);
+        if self.session.is_none() {
+            // The journal was not read yet; what came with the first input ends here,
+            // the guest book sends the others again.
+            if let Some(first) = self.arrivals.first() {
+                let submission = first.submission().clone();
+                let outcome = Box::new(unread(self.id.clone(), submission.clone(), reason));
+                effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+            }
+            return;
+        }
+        let submission = match state {
+            State::Done(Finishing { submission, version: Some(_) }) => Some(submission.clone()),
+            _ => self.submission().inspect(|_| {
+                self.settle_calls(effects);
+                if let Some(open) = self.session.as_ref().and_then(Session::running) {
+                    let ended = ended_by(reason, open);
+                    self.record_in_turn(Fact::Outcome(ended));
+                }
+            }),
+        };
+        let ticket = self.ticket();
+        self.journal.flush_last(&self.id, ticket, effects);
+        if let Some(submission) = submission {
+            // Whoever performs this knows whether the append was confirmed in time.
+            self.report_outcome(submission, false, effects);
+        }
+        effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
+    }
+
+    /// Who is owed the outcome of the running turn.
+    pub(super) fn submission(&self) -> Option<TurnId> {
+        self.session.as_ref().and_then(Session::running).map(|open| open.submission.clone())
+    }
+
+    /// Gives every open call a result, since the turn ends here.
+    fn settle_calls(&mut self, effects: &mut Vec<Effect>) {
+        self.settle(effects, |may_have_run| {
+            Some(if may_have_run {
+                ToolReturn::note(CallStatus::Unknown, "outcome unknown: the turn ended while the tool was running")
+            } else {
+                ToolReturn::note(CallStatus::Cancelled, "cancelled: the turn ended first")
+            })
+        });
+    }
+
+    /// Gives calls that may have run a result, unless they may run again.
+    pub(super) fn settle_doubts(&mut self) {
+        self.settle(&mut Vec::new(), |may_have_run| {
+            let text = "outcome unknown: the program stopped while the tool was running";
+            may_have_run.then(|| ToolReturn::note(CallStatus::Unknown, text))
+        });
+    }
+
+    fn settle(&mut self, effects: &mut Vec<Effect>, result: impl Fn(bool) -> Option<ToolReturn>) {
+        let open = self.session.as_ref().and_then(Session::running).and_then(|open| open.step.as_ref());
+        let calls: Vec<_> = open.map_or_else(Vec::new, |step| step.calls.clone());
+        for open in calls.iter().filter(|open| open.result.is_none()) {
+            let may_have_run = open.intent.is_some_and(|traits| !traits.idempotent && !traits.read_only);
+            if let Some(returned) = result(may_have_run) {
+                self.answer(&open.call, returned, effects);
+            }
+        }
+    }
+}
+
+fn ended(finish_reason: FinishReason) -> Ended {
+    Ended { finish_reason, guard_reason: None, content: String::new(), suspended: None, error: None }
+}
+
+fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
+    match reason {
+        EndReason::TurnTimeout => {
+            let guard = GuardReason::TurnTimeout;
+            let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
+            Ended { content, guard_reason: Some(guard), ..ended(FinishReason::GuardExceeded) }
+        }
+        EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => {
+            let content = so_far(open).unwrap_or_else(|| "Cancelled before there was an answer.".to_owned());
+            Ended { content, ..ended(FinishReason::Cancelled) }
+        }
+    }
+}
+
+/// The outcome of an input whose session was never read.
+pub(super) fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndReason) -> TurnOutcome {
+    let (finish_reason, guard_reason) = match reason {
+        EndReason::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
+        EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => (FinishReason::Cancelled, None),
+    };
+    let content = "Stopped before the session was read; the input was not kept.";
+    TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
+}
+
+fn so_far(open: &OpenTurn) -> Option<String> {
+    (!open.text.trim().is_empty()).then(|| open.text.clone())
+}

@@ -1,0 +1,148 @@
+//! BuildPrompt, LlmInfer, ParseAction: from the history to what the model decided.
+
+use super::action::{self, Asked, Understood};
+use super::state::State;
+use super::{Effect, Turn, TurnMessage, prompt};
+use crate::chat::ToolCall;
+use crate::error::AgentError;
+use crate::event::AgentEvent;
+use crate::ids::{CallId, Ticket};
+use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+use crate::session::Session;
+use crate::store::{Answered, Fact, StepCost};
+use std::sync::Arc;
+
+impl Turn {
+    /// Guards, then the next prompt.
+    pub(super) fn build_prompt(&mut self, effects: &mut Vec<Effect>) {
+        let (Some(session), Some(brief), Some(frame)) = (&self.session, &self.brief, &self.frame) else { return };
+        let Some(open) = session.running() else { return };
+        if let Some(guard) = open.spent.forbids_step(&open.input.limits) {
+            return self.trip(guard, effects);
+        }
+        let (request, built) = frame.request(brief, session, open);
+        effects.push(Effect::Emit(built));
+        let ticket = self.ticket();
+        let prompt_bytes = request.bytes() as u64;
+        self.state = State::LlmInfer { awaiting: ticket, asked: false, prompt_bytes };
+        effects.push(Effect::Tell(TurnMessage::LlmInfer { ticket, request: Arc::new(request) }));
+    }
+
+    /// The prompt goes to the model; the mailbox stays free.
+    pub(super) fn infer(&mut self, ticket: Ticket, request: Arc<LlmRequest>, effects: &mut Vec<Effect>) {
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        effects.push(Effect::Emit(AgentEvent::LlmRequested { step: request.step, model: request.model.clone() }));
+        self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes: request.bytes() as u64 };
+        effects.push(Effect::Infer {
+            ticket,
+            request,
+            started_at: open.started_at,
+            turn_timeout_ms: open.input.limits.turn_timeout_ms,
+        });
+    }
+
+    /// The model's answer becomes an action, or a question to say it again.
+    pub(super) fn parse_action(
+        &mut self,
+        result: Result<Arc<LlmAnswer>, LlmError>,
+        prompt_bytes: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return };
+        let Some(open) = session.running() else { return };
+        let step = open.spent.steps + 1;
+        let answer = match result {
+            Ok(answer) => answer,
+            Err(error) => {
+                let error = AgentError::Llm(error);
+                effects.push(Effect::Emit(AgentEvent::LlmFailed { step, error: error.clone() }));
+                return self.fail(error, effects);
+            }
+        };
+        effects.push(Effect::Emit(AgentEvent::LlmCompleted {
+            step,
+            model: answer.model.clone(),
+            latency_ms: answer.latency_ms,
+            usage: answer.usage,
+            stop_reason: answer.stop_reason,
+            response_id: answer.response_id.clone(),
+        }));
+        let cost = StepCost {
+            usage: answer.usage,
+            prompt_bytes,
+            stop_reason: answer.stop_reason,
+            response_id: answer.response_id.clone(),
+            model: answer.model.clone(),
+            latency_ms: answer.latency_ms,
+        };
+        match action::understand(frame.mode, &answer, &frame.tools) {
+            Ok(Understood::Final(text)) => {
+                effects.push(parsed(step, "final", &[]));
+                let answered = Answered { text: text.clone(), calls: Vec::new(), cost };
+                self.record_in_turn(Fact::Answered(answered));
+                self.finish_final(text, effects);
+            }
+            Ok(Understood::Calls(text, asked)) => {
+                let calls = numbered(session.calls, asked);
+                let question = calls.iter().all(|call| call.name.is_ask_user());
+                effects.push(parsed(step, if question { "ask_user" } else { "tool_call" }, &calls));
+                self.record_in_turn(Fact::Answered(Answered { text, calls, cost }));
+                self.enter_calls(effects);
+            }
+            Err(complaint) => self.malformed(step, &answer, complaint, cost, effects),
+        }
+    }
+
+    fn malformed(
+        &mut self,
+        step: u32,
+        answer: &LlmAnswer,
+        complaint: String,
+        cost: StepCost,
+        effects: &mut Vec<Effect>,
+    ) {
+        effects.push(Effect::Emit(AgentEvent::ActionMalformed { step, complaint: complaint.clone() }));
+        let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
+        let text = answer.text.clone() + &calls.collect::<String>();
+        self.record_in_turn(Fact::Malformed { text, complaint: prompt::complain(&complaint), cost });
+        self.go_on(effects);
+    }
+
+    /// What follows from the journal when no step is open: the end of the turn at a
+    /// forbidden call or a second malformed reply, else the next prompt.
+    pub(super) fn go_on(&mut self, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        let Some(open) = session.running() else { return };
+        if let Some(guard) = open.tripped {
+            return self.trip(guard, effects);
+        }
+        if open.malformed_in_a_row >= 2 {
+            let complaint = session.history.iter().rev().find_map(|message| prompt::complaint(message));
+            let complaint = complaint.unwrap_or_default();
+            let message = format!("the model's reply was malformed twice in a row ({complaint}); try another model");
+            return self.fail(AgentError::Llm(LlmError::new(LlmErrorKind::Malformed, message)), effects);
+        }
+        self.state = State::BuildPrompt;
+        effects.push(Effect::Tell(TurnMessage::BuildPrompt));
+    }
+}
+
+fn parsed(step: u32, action: &str, calls: &[Arc<ToolCall>]) -> Effect {
+    let tools = calls.iter().map(|call| call.name.clone()).collect();
+    Effect::Emit(AgentEvent::ActionParsed { step, action: action.to_owned(), tools })
+}
+
+/// Calls with ids that are unique in their session: a letter and eight digits,
+/// which every provider accepts.
+fn numbered(before: u64, asked: Vec<Asked>) -> Vec<Arc<ToolCall>> {
+    let call = |(number, asked): (u64, Asked)| {
+        Arc::new(ToolCall {
+            id: CallId::new(format!("c{number:08}")),
+            name: asked.name,
+            arguments: asked.arguments,
+            argument_bytes: asked.argument_bytes,
+            signatures: asked.signatures,
+        })
+    };
+    (before + 1..).zip(asked).map(call).collect()
+}

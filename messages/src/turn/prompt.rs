@@ -1,0 +1,218 @@
+//! Session and tools → what the model reads.
+//!
+//! The frame (instructions, action contract, envelope schema) is made once per
+//! turn; each step adds the history that fits. Every layer has a size cap, and
+//! what was cut is said. No clock and no randomness: the same session and brief
+//! always give the same prompt.
+
+use super::{Brief, history};
+use crate::chat::{CallStatus, ContentPart, Message};
+use crate::event::AgentEvent;
+use crate::ids::ToolName;
+use crate::llm::{LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
+use crate::session::{OpenTurn, Session};
+use crate::tools::ToolSet;
+use crate::trace;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How every message begins and ends that asks the model again after a malformed reply.
+const COMPLAINT: (&str, &str) = ("Your reply could not be used: ", ". Answer again.");
+
+/// The caps of the layers, in bytes, in the order in which a model reads them.
+const CAPS: [(&str, usize); 6] = [
+    ("instructions", 32 * 1024),
+    ("runtime policy", 8 * 1024),
+    ("bootstrap", 16 * 1024),
+    ("memory", 16 * 1024),
+    ("skills", 64 * 1024),
+    ("tool notes", 16 * 1024),
+];
+
+/// What all prompts of one turn share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Frame {
+    pub(super) mode: ToolMode,
+    pub(super) profile: Arc<ModelProfile>,
+    pub(super) tools: Arc<ToolSet>,
+    system: Arc<str>,
+    envelope: Option<Arc<Value>>,
+    cut_layers: Vec<String>,
+}
+
+impl Frame {
+    pub(super) fn new(brief: &Brief, session: &Session, profile: Arc<ModelProfile>, tools: Arc<ToolSet>) -> Self {
+        let mode = match brief.tool_mode {
+            ToolModeChoice::Json => ToolMode::Json,
+            ToolModeChoice::Native => ToolMode::Native,
+            ToolModeChoice::Auto if profile.capabilities.native_tools => ToolMode::Native,
+            ToolModeChoice::Auto => ToolMode::Json,
+        };
+        let layers = &brief.layers;
+        let instructions = session.options.instructions.as_ref().unwrap_or(&layers.instructions);
+        let texts = [
+            instructions,
+            &layers.runtime_policy,
+            &layers.bootstrap,
+            &layers.memory,
+            &layers.skills,
+            &layers.tool_notes,
+        ];
+        let mut system = String::new();
+        let mut cut_layers = Vec::new();
+        for ((name, cap), text) in CAPS.into_iter().zip(texts) {
+            let kept = &text[..text.floor_char_boundary(cap)];
+            if kept.len() < text.len() {
+                cut_layers.push(name.to_owned());
+            }
+            push_paragraph(&mut system, kept.trim());
+        }
+        if mode == ToolMode::Json {
+            push_paragraph(&mut system, &contract(&tools));
+        }
+        let envelope = (mode == ToolMode::Json && profile.capabilities.json_schema).then(|| Arc::new(schema(&tools)));
+        Self { mode, profile, tools, system: system.into(), envelope, cut_layers }
+    }
+
+    /// The prompt of the next step, and the event that tells of it.
+    pub(super) fn request(&self, brief: &Brief, session: &Session, turn: &OpenTurn) -> (LlmRequest, AgentEvent) {
+        let capabilities = &self.profile.capabilities;
+        let offered = if self.mode == ToolMode::Native { self.tools.bytes() } else { 0 };
+        let may_fill = u64::from(capabilities.context_tokens) * u64::from(brief.context_percent) / 100;
+        let bytes = usize::try_from(may_fill * 1_000 / session.tokens_per_kb).unwrap_or(usize::MAX);
+        let for_history = bytes.saturating_sub(self.system.len() + offered);
+        let fit = history::fit(&session.history, turn.message_at, brief.max_history_messages, for_history);
+        let mut messages: Vec<Arc<Message>> = match self.mode {
+            ToolMode::Native => fit.messages(&session.history).cloned().collect(),
+            ToolMode::Json => spelled_out(fit.messages(&session.history)),
+        };
+        let mut system = Arc::clone(&self.system);
+        if !capabilities.system_role && !system.is_empty() {
+            fold_into_first_user_message(&mut messages, &system);
+            system = Arc::from("");
+        }
+        let step = turn.spent.steps + 1;
+        let trace = trace::trace_id(&turn.input.turn, turn.input.traceparent.as_deref());
+        let request = LlmRequest {
+            session: session.id.clone(),
+            turn: turn.input.turn.clone(),
+            step,
+            model: turn.model.clone(),
+            fallback: Arc::clone(&brief.fallback),
+            mode: self.mode,
+            system,
+            messages,
+            tools: Arc::clone(&self.tools),
+            envelope: self.envelope.clone(),
+            traceparent: trace::traceparent(&trace, &trace::step_span(&turn.input.turn, step)),
+            interactive: turn.input.interactive,
+        };
+        let event = AgentEvent::PromptBuilt {
+            step,
+            messages: request.messages.len(),
+            estimated_tokens: request.bytes() as u64 * session.tokens_per_kb / 1_000,
+            dropped_messages: fit.dropped(),
+            cut_layers: self.cut_layers.clone(),
+        };
+        (request, event)
+    }
+}
+
+fn push_paragraph(text: &mut String, paragraph: &str) {
+    if !paragraph.is_empty() {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(paragraph);
+    }
+}
+
+/// The action contract in words, for models without calls of their own.
+fn contract(tools: &ToolSet) -> String {
+    let mut text = String::from(
+        "Answer with exactly one JSON object and no other text. It is one of:\n\
+         {\"type\":\"final\",\"content\":\"your answer\"}\n\
+         {\"type\":\"ask_user\",\"question\":\"what you need to know\"}",
+    );
+    if !tools.is_empty() {
+        text.push_str("\n{\"type\":\"tool_call\",\"name\":\"a tool below\",\"arguments\":{}}\nTools:\n");
+        text.push_str(tools.contract().trim_end());
+    }
+    text
+}
+
+/// The envelope as a schema: one branch per tool, since a general object would be
+/// made strict by providers and then allow nothing.
+fn schema(tools: &ToolSet) -> Value {
+    let branch = |kind: &str, field: &str| {
+        json!({"type": "object", "additionalProperties": false, "required": ["type", field],
+               "properties": {"type": {"type": "string", "enum": [kind]}, field: {"type": "string"}}})
+    };
+    let mut branches = vec![branch("final", "content"), branch("ask_user", "question")];
+    branches.extend(tools.tools().iter().map(|tool| {
+        json!({"type": "object", "additionalProperties": false, "required": ["type", "name", "arguments"],
+               "properties": {"type": {"type": "string", "enum": ["tool_call"]},
+                              "name": {"type": "string", "enum": [tool.id]}, "arguments": tool.schema}})
+    }));
+    json!({ "anyOf": branches })
+}
+
+/// Calls as the envelopes they were, results as words of the user.
+fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> Vec<Arc<Message>> {
+    let messages: Vec<_> = messages.collect();
+    let mut spelled: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
+    for (at, message) in messages.iter().enumerate() {
+        match &***message {
+            Message::User { .. } => spelled.push(Arc::clone(message)),
+            Message::Assistant { text, calls } if calls.is_empty() => {
+                let refused = messages.get(at + 1).is_some_and(|next| complaint(next).is_some());
+                let said = if refused { text.clone() } else { json!({"type": "final", "content": text}).to_string() };
+                spelled.push(Arc::new(Message::assistant(said)));
+            }
+            Message::Assistant { calls, .. } => {
+                let envelopes = calls.iter().map(|call| match call.arguments.get("question") {
+                    Some(question) if call.name.is_ask_user() => json!({"type": "ask_user", "question": question}),
+                    _ => json!({"type": "tool_call", "name": call.name, "arguments": call.arguments}),
+                });
+                let said: Vec<_> = envelopes.map(|envelope| envelope.to_string()).collect();
+                spelled.push(Arc::new(Message::assistant(said.join("\n"))));
+            }
+            Message::Tool { result } => {
+                let head = match result.status {
+                    _ if result.name.as_str() == ToolName::ASK_USER => String::new(),
+                    CallStatus::Ok => format!("Result of {}:\n", result.name),
+                    CallStatus::Error | CallStatus::Denied | CallStatus::Unknown | CallStatus::Cancelled => {
+                        format!("{} failed:\n", result.name)
+                    }
+                };
+                spelled.push(Arc::new(Message::user(head + &result.output.for_model())));
+            }
+        }
+    }
+    spelled
+}
+
+/// The words that ask the model again after a malformed reply.
+pub(super) fn complain(complaint: &str) -> String {
+    let (begin, end) = COMPLAINT;
+    format!("{begin}{complaint}{end}")
+}
+
+/// What a message of [`complain`] complains about.
+pub(super) fn complaint(message: &Message) -> Option<&str> {
+    let Message::User { parts } = message else { return None };
+    let [ContentPart::Text { text }] = parts.as_slice() else { return None };
+    text.strip_prefix(COMPLAINT.0)?.strip_suffix(COMPLAINT.1)
+}
+
+fn fold_into_first_user_message(messages: &mut Vec<Arc<Message>>, system: &str) {
+    let instructions = ContentPart::text(system);
+    match messages.first().map(Arc::as_ref) {
+        Some(Message::User { parts }) => {
+            let parts = std::iter::once(instructions).chain(parts.iter().cloned()).collect();
+            messages[0] = Arc::new(Message::User { parts });
+        }
+        _ => messages.insert(0, Arc::new(Message::User { parts: vec![instructions] })),
+    }
+}

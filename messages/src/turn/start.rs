@@ -1,0 +1,363 @@
+//! Start: the journal is read, the input accepted, tools and profile gathered.
+
+use super::state::{Gathering, State};
+use super::{Brief, Effect, OnRestart, Recover, ResumeReply, Turn};
+use crate::chat::{ContentPart, Message};
+use crate::error::AgentError;
+use crate::event::AgentEvent;
+use crate::ids::{ResumeToken, TurnId};
+use crate::llm::{LlmError, ModelProfile};
+use crate::session::{OpenTurn, Session, TurnInput};
+use crate::sessions::{Decision, SuspendReason, TurnNews};
+use crate::store::{Claim, Fact, StoreError};
+use crate::tools::ToolSet;
+use crate::turn::prompt::Frame;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What came and has no place yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Arrival {
+    /// An input.
+    Input(Arc<TurnInput>),
+    /// A reply to a suspended turn.
+    Resume { submission: TurnId, token: ResumeToken, reply: ResumeReply },
+}
+
+impl Arrival {
+    /// Who is owed an outcome for it.
+    pub(super) fn submission(&self) -> &TurnId {
+        match self {
+            Self::Input(input) => &input.turn,
+            Self::Resume { submission, .. } => submission,
+        }
+    }
+}
+
+impl Turn {
+    /// Something came: it is taken up now, or when the journal was read.
+    pub(super) fn arrive(&mut self, state: State, arrival: Arrival, brief: Arc<Brief>, effects: &mut Vec<Effect>) {
+        self.state = state;
+        self.brief = Some(brief);
+        if self.session.is_some() {
+            self.take_up(arrival, effects);
+            return;
+        }
+        if !self.arrivals.iter().any(|known| known.submission() == arrival.submission()) {
+            self.arrivals.push(arrival);
+        }
+        if matches!(self.state, State::Idle) {
+            self.claim(effects);
+        }
+    }
+
+    /// The actor was started again: the journal says what it was doing.
+    pub(super) fn wake(&mut self, brief: Arc<Brief>, recover: Recover, effects: &mut Vec<Effect>) {
+        self.brief = Some(brief);
+        self.recover = Some(recover);
+        self.claim(effects);
+    }
+
+    fn claim(&mut self, effects: &mut Vec<Effect>) {
+        let ticket = self.ticket();
+        self.state = State::Start(Gathering { load: Some(ticket), ..Gathering::default() });
+        effects.push(Effect::Claim { ticket, session: self.id.clone() });
+    }
+
+    /// The journal was read: what was open is recovered, what came is taken up.
+    pub(super) fn loaded(&mut self, result: Result<Claim, StoreError>, effects: &mut Vec<Effect>) {
+        let claim = match result {
+            Ok(claim) => claim,
+            Err(error) => {
+                self.recover = None;
+                for arrival in std::mem::take(&mut self.arrivals) {
+                    refuse(arrival.submission(), AgentError::from(error.clone()), effects);
+                }
+                return;
+            }
+        };
+        self.session = Some(Session::fold(self.id.clone(), &claim.records));
+        self.journal = super::Journal::new(claim.epoch, claim.version);
+        self.recover_open(effects);
+        for arrival in std::mem::take(&mut self.arrivals) {
+            self.take_up(arrival, effects);
+        }
+        if matches!(self.state, State::Idle) {
+            self.begin_next(effects);
+        }
+    }
+
+    fn recover_open(&mut self, effects: &mut Vec<Effect>) {
+        let woken = self.recover.take();
+        let is_open = self.session.as_ref().is_some_and(|session| session.running().is_some());
+        if !is_open {
+            return self.end_unjournaled(woken, effects);
+        }
+        let on_restart = self.brief.as_ref().map_or(OnRestart::Report, |brief| brief.on_restart);
+        match (woken, on_restart) {
+            (Some(Recover::Continue), _) | (None, OnRestart::Resume) => {
+                self.settle_doubts();
+                self.gather(effects);
+            }
+            (Some(Recover::Close(reason)), _) => self.close(reason, effects),
+            (Some(Recover::GiveUp), _) => {
+                self.close_failed("the turn's actor crashed too often; its calls are marked in the session", effects);
+            }
+            (None, OnRestart::Report) => {
+                self.close_failed("a crash of the program interrupted the turn; its calls are marked", effects);
+            }
+        }
+    }
+
+    /// The turn that was to be closed had not reached the journal: it ends here.
+    fn end_unjournaled(&mut self, woken: Option<Recover>, effects: &mut Vec<Effect>) {
+        let told = |session: &Session, arrival: &Arrival| {
+            session.last.as_ref().is_some_and(|last| last.turn_id == *arrival.submission())
+        };
+        let Some(session) = &self.session else { return };
+        let Some(first) = self.arrivals.first().filter(|first| !told(session, first)) else { return };
+        let submission = first.submission().clone();
+        match woken {
+            Some(Recover::Close(reason)) => {
+                let outcome = Box::new(super::done::unread(self.id.clone(), submission.clone(), reason));
+                effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+            }
+            Some(Recover::GiveUp) => {
+                let error = AgentError::Internal("the turn's actor crashed too often before it began".into());
+                refuse(&submission, error, effects);
+            }
+            Some(Recover::Continue) | None => return,
+        }
+        self.arrivals.remove(0);
+    }
+
+    /// Takes an arrival up, once: what is known already is not taken again.
+    fn take_up(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
+        let (submission, Some(session)) = (arrival.submission(), &self.session) else { return };
+        // An outcome that is being journaled is told when it is durable, and not before.
+        if matches!(&self.state, State::Done(finishing) if finishing.submission == *submission) {
+            return;
+        }
+        if let Some(last) = session.outcome_of(submission) {
+            let outcome = Box::new((**last).clone());
+            effects.push(Effect::Report(TurnNews::Finished { submission: submission.clone(), outcome }));
+            return;
+        }
+        if session.knows(submission) {
+            return;
+        }
+        match arrival {
+            Arrival::Input(input) => self.take_input(input, effects),
+            Arrival::Resume { submission, token, reply } => self.take_resume(submission, &token, reply, effects),
+        }
+    }
+
+    fn take_input(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        let max_waiting = self.brief.as_ref().map_or(0, |brief| brief.max_waiting);
+        let same = |other: &TurnInput| input.request_id.is_some() && other.request_id == input.request_id;
+        // A request that is suspended has an outcome too: the question.
+        let suspended = session.open.as_ref().filter(|open| open.suspended.is_some() && same(&open.input));
+        let suspended = suspended.and(session.last.as_ref());
+        let answered = input.request_id.as_ref().and_then(|id| session.answered.get(id));
+        if let Some(first) = answered.or(suspended) {
+            let outcome = Box::new((**first).clone());
+            effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
+            return;
+        }
+        if session.waiting.iter().any(|other| same(other)) || session.running().is_some_and(|open| same(&open.input)) {
+            let error = AgentError::Busy("a request of this request_id is running; its outcome comes once".into());
+            return refuse(&input.turn, error, effects);
+        }
+        let suspension = session.open.as_ref().and_then(|open| open.suspended.as_ref());
+        match suspension.map(|suspension| (suspension.reason, suspension.token.clone())) {
+            Some((SuspendReason::AskUser, token)) if matches!(self.state, State::Idle) => {
+                let reply = ResumeReply::Answer(input.text());
+                return self.take_resume(input.turn.clone(), &token, reply, effects);
+            }
+            Some((SuspendReason::ApprovalRequired | SuspendReason::ExternalWait, _))
+                if matches!(self.state, State::Idle) =>
+            {
+                self.close_suspended();
+            }
+            _ => {}
+        }
+        let busy = !matches!(self.state, State::Idle);
+        let waiting = self.session.as_ref().map_or(0, |session| session.waiting.len());
+        if busy && waiting >= max_waiting {
+            let error =
+                AgentError::Busy(format!("the session has {waiting} inputs waiting; try again when it has answered"));
+            return refuse(&input.turn, error, effects);
+        }
+        self.accept(input, effects);
+    }
+
+    fn accept(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        let changed = input.options.as_ref().is_some_and(|options| *options != session.options);
+        if changed || !session.opened {
+            let options = input.options.clone().unwrap_or_else(|| session.options.clone());
+            self.record(None, Fact::Options(options));
+        }
+        let turn = input.turn.clone();
+        self.record(Some(turn.clone()), Fact::Input(input));
+        self.accepting.push((self.version(), turn));
+        if matches!(self.state, State::Idle) {
+            self.begin_next(effects);
+        } else {
+            self.flush(effects);
+        }
+    }
+
+    /// The oldest waiting input's turn begins, if there is one.
+    pub(super) fn begin_next(&mut self, effects: &mut Vec<Effect>) {
+        self.state = State::Idle;
+        self.frame = None;
+        let Some(session) = &self.session else { return };
+        let Some(input) = session.waiting.front().cloned() else { return };
+        let suspension = session.open.as_ref().and_then(|open| open.suspended.as_ref());
+        match suspension.map(|suspension| suspension.reason) {
+            // What waited behind a question is its answer.
+            Some(SuspendReason::AskUser) => {
+                self.record_in_turn(Fact::Resumed { submission: input.turn.clone(), reply: input.text() });
+                return self.gather(effects);
+            }
+            Some(SuspendReason::ApprovalRequired | SuspendReason::ExternalWait) => self.close_suspended(),
+            None => {}
+        }
+        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
+        let model = input.model.clone().or_else(|| session.options.model.clone());
+        let model = model.unwrap_or_else(|| brief.default_model.clone());
+        let turn = Some(input.turn.clone());
+        self.record(turn, Fact::Started { model });
+        self.gather(effects);
+    }
+
+    /// Asks for what the first prompt needs.
+    fn gather(&mut self, effects: &mut Vec<Effect>) {
+        let (tools_at, profile_at) = (self.ticket(), self.ticket());
+        let until = Some(self.flush(effects));
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        let allow = open.input.allow_tools.clone();
+        let allow = allow.or_else(|| self.session.as_ref().and_then(|session| session.options.allow_tools.clone()));
+        effects.push(Effect::ListTools { ticket: tools_at, allow });
+        effects.push(Effect::Profile { ticket: profile_at, model: open.model.clone() });
+        let until = until.filter(|version| *version > self.journal.durable);
+        self.state = State::Start(Gathering {
+            tools_at: Some(tools_at),
+            profile_at: Some(profile_at),
+            until,
+            ..Gathering::default()
+        });
+    }
+
+    pub(super) fn tools_listed(&mut self, mut wait: Gathering, tools: Arc<ToolSet>, effects: &mut Vec<Effect>) {
+        wait.tools_at = None;
+        wait.tools = Some(tools);
+        self.gathered(wait, effects);
+    }
+
+    pub(super) fn profiled(
+        &mut self,
+        mut wait: Gathering,
+        result: Result<Arc<ModelProfile>, LlmError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        wait.profile_at = None;
+        wait.profile = Some(result);
+        self.gathered(wait, effects);
+    }
+
+    /// Goes on when everything is there: with the open step, with the answer that
+    /// was journaled but not told, or with the first prompt.
+    pub(super) fn gathered(&mut self, wait: Gathering, effects: &mut Vec<Effect>) {
+        let (Some(tools), Some(profile), None) = (&wait.tools, &wait.profile, wait.until) else {
+            self.state = State::Start(wait);
+            return;
+        };
+        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
+        let Some(open) = session.running() else { return };
+        let profile = match profile {
+            Ok(profile) => Arc::clone(profile),
+            Err(error) => return self.fail(AgentError::Llm(error.clone()), effects),
+        };
+        if let Some(part) = open.input.parts.iter().find(|part| !profile.capabilities.takes(part)) {
+            let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
+            return self.fail(error, effects);
+        }
+        effects.push(Effect::Emit(AgentEvent::TurnStarted {
+            submission: open.submission.clone(),
+            model: open.model.clone(),
+            cwd: session.options.cwd.clone(),
+            traceparent: open.input.traceparent.clone(),
+            tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
+        }));
+        let answered = answer_not_told(session);
+        let in_step = open.step.is_some();
+        self.frame = Some(Frame::new(brief, session, profile, Arc::clone(tools)));
+        match answered {
+            Some(text) => self.finish_final(text, effects),
+            None if in_step => self.enter_calls(effects),
+            None => self.go_on(effects),
+        }
+    }
+
+    /// A person answers a suspended turn.
+    fn take_resume(&mut self, submission: TurnId, token: &ResumeToken, reply: ResumeReply, effects: &mut Vec<Effect>) {
+        let suspended = self.session.as_ref().and_then(|session| session.open.as_ref());
+        let known =
+            suspended.is_some_and(|open| open.suspended.as_ref().is_some_and(|suspension| suspension.token == *token));
+        if !known || !matches!(self.state, State::Idle) {
+            let error =
+                AgentError::Invalid("no suspended turn has this token; it may have been answered already".into());
+            return refuse(&submission, error, effects);
+        }
+        // The answer to a question is no decision about a call beside it.
+        let decides = |open: &&OpenTurn| {
+            open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
+        };
+        let asked = suspended.filter(decides).and_then(|open| open.step.as_ref()).and_then(|step| {
+            step.calls.iter().find_map(|call| call.approval.as_ref().filter(|asked| asked.allowed.is_none()))
+        });
+        let asked = asked.map(|asked| asked.id.clone());
+        let text = match &reply {
+            ResumeReply::Answer(text) => text.clone(),
+            ResumeReply::Decision(_) => String::new(),
+        };
+        self.record_in_turn(Fact::Resumed { submission: submission.clone(), reply: text });
+        if let Some(approval) = asked {
+            // Anything that is not a decision to allow denies.
+            let decision = match reply {
+                ResumeReply::Decision(decision) => super::calls::understood(decision),
+                ResumeReply::Answer(reason) => Decision::Deny { reason },
+            };
+            self.record_decision(&approval, &decision);
+        }
+        self.accepting.push((self.version(), submission));
+        self.gather(effects);
+    }
+
+    /// The user said something into the running turn.
+    pub(super) fn steered(&mut self, state: State, parts: Vec<ContentPart>, effects: &mut Vec<Effect>) {
+        let runs = !matches!(state, State::Idle | State::Done(_));
+        self.state = state;
+        if runs && self.session.as_ref().is_some_and(|session| session.running().is_some()) {
+            self.record_in_turn(Fact::Steered { parts });
+            self.flush(effects);
+        }
+    }
+}
+
+/// A final answer that is in the journal while the outcome is not.
+fn answer_not_told(session: &Session) -> Option<String> {
+    let open = session.running()?;
+    let answered = session.history.len() > open.message_at + 1 && open.step.is_none() && open.malformed_in_a_row == 0;
+    match session.history.last().map(Arc::as_ref) {
+        Some(Message::Assistant { text, calls }) if answered && calls.is_empty() => Some(text.clone()),
+        _ => None,
+    }
+}
+
+pub(super) fn refuse(submission: &TurnId, error: AgentError, effects: &mut Vec<Effect>) {
+    effects.push(Effect::Report(TurnNews::Refused { submission: submission.clone(), error }));
+}

@@ -1,0 +1,87 @@
+//! Where a turn can be between two messages.
+
+use crate::ids::{ApprovalId, Ticket, TurnId};
+use crate::llm::{LlmError, ModelProfile};
+use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The rest points of the machine. Data that exists only in one state lives there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum State {
+    /// Nothing runs.
+    Idle,
+    /// What a turn needs before its first prompt is being gathered.
+    Start(Gathering),
+    /// The next prompt may be built.
+    BuildPrompt,
+    /// The prompt is on its way to the model, or the model was asked.
+    LlmInfer {
+        /// The question to the model.
+        awaiting: Ticket,
+        /// Whether it was sent.
+        asked: bool,
+        /// How many bytes the prompt has.
+        prompt_bytes: u64,
+    },
+    /// Calls are judged and run.
+    CallTool(Calling),
+    /// The outcome is being journaled.
+    Done(Finishing),
+}
+
+/// What is still missing before the first prompt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Gathering {
+    /// The journal is being read.
+    pub(super) load: Option<Ticket>,
+    /// The tools are being listed.
+    pub(super) tools_at: Option<Ticket>,
+    /// The tools.
+    pub(super) tools: Option<Arc<ToolSet>>,
+    /// The model's profile is being looked up.
+    pub(super) profile_at: Option<Ticket>,
+    /// The profile.
+    pub(super) profile: Option<Result<Arc<ModelProfile>, LlmError>>,
+    /// The input is durable with this version.
+    pub(super) until: Option<u64>,
+}
+
+/// The calls of one step on their way.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Calling {
+    /// Whether the calls were looked at.
+    pub(super) entered: bool,
+    /// Who calls; made once for all of them.
+    pub(super) context: Option<Arc<CallContext>>,
+    /// The calls, in order.
+    pub(super) slots: Vec<Slot>,
+}
+
+/// How far one call is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Slot {
+    /// The tools room is asked.
+    Checking(Ticket),
+    /// A person is asked.
+    Asking(ApprovalId),
+    /// It may run when its turn comes.
+    Granted { grant: Grant, traits: CallTraits },
+    /// Its intent is being journaled; it runs when this version is durable.
+    Recording { grant: Grant, until: u64 },
+    /// It runs.
+    Running { ticket: Ticket, read_only: bool },
+    /// It has its result.
+    Finished,
+    /// It is a question to the user.
+    Question,
+}
+
+/// The end of a turn on its way into the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Finishing {
+    /// Who is owed the outcome.
+    pub(super) submission: TurnId,
+    /// The version with which the outcome is durable; `None` until it is written.
+    pub(super) version: Option<u64>,
+}

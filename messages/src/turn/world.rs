@@ -1,0 +1,286 @@
+//! A small world for the machine's tests: a store, a tools room and a model that
+//! answer when they are told to, and a trace of what was asked of them.
+
+use super::{Brief, Effect, Limits, Turn, TurnMessage};
+use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
+use crate::event::AgentEvent;
+use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, ToolName, TurnId};
+use crate::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ModelProfile, RawCall};
+use crate::session::{ApprovalsMode, Session, TurnInput};
+use crate::sessions::TurnNews;
+use crate::store::{Append, Claim, Record, StoreError};
+use crate::tools::{
+    CallTraits, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource,
+    Verdict,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) fn session_id() -> SessionId {
+    SessionId::parse("s").unwrap()
+}
+
+pub(super) fn model() -> ModelName {
+    ModelName::parse("scripted:m").unwrap()
+}
+
+pub(super) fn input(number: u32, text: &str, limits: Limits) -> TurnInput {
+    TurnInput {
+        turn: TurnId::new(format!("t{number}")),
+        request_id: None,
+        at: 0,
+        parts: vec![ContentPart::text(text)],
+        labels: BTreeMap::new(),
+        model: None,
+        allow_tools: None,
+        approve: None,
+        approvals: ApprovalsMode::Deny,
+        limits,
+        options: None,
+        traceparent: None,
+        token: ResumeToken::new(format!("secret{number}")),
+        interactive: true,
+    }
+}
+
+/// `read*` is read-only, `idem*` idempotent, `deny*`, `ask*`, `bad*` say what their
+/// verdict is; everything else has side effects.
+pub(super) fn tools() -> Arc<ToolSet> {
+    let tool = |own: &str| {
+        Arc::new(ToolDescriptor {
+            id: ToolName::new(format!("local/{own}")),
+            title: own.to_owned(),
+            kind: ToolKind::Other,
+            description: format!("Does {own}."),
+            schema: serde_json::json!({"type": "object"}),
+            source: ToolSource::Local,
+            risk: Risk::Low,
+            idempotent: own.starts_with("idem"),
+            read_only: own.starts_with("read"),
+        })
+    };
+    Arc::new(ToolSet::from(["read", "write", "idem", "deny", "ask", "bad"].map(tool).to_vec()))
+}
+
+pub(super) fn verdict(check: &CheckRequest) -> Verdict {
+    let own = check.call.name.own_name();
+    let grant = Grant { call: check.call.id.clone(), seal: format!("{}{}", check.call.name, check.call.arguments) };
+    let traits = CallTraits { read_only: own.starts_with("read"), idempotent: own.starts_with("idem") };
+    match own {
+        "deny" => Verdict::Deny { reason: "policy".into() },
+        "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
+        "ask" if check.approved.is_none() => Verdict::Ask { risk: Risk::High, reason: "high risk".into() },
+        _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
+            Verdict::Allow { grant, traits }
+        }
+        _ => Verdict::Invalid { complaint: "there is no such tool".into() },
+    }
+}
+
+/// Whether a call of this tool, when it runs, must never run twice.
+pub(super) fn side_effects(name: &ToolName) -> bool {
+    matches!(name.own_name(), "write" | "ask")
+}
+
+pub(super) fn answer(text: &str, calls: &[(&str, &str)]) -> LlmAnswer {
+    LlmAnswer {
+        text: text.into(),
+        reasoning: None,
+        calls: calls
+            .iter()
+            .map(|(name, arguments)| RawCall {
+                name: (*name).into(),
+                arguments: (*arguments).into(),
+                signatures: vec![],
+            })
+            .collect(),
+        stop_reason: if calls.is_empty() { StopReason::Stop } else { StopReason::ToolCalls },
+        usage: Some(Usage { input_tokens: 10, output_tokens: 5, total_tokens: 15, ..Usage::default() }),
+        response_id: None,
+        model: model(),
+        latency_ms: 1,
+    }
+}
+
+/// What the machine asked and nobody answered yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Question {
+    Claim(Ticket),
+    Append(Ticket, Append),
+    Tools(Ticket),
+    Profile(Ticket),
+    Infer(Ticket, Arc<LlmRequest>),
+    Check(Ticket, Vec<CheckRequest>),
+    Call(Ticket, Arc<crate::chat::ToolCall>),
+    Own(TurnMessage),
+}
+
+/// The world around one machine.
+#[derive(Debug, Clone)]
+pub(super) struct World {
+    pub(super) turn: Turn,
+    pub(super) now: i64,
+    pub(super) brief: Arc<Brief>,
+    pub(super) capabilities: Capabilities,
+    pub(super) epoch: u64,
+    pub(super) stored: Vec<Arc<Record>>,
+    pub(super) questions: Vec<Question>,
+    pub(super) news: Vec<TurnNews>,
+    pub(super) events: Vec<AgentEvent>,
+    /// Every call that was dispatched.
+    pub(super) dispatched: Vec<String>,
+}
+
+impl World {
+    pub(super) fn new(brief: Brief) -> Self {
+        Self {
+            turn: Turn::new(session_id()),
+            now: 0,
+            brief: Arc::new(brief),
+            capabilities: Capabilities { native_tools: true, ..Capabilities::default() },
+            epoch: 0,
+            stored: Vec::new(),
+            questions: Vec::new(),
+            news: Vec::new(),
+            events: Vec::new(),
+            dispatched: Vec::new(),
+        }
+    }
+
+    /// Gives the machine a message and keeps what it asks.
+    pub(super) fn say(&mut self, message: TurnMessage) {
+        self.now += 1;
+        for effect in self.turn.apply(self.now, message) {
+            self.keep(effect);
+        }
+        if let Some(session) = self.turn.session() {
+            assert_paired(&session.history);
+        }
+    }
+
+    /// Does one thing the machine asked for.
+    pub(super) fn keep(&mut self, effect: Effect) {
+        match effect {
+            Effect::Tell(message) => self.questions.push(Question::Own(message)),
+            Effect::Claim { ticket, .. } => self.questions.push(Question::Claim(ticket)),
+            Effect::Append { ticket, append } => self.questions.push(Question::Append(ticket, append)),
+            Effect::ListTools { ticket, .. } => self.questions.push(Question::Tools(ticket)),
+            Effect::Profile { ticket, .. } => self.questions.push(Question::Profile(ticket)),
+            Effect::Infer { ticket, request, .. } => {
+                assert_paired(&request.messages);
+                self.questions.push(Question::Infer(ticket, request));
+            }
+            Effect::Check { ticket, checks, .. } => self.questions.push(Question::Check(ticket, checks)),
+            Effect::Call { ticket, call, .. } => {
+                self.dispatched.push(call.id.to_string());
+                self.questions.push(Question::Call(ticket, call));
+            }
+            Effect::AbandonAll => self.questions.retain(|question| matches!(question, Question::Append(..))),
+            Effect::Release { .. } => {}
+            Effect::Report(news) => self.news.push(news),
+            Effect::Emit(event) => self.events.push(event),
+        }
+    }
+
+    /// Stores an append by the rules of a store.
+    pub(super) fn store(&mut self, append: &Append) -> Result<u64, StoreError> {
+        if append.epoch < self.epoch {
+            return Err(StoreError::Fenced { epoch: self.epoch });
+        }
+        let known = append.records.iter().take_while(|new| self.stored.iter().any(|old| old.id == new.id)).count();
+        let version = self.stored.len() as u64;
+        if known < append.records.len() {
+            if append.expected_version + known as u64 != version {
+                return Err(StoreError::Conflict { version });
+            }
+            self.stored.extend(append.records[known..].iter().cloned());
+        }
+        Ok(self.stored.len() as u64)
+    }
+
+    /// The answer to a question, by rooms that work.
+    pub(super) fn works(&mut self, question: &Question) -> Option<TurnMessage> {
+        Some(match question {
+            Question::Own(message) => message.clone(),
+            Question::Claim(ticket) => {
+                self.epoch += 1;
+                let claim =
+                    Claim { epoch: self.epoch, version: self.stored.len() as u64, records: self.stored.clone() };
+                TurnMessage::Loaded { ticket: *ticket, result: Ok(claim) }
+            }
+            Question::Append(ticket, append) => TurnMessage::Saved { ticket: *ticket, result: self.store(append) },
+            Question::Tools(ticket) => TurnMessage::ToolsListed { ticket: *ticket, tools: tools() },
+            Question::Profile(ticket) => {
+                let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
+                TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
+            }
+            Question::Check(ticket, checks) => {
+                TurnMessage::Checked { ticket: *ticket, verdicts: checks.iter().map(verdict).collect() }
+            }
+            Question::Infer(..) | Question::Call(..) => return None,
+        })
+    }
+
+    /// Answers everything but the model and the tools, until only they are left.
+    pub(super) fn settle(&mut self) {
+        while let Some(at) = self.questions.iter().position(|q| !matches!(q, Question::Infer(..) | Question::Call(..)))
+        {
+            let question = self.questions.remove(at);
+            if let Some(message) = self.works(&question) {
+                self.say(message);
+            }
+        }
+    }
+
+    /// The model answers the question that is open.
+    pub(super) fn llm(&mut self, result: Result<LlmAnswer, LlmError>) {
+        let at = self.questions.iter().position(|q| matches!(q, Question::Infer(..))).expect("the model was asked");
+        let Question::Infer(ticket, _) = self.questions.remove(at) else { unreachable!() };
+        self.say(TurnMessage::ParseAction { ticket, result: result.map(Arc::new) });
+        self.settle();
+    }
+
+    /// The call of this id returns.
+    pub(super) fn tool(&mut self, id: &str, status: CallStatus, text: &str) {
+        let is = |q: &Question| matches!(q, Question::Call(_, call) if call.id.as_str() == id);
+        let at = self.questions.iter().position(is).expect("the call runs");
+        let Question::Call(ticket, _) = self.questions.remove(at) else { unreachable!() };
+        let output = if status == CallStatus::Ok { ToolOutput::text(text) } else { ToolOutput::error(text) };
+        self.say(TurnMessage::ToolReturned { ticket, returned: ToolReturn { status, output, duration_ms: 1 } });
+        self.settle();
+    }
+
+    /// The program is gone; a new machine reads the journal.
+    pub(super) fn crash(&mut self) {
+        self.turn = Turn::new(session_id());
+        self.questions.clear();
+    }
+
+    /// The session its journal tells of.
+    pub(super) fn folded(&self) -> Session {
+        Session::fold(session_id(), &self.stored)
+    }
+}
+
+/// A strict provider's rule: each call is answered once, right behind its message.
+pub(super) fn assert_paired(history: &[Arc<Message>]) {
+    let mut owed: Vec<&crate::ids::CallId> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for message in history {
+        match &**message {
+            Message::Tool { result } => {
+                assert_eq!(owed.first().copied(), Some(&result.call), "results follow in call order");
+                owed.remove(0);
+            }
+            Message::User { .. } => assert!(owed.is_empty(), "a user message between a call and its result"),
+            Message::Assistant { calls, .. } => {
+                assert!(owed.is_empty(), "two assistant messages between a call and its result");
+                for call in calls {
+                    assert!(seen.insert(&call.id), "call ids are unique");
+                    owed.push(&call.id);
+                }
+            }
+        }
+    }
+    assert!(owed.is_empty(), "the last calls have no results");
+}

@@ -1,0 +1,17 @@
+//! The model side against providers somebody else wrote, over real sockets, in both
+//! wire formats: what is an answer, what is a failure, and what goes over the wire.
+#![cfg(feature = "genai")]
+#![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
+
+mod support;
+
+#[path = "model_wire/answers.rs"]
+mod answers;
+#[path = "model_wire/client.rs"]
+mod client;
+#[path = "model_wire/failures.rs"]
+mod failures;
+#[path = "model_wire/requests.rs"]
+mod requests;
+#[path = "model_wire/retries.rs"]
+mod retries;

@@ -1,0 +1,180 @@
+//! What is not an answer, and what is said of it.
+
+use crate::client::{BOTH, DEADLINE, KEY, ask, hello, model, port};
+use crate::support::provider::FakeProvider;
+use crate::support::reply::Reply;
+use bob_actors::llm::LlmPort;
+use bob_actors::llm::providers::ProviderKind;
+use bob_messages::llm::{LlmError, LlmErrorKind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the fake may be silent in the tests that wait for it.
+const SHORT_MS: u64 = 200;
+
+async fn failure(reply: Reply, kind: ProviderKind, timeout_ms: u64) -> LlmError {
+    let provider = FakeProvider::start([reply.clone()]);
+    match ask(&port(&provider, kind, timeout_ms), hello()).await {
+        Err(error) => error,
+        Ok(answer) => panic!("{kind:?} took {reply:?} for an answer: {answer:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_stream_cut_at_any_byte_is_never_an_answer() {
+    for kind in BOTH {
+        let provider = FakeProvider::start((0..5_000).map(|bytes| Reply::text("Hi").cut_after(bytes)));
+        let port = port(&provider, kind, 10_000);
+        for bytes in 0.. {
+            match ask(&port, hello()).await {
+                Err(error) => assert_eq!(error.kind, LlmErrorKind::Unavailable, "{kind:?} after {bytes}: {error}"),
+                Ok(answer) => {
+                    assert_eq!(answer.text, "Hi");
+                    assert!(bytes > 500, "{kind:?} took {bytes} bytes for a whole stream");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_without_its_end_marker_is_never_an_answer() {
+    for kind in BOTH {
+        let error = failure(Reply::text("Hello").end_without_done(), kind, 10_000).await;
+        assert_eq!(error.message, "provider fake ended its answer without an end marker");
+        for chunks in 0..6 {
+            for reply in [Reply::text("Hello"), Reply::call("c1", "local__read", r#"{"path":"a"}"#)] {
+                let error = failure(reply.end_after(chunks), kind, 10_000).await;
+                assert_eq!(error.kind, LlmErrorKind::Unavailable, "{kind:?} after {chunks}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn silence_is_noticed_before_the_headers_and_in_the_middle() {
+    for kind in BOTH {
+        for (reply, what) in [
+            (Reply::Silence, "provider fake did not begin to answer within 200 ms"),
+            (Reply::text("Hello").stall_after(0), "provider fake was silent in the middle of its answer for 200 ms"),
+            (Reply::text("Hello").stall_after(3), "provider fake was silent in the middle of its answer for 200 ms"),
+        ] {
+            let started = Instant::now();
+            let error = failure(reply, kind, SHORT_MS).await;
+            assert_eq!((error.kind, error.message.as_str()), (LlmErrorKind::Timeout, what), "{kind:?}");
+            assert!(started.elapsed() >= Duration::from_millis(SHORT_MS));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_whose_body_never_ends_is_a_failure_in_time() {
+    for kind in BOTH {
+        let started = Instant::now();
+        let error = failure(Reply::status(500).stall_after(0), kind, SHORT_MS).await;
+        assert!(error.is_retryable(), "{kind:?}: {error:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{kind:?} took {:?}", started.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn errors_and_emptiness_under_a_good_status_are_failures() {
+    let page = |kind: &str, body: &str| Reply::Status {
+        code: 200,
+        headers: vec![("content-type".into(), kind.into())],
+        body: Some(body.to_owned()),
+    };
+    for kind in BOTH {
+        for reply in [
+            Reply::ErrorBody200,
+            Reply::EmptyChoices,
+            Reply::text(""),
+            Reply::Reasoning { thought: "hm".into(), text: String::new(), calls: Vec::new() },
+            page("text/html", "<html>welcome</html>"),
+            page("text/event-stream", ""),
+            page("text/event-stream", "data: {\"choices\": [\n\n"),
+            page("application/json", "{}"),
+            Reply::Raw(b"not HTTP at all".to_vec()),
+            Reply::Raw(Vec::new()),
+        ] {
+            let error = failure(reply.clone(), kind, 10_000).await;
+            assert_eq!(error.kind, LlmErrorKind::Unavailable, "{kind:?} {reply:?}: {error}");
+            assert!(error.is_retryable() && !error.message.contains("fake provider was told"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_beyond_the_bound_is_refused() {
+    let text = "x".repeat(9 * 1024 * 1024);
+    let body =
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\ndata: [DONE]\n\n");
+    let headers = vec![("content-type".into(), "text/event-stream".into())];
+    let error = failure(Reply::Status { code: 200, headers, body: Some(body) }, ProviderKind::OpenAi, 10_000).await;
+    assert_eq!(error.kind, LlmErrorKind::TooLarge);
+    assert_eq!(error.message, "provider fake sent more than 8388608 bytes for one answer");
+}
+
+#[tokio::test]
+async fn http_errors_are_named_without_their_body_or_the_key() {
+    let rows = [
+        (400, LlmErrorKind::Rejected),
+        (401, LlmErrorKind::Unauthorized),
+        (403, LlmErrorKind::Unauthorized),
+        (404, LlmErrorKind::UnknownModel),
+        (408, LlmErrorKind::Timeout),
+        (429, LlmErrorKind::RateLimited),
+        (500, LlmErrorKind::Unavailable),
+        (503, LlmErrorKind::Unavailable),
+        (529, LlmErrorKind::Unavailable),
+    ];
+    for kind in BOTH {
+        for (code, expected) in rows {
+            let body = Some(format!("{{\"error\": {{\"message\": \"the key {KEY} and the prompt hello?\"}}}}"));
+            let error = failure(Reply::Status { code, headers: Vec::new(), body }, kind, 10_000).await;
+            assert_eq!((error.kind, error.status), (expected, Some(code)), "{kind:?}");
+            let told = format!("{error} {error:?}");
+            assert!(!told.contains(KEY) && !told.contains("hello?"), "{told}");
+        }
+        let error = failure(Reply::status(401), kind, 10_000).await;
+        assert_eq!(error.message, "HTTP 401 from provider fake: check the key in FAKE_KEY");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_asks_to_wait_is_read_from_the_header() {
+    for kind in BOTH {
+        for (said, ms) in [("7", Some(7_000)), ("1382400", Some(1_382_400_000)), ("-1", None), ("soon", None)] {
+            let error = failure(Reply::too_many_requests(said), kind, 10_000).await;
+            assert_eq!((error.kind, error.retry_after_ms), (LlmErrorKind::RateLimited, ms), "{kind:?} {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_is_not_there_is_named() {
+    let provider = FakeProvider::start([]);
+    let port = port(&provider, ProviderKind::OpenAi, 10_000);
+    drop(provider);
+    let error = ask(&port, hello()).await.unwrap_err();
+    assert_eq!(error.kind, LlmErrorKind::Unavailable);
+    assert!(error.message.starts_with("provider fake cannot be reached"), "{error}");
+}
+
+#[tokio::test]
+async fn dropping_the_call_closes_the_connection() {
+    for kind in BOTH {
+        let provider = FakeProvider::start([Reply::Silence, Reply::text("Hello").stall_after(2)]);
+        let port = port(&provider, kind, 60_000);
+        for number in 1..=2 {
+            let call = port.complete(Arc::new(hello()), &model());
+            tokio::select! {
+                ended = call => panic!("nobody answers: {ended:?}"),
+                () = provider.wait_requests(number) => {}
+            }
+            let closed = tokio::time::timeout(DEADLINE, provider.wait_closed_early(number)).await;
+            closed.expect("the connection is closed");
+        }
+    }
+}
