@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bob_actors::llm::{LlmPort, Router, ScriptedLlm};
+use bob_actors::model_server::ModelServers;
 use bob_messages::error::AgentError;
 
 use crate::config::{Config, Provider, ProviderKind};
@@ -15,14 +16,14 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 ///
 /// # Errors
 /// `Invalid` for a script that cannot be used, `Llm` for a provider that is neither built in nor has an address.
-pub fn model(config: &Config, environment: Lookup<'_>) -> Result<Arc<dyn LlmPort>, AgentError> {
+pub fn model(config: &Config, environment: Lookup<'_>, servers: ModelServers) -> Result<Arc<dyn LlmPort>, AgentError> {
     let mut router = Router::new();
     for (name, provider) in &config.providers {
         if provider.kind == Some(ProviderKind::Scripted) {
             router = router.with(name, Arc::new(scripted(config, name, provider)?));
         }
     }
-    over_http(config, environment, router)
+    over_http(config, environment, servers, router)
 }
 
 fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<ScriptedLlm, AgentError> {
@@ -35,7 +36,12 @@ fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<Scripted
 }
 
 #[cfg(not(feature = "genai"))]
-fn over_http(config: &Config, _environment: Lookup<'_>, router: Router) -> Result<Arc<dyn LlmPort>, AgentError> {
+fn over_http(
+    config: &Config,
+    _environment: Lookup<'_>,
+    _servers: ModelServers,
+    router: Router,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
     let scripted = |provider: &Provider| provider.kind == Some(ProviderKind::Scripted);
     match config.providers.iter().find(|(_, provider)| !scripted(provider)) {
         Some((name, _)) => Err(AgentError::Invalid(format!(
@@ -46,7 +52,12 @@ fn over_http(config: &Config, _environment: Lookup<'_>, router: Router) -> Resul
 }
 
 #[cfg(feature = "genai")]
-fn over_http(config: &Config, environment: Lookup<'_>, router: Router) -> Result<Arc<dyn LlmPort>, AgentError> {
+fn over_http(
+    config: &Config,
+    environment: Lookup<'_>,
+    servers: ModelServers,
+    router: Router,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
     use bob_actors::llm::GenaiLlm;
     use bob_actors::llm::providers::{KNOWN, ProviderConfig};
 
@@ -58,7 +69,8 @@ fn over_http(config: &Config, environment: Lookup<'_>, router: Router) -> Result
         let timeout_ms = Some(config.llm.timeout_ms);
         providers.push(ProviderConfig { name: known.name.to_owned(), timeout_ms, ..ProviderConfig::default() });
     }
-    Ok(Arc::new(router.otherwise(Arc::new(GenaiLlm::new(&providers, environment)?))))
+    let genai = GenaiLlm::new(&providers, environment)?.with_readiness(Arc::new(servers));
+    Ok(Arc::new(router.otherwise(Arc::new(genai))))
 }
 
 #[cfg(feature = "genai")]
