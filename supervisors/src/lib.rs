@@ -31,3 +31,6 @@ pub mod restart;
 pub mod root;
 pub mod tools;
 pub mod tree;
+
+#[cfg(test)]
+mod testing;
