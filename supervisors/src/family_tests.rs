@@ -327,6 +327,17 @@ async fn nobody_is_started_after_a_stop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_is_started_while_others_stop() {
+    let (diary, a, b, _) = parts();
+    let house = House::of(vec![ChildSpec { awaited: true, ..a.server() }, b.core()]).await.unwrap();
+    a.end(Poke::Kill).await;
+    // It takes two seconds to be killed; the other would be back within 0.2 s.
+    b.address.send(Poke::Hang).unwrap();
+    house.tree.stop(LONG).await;
+    assert_eq!(diary.take(), "+a +b");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tree_without_a_handle_leaves_nobody_alive() {
     let (_diary, a, b, c) = parts();
     let house = House::of(vec![a.core(), b.core(), c.core()]).await.unwrap();
