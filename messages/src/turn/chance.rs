@@ -66,7 +66,7 @@ pub(super) fn setups() -> impl Strategy<Value = Setup> {
 }
 
 pub(super) fn decisions() -> impl Strategy<Value = Vec<u64>> {
-    proptest::collection::vec(any::<u64>(), 0..160)
+    proptest::collection::vec(any::<u64>(), 0..120)
 }
 
 /// What a tool returns.

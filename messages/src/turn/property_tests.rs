@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeSet;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn everybody_is_told_exactly_once(setup in setups(), decisions in decisions()) {
