@@ -27,7 +27,7 @@ fn model() -> ModelName {
 fn input(number: u64) -> Arc<TurnInput> {
     Arc::new(TurnInput {
         turn: TurnId::new(format!("t{number}")),
-        request_id: (number % 2 == 0).then(|| RequestId::new(format!("r{number}"))),
+        request_id: number.is_multiple_of(2).then(|| RequestId::new(format!("r{number}"))),
         at: 1,
         parts: vec![ContentPart::text("hi")],
         labels: BTreeMap::from([("channel".to_owned(), "cli".to_owned())]),

@@ -1,12 +1,17 @@
 //! Chance for the properties: setups, decisions, and what models and tools say.
 
+use super::state::State;
 use super::world::{answer, model};
-use super::{Brief, Limits, OnRestart};
+use super::{Brief, Limits, OnRestart, TurnMessage};
 use crate::chat::{CallStatus, StopReason};
+use crate::ids::{ApprovalId, Ticket};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ToolMode, ToolModeChoice};
 use crate::session::ApprovalsMode;
-use crate::tools::{ToolOutput, ToolReturn};
+use crate::sessions::Decision;
+use crate::store::{Ended, StoreError};
+use crate::tools::{ToolOutput, ToolReturn, ToolSet};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// One decision of the scheduler: a number that is used up by choices. Zero always
 /// chooses what happens on a good day, so that a failing case shrinks towards one.
@@ -106,6 +111,32 @@ pub(super) fn reply(request: &LlmRequest, dice: &mut Dice) -> Result<LlmAnswer, 
             return Err(LlmError::new(kind, "the provider is down"));
         }
     })
+}
+
+/// Something that answers no question, or has no place in this state.
+pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
+    let ticket = Ticket(9_000_000);
+    let ended = Ended {
+        finish_reason: crate::chat::FinishReason::Final,
+        guard_reason: None,
+        content: "foreign".into(),
+        suspended: None,
+        error: None,
+    };
+    match dice.pick(11) {
+        0 => TurnMessage::Checked { ticket, verdicts: vec![] },
+        1 => TurnMessage::ToolReturned { ticket, returned: returned(dice) },
+        2 => TurnMessage::Saved { ticket, result: Ok(1) },
+        3 => TurnMessage::Saved { ticket, result: Err(StoreError::Fenced { epoch: 99 }) },
+        4 => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("foreign", &[]))) },
+        5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Decision::AllowOnce },
+        6 => TurnMessage::Loaded { ticket, result: Ok(crate::store::Claim::default()) },
+        7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()) },
+        8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
+        9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
+        10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
+        _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
+    }
 }
 
 const TOOLS: [&str; 8] = ["read", "write", "idem", "ask", "deny", "bad", "ask_user", "nope"];

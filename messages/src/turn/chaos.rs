@@ -1,18 +1,17 @@
 //! A world in which everything happens in any order, and a guest book that watches
 //! who was promised an answer. Every message is checked against what must always hold.
 
-use super::chance::{Dice, Setup, reply, returned};
+use super::chance::{Dice, Setup, foreign, reply, returned};
 use super::state::State;
-use super::world::{Question, World, answer, input, side_effects, verdict};
+use super::world::{Question, World, input, side_effects, verdict};
 use super::{Effect, Recover, ResumeReply, Turn, TurnMessage};
 use crate::chat::ContentPart;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, RequestId, ResumeToken, Ticket, TurnId};
+use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::llm::{LlmError, LlmErrorKind};
 use crate::session::{Session, TurnInput};
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
-use crate::store::{Append, Ended, Fact, Record, StoreError};
-use crate::tools::ToolSet;
+use crate::store::{Append, Fact, Record, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -320,29 +319,7 @@ impl Chaos {
     }
 
     fn say_foreign(&mut self, dice: &mut Dice) {
-        let ticket = Ticket(9_000_000);
-        let ended = Ended {
-            finish_reason: crate::chat::FinishReason::Final,
-            guard_reason: None,
-            content: "foreign".into(),
-            suspended: None,
-            error: None,
-        };
-        let state = &self.world.turn.state;
-        let message = match dice.pick(11) {
-            0 => TurnMessage::Checked { ticket, verdicts: vec![] },
-            1 => TurnMessage::ToolReturned { ticket, returned: returned(dice) },
-            2 => TurnMessage::Saved { ticket, result: Ok(1) },
-            3 => TurnMessage::Saved { ticket, result: Err(StoreError::Fenced { epoch: 99 }) },
-            4 => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("foreign", &[]))) },
-            5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Decision::AllowOnce },
-            6 => TurnMessage::Loaded { ticket, result: Ok(crate::store::Claim::default()) },
-            7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()) },
-            8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
-            9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
-            10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
-            _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
-        };
+        let message = foreign(&self.world.turn.state, dice);
         self.say_to_no_effect(message);
     }
 
@@ -421,7 +398,7 @@ impl Chaos {
 }
 
 /// A machine that was written down and read again.
-fn load(turn: &Turn) -> Turn {
+pub(super) fn load(turn: &Turn) -> Turn {
     let loaded: Turn = serde_json::from_str(&serde_json::to_string(turn).unwrap()).unwrap();
     assert_eq!(loaded, *turn, "saving and loading changes nothing");
     loaded

@@ -2,13 +2,18 @@
 //! The runs are made by the world of `chaos`; it fails where a promise is broken.
 
 use super::chance::{Setup, decisions, setups};
-use super::chaos::{Chaos, Watch};
+use super::chaos::{Chaos, Watch, load};
+use super::strict::MAX_DEPTH;
+use super::world::{Question, World, answer, input, model};
+use super::{Brief, Limits, TurnMessage};
 use crate::chat::{CallStatus, FinishReason, GuardReason};
-use crate::store::Fact;
+use crate::llm::LlmRequest;
+use crate::store::{Fact, Record};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
@@ -55,6 +60,31 @@ proptest! {
     #[test]
     fn saving_and_loading_between_two_messages_changes_nothing(setup in setups(), decisions in decisions()) {
         Chaos::run(setup, &decisions, Watch::SavedAndLoaded);
+    }
+}
+
+#[test]
+fn the_deepest_arguments_can_be_written_down_and_read_back() {
+    let (open, close) = ("[".repeat(MAX_DEPTH - 1), "]".repeat(MAX_DEPTH - 1));
+    let arguments = format!("{{\"a\":{open}1e-7{close}}}");
+    let mut world = World::new(Brief::new(model()));
+    let brief = Arc::clone(&world.brief);
+    world.say(TurnMessage::Start { input: Arc::new(input(1, "go", Limits::default())), brief });
+    world.settle();
+    world.llm(Ok(answer("", &[("local__write", &arguments)])));
+    load(&world.turn);
+    world.tool("c00000001", CallStatus::Ok, "done");
+    load(&world.turn);
+    for question in &world.questions {
+        let Question::Infer(_, request) = question else { continue };
+        let text = serde_json::to_string(request).expect("a request is JSON");
+        assert_eq!(serde_json::from_str::<LlmRequest>(&text).expect("it reads back"), **request);
+    }
+    world.llm(Ok(answer("fine", &[])));
+    assert!(world.stored.iter().any(|record| matches!(record.fact, Fact::Intent { .. })));
+    for record in &world.stored {
+        let text = serde_json::to_string(record).expect("a record is JSON");
+        assert_eq!(serde_json::from_str::<Record>(&text).expect("it reads back"), **record);
     }
 }
 
