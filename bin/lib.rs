@@ -1,6 +1,48 @@
-//! The facade for programs that embed the runtime, and the parts the `cli-agent` binary is made of.
+//! Bob: an agent runtime in which every session is an actor and everything that
+//! can fail is supervised.
+//!
+//! Programs embed it through [`RuntimeBuilder`] and the [`AgentRuntime`] trait; the
+//! ports they may implement are [`LlmPort`], [`ToolPort`], [`SessionStore`] and
+//! [`EventSink`]. People meet it as the `cli-agent` program, which is made of
+//! [`config`], [`sanitise`] and the front ends beside them.
+//!
+//! ```
+//! use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId};
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = ScriptedLlm::replies(vec![ScriptedReply::text("hello")]);
+//! let runtime = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model)).build().await?;
+//! let result = runtime.run(AgentRequest::text(SessionId::parse("demo")?, "hi")).await?;
+//! assert_eq!(result.response().content, "hello");
+//! runtime.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod assemble;
 pub mod config;
 pub mod facade;
 pub mod sanitise;
+
+pub use bob_actors::feed::EventSink;
+pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedLlm, ScriptedReply};
+pub use bob_actors::store::{FileStore, FileStoreOptions, MemoryStore, SessionStore};
+pub use bob_actors::tools::{FnTool, Invocation, Policy, ToolError, ToolPort, tool};
+pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason, Usage};
+pub use bob_messages::error::AgentError;
+pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
+pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
+pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+pub use bob_messages::session::{ApprovalsMode, SessionOptions};
+pub use bob_messages::sessions::{Decision, SuspendReason, TranscriptEntry};
+pub use bob_messages::store::{Record, SessionFilter, SessionPage};
+pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
+pub use bob_messages::turn::{AgentAction, Brief, Limits, PromptLayers, ResumeReply};
+pub use bob_supervisors::{NodeState, TreeEnd};
+pub use facade::{
+    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, BuildError, OnDrop,
+    Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+};
+pub use tokio_util::sync::CancellationToken;

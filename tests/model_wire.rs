@@ -1,6 +1,7 @@
 //! The model side against providers somebody else wrote, over real sockets, in both
 //! wire formats: what is an answer, what is a failure, and what goes over the wire.
 #![cfg(feature = "genai")]
+#![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
 
 mod support;
 

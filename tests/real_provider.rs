@@ -1,6 +1,11 @@
 //! One short question to a real provider, when the environment has its key. Without
 //! one it says that it was skipped.
 #![cfg(feature = "genai")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "this is a test, its helper included, and it says so when it was skipped"
+)]
 
 use bob_actors::llm::{GenaiLlm, LlmPort};
 use bob_messages::chat::{Message, StopReason};

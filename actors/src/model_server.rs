@@ -20,9 +20,11 @@ mod tests;
 pub use probe::{Endpoint, InvalidEndpoint};
 
 use crate::child::{ChildSpec, Ladder, Watcher};
+use crate::llm::Readiness;
 use crate::rooms::Address;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::Reply;
+use futures_util::future::BoxFuture;
 use keeper::Keeper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::HashMap;
@@ -95,6 +97,11 @@ impl ModelServerSpec {
             progress: None,
             place: Arc::default(),
         }
+    }
+
+    /// Whose server it is.
+    pub fn provider(&self) -> &str {
+        &self.provider
     }
 
     /// Shows what the server says until it is ready.
@@ -212,5 +219,11 @@ impl ModelServers {
         // A refused message is dropped, and its reply with it: the answer is `None`.
         drop(actor.send_message(ModelServerMessage::Ensure { reply }));
         answer.await.unwrap_or_else(|| Err(gone()))
+    }
+}
+
+impl Readiness for ModelServers {
+    fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Ready> {
+        Box::pin(Self::ready(self, provider))
     }
 }

@@ -149,7 +149,7 @@ async fn a_server_that_ends_before_it_is_ready_says_why_and_is_tried_again() {
     let (actor, _ended) = house.start_actor().await;
     for attempt in 1..=2 {
         let error = soon(house.servers.ready("tiny")).await.unwrap_err();
-        assert_eq!(error.kind, LlmErrorKind::Unavailable);
+        assert_eq!(error.kind, LlmErrorKind::NotStarted);
         for part in ["`tiny`", "ended with status 4", "python3 is missing", "mend"] {
             assert!(error.message.contains(part), "{error}");
         }
@@ -177,7 +177,7 @@ async fn a_server_that_is_not_ready_in_time_is_ended_and_said() {
     let asked = Instant::now();
     let error = soon(house.servers.ready("tiny")).await.unwrap_err();
     assert!(asked.elapsed() >= Duration::from_millis(1_500));
-    assert_eq!(error.kind, LlmErrorKind::Timeout);
+    assert_eq!(error.kind, LlmErrorKind::NotStarted);
     assert!(error.message.contains("within 1500 ms") && error.message.contains("loading"), "{error}");
     group_is_gone(house.starts()[0]).await;
     actor.stop(None);

@@ -1,11 +1,12 @@
 //! The events of one turn, as they happen.
 
-use super::runtime::Runtime;
-use bob_actors::feed::Subscription;
+use super::request::AgentRunResult;
+use super::runtime::{Owed, Runtime, runtime_gone};
+use bob_actors::clock;
+use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope, StreamItem};
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::reply::Answer;
 use bob_messages::sessions::TurnOutcome;
 use std::sync::Arc;
 
@@ -19,22 +20,45 @@ pub enum OnDrop {
     Cancel,
 }
 
-/// The stream of one turn. It ends after the one `Finished`.
+/// The stream of one turn; it ends after the one `Finished`.
 ///
 /// A reader that falls more than 1,024 events behind is detached: the stream then
 /// goes straight to `Finished`.
 #[derive(Debug)]
 pub struct AgentStream {
-    pub(super) runtime: Runtime,
-    pub(super) session: SessionId,
-    pub(super) turn: TurnId,
-    pub(super) subscription: Option<Subscription>,
-    pub(super) outcome: Option<Answer<Result<Box<TurnOutcome>, AgentError>>>,
-    pub(super) on_drop: OnDrop,
+    runtime: Runtime,
+    session: SessionId,
+    submission: TurnId,
+    /// The turn whose events these are: the submission's own, or the suspended one
+    /// that it resumed.
+    turn: TurnId,
+    events: Option<Subscription>,
+    owed: Option<Owed>,
+    ended: Option<Result<AgentRunResult, AgentError>>,
+    on_drop: OnDrop,
 }
 
 impl AgentStream {
-    /// Chooses what dropping the stream means.
+    pub(super) fn new(
+        runtime: Runtime,
+        session: SessionId,
+        submission: TurnId,
+        events: Subscription,
+        owed: Owed,
+    ) -> Self {
+        Self {
+            runtime,
+            session,
+            turn: submission.clone(),
+            submission,
+            events: Some(events),
+            owed: Some(owed),
+            ended: None,
+            on_drop: OnDrop::Detach,
+        }
+    }
+
+    /// Chooses what dropping the stream before its end means.
     #[must_use]
     pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
         self.on_drop = on_drop;
@@ -45,12 +69,92 @@ impl AgentStream {
     pub fn turn(&self) -> &TurnId {
         &self.turn
     }
+
+    /// The next event that concerns a reader of the answer; `None` after the last,
+    /// and at once for a request that was refused. Cancel-safe.
+    pub async fn next(&mut self) -> Option<StreamItem> {
+        loop {
+            let event = self.next_event().await?;
+            if let Some(item) = event.stream_item() {
+                return Some(item);
+            }
+        }
+    }
+
+    /// The next event of any kind; `None` after `turn.finished`. Cancel-safe.
+    pub async fn next_event(&mut self) -> Option<Arc<Envelope>> {
+        loop {
+            let owed = self.owed.as_mut()?;
+            let event = tokio::select! {
+                biased;
+                event = next(self.events.as_mut()) => event,
+                // Without a last event before it: refused, answered before, or detached.
+                result = owed => {
+                    self.owed = None;
+                    return self.end_with(result.unwrap_or_else(|| Err(runtime_gone())));
+                }
+            };
+            match event {
+                Ok(event) => {
+                    if let Some(event) = self.ours(event) {
+                        return Some(event);
+                    }
+                }
+                Err(Detached) => self.events = None,
+            }
+        }
+    }
+
+    /// Reads on to the end; the outcome, or why the request was refused.
+    ///
+    /// # Errors
+    /// When the request was refused.
+    pub async fn finish(mut self) -> Result<AgentRunResult, AgentError> {
+        while self.next_event().await.is_some() {}
+        self.ended.take().unwrap_or_else(|| Err(runtime_gone()))
+    }
+
+    /// The outcome or the refusal, once the stream has ended.
+    pub fn ended(&self) -> Option<&Result<AgentRunResult, AgentError>> {
+        self.ended.as_ref()
+    }
+
+    /// The event, if it is of this turn and not of one before it in the session.
+    fn ours(&mut self, event: Arc<Envelope>) -> Option<Arc<Envelope>> {
+        if let AgentEvent::TurnStarted { submission, .. } = &event.event
+            && *submission == self.submission
+        {
+            self.turn.clone_from(&event.turn_id);
+        }
+        if event.turn_id != self.turn {
+            return None;
+        }
+        if let AgentEvent::TurnFinished { outcome } = &event.event {
+            self.owed = None;
+            self.ended = Some(Ok(outcome.clone().into()));
+        }
+        Some(event)
+    }
+
+    fn end_with(&mut self, result: Result<Box<TurnOutcome>, AgentError>) -> Option<Arc<Envelope>> {
+        let last = result.as_ref().ok().map(|outcome| Arc::new(Envelope::finished(clock::now(), outcome.clone())));
+        self.ended = Some(result.map(AgentRunResult::from));
+        last
+    }
+}
+
+/// The next event; never, for a reader that was detached.
+async fn next(events: Option<&mut Subscription>) -> Result<Arc<Envelope>, Detached> {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Drop for AgentStream {
     fn drop(&mut self) {
-        if self.on_drop == OnDrop::Cancel && self.outcome.is_some() {
-            self.runtime.cancel_later(&self.session, Some(self.turn.clone()));
+        if self.on_drop == OnDrop::Cancel && self.owed.is_some() {
+            self.runtime.cancel_later(&self.session, Some(self.submission.clone()));
         }
     }
 }

@@ -216,6 +216,8 @@ pub enum LlmErrorKind {
     Malformed,
     /// A tape or script has no answer for this request.
     NotScripted,
+    /// The local model server could not be started.
+    NotStarted,
     /// The LlmActor went away while the call was in flight.
     Gone,
 }
@@ -254,6 +256,7 @@ impl LlmError {
             | LlmErrorKind::ContextExceeded
             | LlmErrorKind::Rejected
             | LlmErrorKind::TooLarge
+            | LlmErrorKind::NotStarted
             | LlmErrorKind::Malformed
             | LlmErrorKind::NotScripted => false,
         }

@@ -13,6 +13,7 @@ mod endings;
 mod tests;
 
 use crate::deadlines::{Deadlines, Due};
+use crate::family::ChildSpec;
 use crate::guests::{GuestBook, Leaving, Owe, Owed};
 use bob_actors::feed::Feed;
 use bob_actors::rooms::Rooms;
@@ -54,6 +55,13 @@ pub struct SessionsState {
     book: GuestBook,
     deadlines: Deadlines,
     draining: Option<Vec<Reply<()>>>,
+}
+
+/// The sessions supervisor as a child of the root: it starts last and stops first.
+pub fn child(rooms: &Rooms, feed: &Arc<Feed>) -> ChildSpec {
+    let started = SessionsArguments { rooms: rooms.clone(), feed: Arc::clone(feed) };
+    let core = ChildSpec::core("sessions", rooms.sessions.clone(), move || (SessionsSupervisor, started.clone()));
+    ChildSpec { shutdown_ms: 4_000, ..core }
 }
 
 type Myself = ActorRef<SessionsMessage>;

@@ -54,6 +54,7 @@ async fn tools_go_under_their_native_names_and_only_in_native_mode() {
         let seen = sent(kind, LlmRequest { tools: tools(), ..hello() }).await;
         let offered = seen.body["tools"].to_string();
         assert!(offered.contains("local__read") && offered.contains("mcp__files__list"), "{offered}");
+        assert_eq!(offered.matches("ask_user").count(), 1, "the question to the user is a function, too: {offered}");
         assert!(offered.contains("does local/read") && offered.contains("\"path\""), "{offered}");
         let seen = sent(kind, LlmRequest { tools: tools(), mode: ToolMode::Json, ..hello() }).await;
         assert_eq!(seen.body["tools"], Value::Null);

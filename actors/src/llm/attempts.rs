@@ -5,8 +5,9 @@
 //! the provider's connection.
 
 use super::actor::LlmArguments;
-use super::deltas::{self, DeltaSink};
+use super::deltas::DeltaSink;
 use super::retry::{Failure, Verdict};
+use crate::clock;
 use bob_messages::chat::Message;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ModelName;
@@ -26,81 +27,94 @@ pub(super) async fn answer(
     let started = Instant::now();
     desk.port.capabilities(&request.model)?;
     let deltas = DeltaSink::new(Arc::clone(&desk.feed), Arc::clone(request));
-    let mut asked = Asked { model: &request.model, fallbacks: &request.fallback, tried_again: 0 };
+    let (model, fallbacks) = (&request.model, &*request.fallback);
+    let mut call = Call { desk, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
     loop {
-        let provider = asked.model.provider();
+        if let Some(answered) = call.ask_model().await? {
+            return Ok(LlmAnswer { latency_ms: millis(started.elapsed()), ..answered });
+        }
+    }
+}
+
+/// A call on its way.
+struct Call<'a> {
+    desk: &'a LlmArguments,
+    request: &'a Arc<LlmRequest>,
+    deltas: DeltaSink,
+    started: Instant,
+    /// What was left of the turn when the call began.
+    remaining_ms: u64,
+    /// Who is asked.
+    model: &'a ModelName,
+    /// Who else could be.
+    fallbacks: &'a [ModelName],
+    /// How often the call was tried again, by whatever model.
+    tried_again: u32,
+}
+
+impl<'a> Call<'a> {
+    /// All attempts at one model. `None`: the next model is to be asked.
+    async fn ask_model(&mut self) -> Result<Option<LlmAnswer>, LlmError> {
+        let Self { desk, request, .. } = *self;
+        let provider = self.model.provider();
         let most = desk.port.limits(provider).max_concurrent;
         // Held while waiting to try again, too: a provider that fails is not asked by more.
         let _place = desk.admission.enter(provider, most, &request.session, request.interactive).await;
         let budget = desk.budgets.of(provider);
         budget.deposit();
-        let mut repeated = 0;
-        loop {
-            let error = match desk.port.complete_stream(Arc::clone(request), asked.model, deltas.clone()).await {
+        for repeated in 0.. {
+            let error = match desk.port.complete_stream(Arc::clone(request), self.model, self.deltas.clone()).await {
                 Ok(answer) => {
-                    deltas.end();
-                    return Ok(LlmAnswer { latency_ms: millis(started.elapsed()), ..answer });
+                    self.deltas.end();
+                    return Ok(Some(answer));
                 }
                 Err(error) => error,
             };
-            asked.skip_unsuitable(desk, request);
-            let remaining_ms = remaining_ms.saturating_sub(millis(started.elapsed()));
-            let has_fallback = !asked.fallbacks.is_empty();
-            let failure = Failure { error: &error, repeated, remaining_ms, chance: fastrand::f64(), has_fallback };
-            let delay_ms = match desk.retry.rule(failure, || budget.withdraw()) {
+            let delay_ms = match self.rule(&error, repeated, || budget.withdraw()) {
                 Verdict::Again { delay_ms } => Some(delay_ms),
-                Verdict::Fallback if asked.take_fallback() => None,
+                Verdict::Fallback if self.take_fallback() => None,
                 Verdict::Fallback | Verdict::GiveUp => return Err(error),
             };
-            asked.tried_again += 1;
-            deltas.reset();
-            tell(desk, request, &asked, delay_ms.unwrap_or(0), error);
+            self.tried_again += 1;
+            self.deltas.reset();
+            self.tell(delay_ms.unwrap_or(0), error);
             let Some(delay_ms) = delay_ms else { break };
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
-            repeated += 1;
         }
+        Ok(None)
     }
-}
 
-/// Which model is asked, and who else could be.
-struct Asked<'a> {
-    model: &'a ModelName,
-    fallbacks: &'a [ModelName],
-    /// How often this call was tried again, by whatever model.
-    tried_again: u32,
-}
-
-impl Asked<'_> {
-    fn skip_unsuitable(&mut self, desk: &LlmArguments, request: &LlmRequest) {
-        while let [next, rest @ ..] = self.fallbacks {
-            if suits(desk, request, next) {
-                return;
-            }
-            self.fallbacks = rest;
+    fn rule(&mut self, error: &LlmError, repeated: u32, budget: impl FnOnce() -> bool) -> Verdict {
+        while self.fallbacks.first().is_some_and(|next| !suits(self.desk, self.request, next)) {
+            self.take_next();
         }
+        let remaining_ms = self.remaining_ms.saturating_sub(millis(self.started.elapsed()));
+        let has_fallback = !self.fallbacks.is_empty();
+        let failure = Failure { error, repeated, remaining_ms, chance: fastrand::f64(), has_fallback };
+        self.desk.retry.rule(failure, budget)
     }
 
     fn take_fallback(&mut self) -> bool {
-        match self.fallbacks {
-            [next, rest @ ..] => {
-                (self.model, self.fallbacks) = (next, rest);
-                true
-            }
-            [] => false,
-        }
+        self.take_next().map(|next| self.model = next).is_some()
     }
-}
 
-fn tell(desk: &LlmArguments, request: &LlmRequest, asked: &Asked<'_>, delay_ms: u64, error: LlmError) {
-    if !desk.feed.is_watched() {
-        return;
+    fn take_next(&mut self) -> Option<&'a ModelName> {
+        let (next, rest) = self.fallbacks.split_first()?;
+        self.fallbacks = rest;
+        Some(next)
     }
-    let models = u32::try_from(request.fallback.len()).unwrap_or(u32::MAX).saturating_add(1);
-    let of = desk.retry.max.saturating_add(1).saturating_mul(models).saturating_sub(1);
-    let LlmRequest { session, turn, step, .. } = request;
-    let (attempt, model) = (asked.tried_again, asked.model.clone());
-    let event = AgentEvent::LlmRetried { step: *step, attempt, of, delay_ms, model, reason: error.message };
-    desk.feed.emit(session, turn, deltas::now(), event);
+
+    fn tell(&self, delay_ms: u64, error: LlmError) {
+        let Self { desk, request, .. } = *self;
+        if !desk.feed.is_watched() {
+            return;
+        }
+        let models = u32::try_from(request.fallback.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let of = desk.retry.max.saturating_add(1).saturating_mul(models).saturating_sub(1);
+        let (step, attempt, model) = (request.step, self.tried_again, self.model.clone());
+        let event = AgentEvent::LlmRetried { step, attempt, of, delay_ms, model, reason: error.message };
+        desk.feed.emit(&request.session, &request.turn, clock::now(), event);
+    }
 }
 
 /// Whether a fallback can be asked what was prepared for the first choice.

@@ -5,13 +5,12 @@
 //! while nobody watches, keeps nothing.
 
 use super::envelope::GrowingEnvelope;
+use crate::clock;
 use crate::feed::Feed;
-use bob_messages::Millis;
 use bob_messages::event::{AgentEvent, Delta};
 use bob_messages::llm::{LlmRequest, ToolMode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 /// A handle to show pieces by. Clones show the same message.
 #[derive(Debug, Clone)]
@@ -108,7 +107,7 @@ impl Showing {
     fn emit(&self, delta: Delta) {
         let LlmRequest { session, turn, step, .. } = &*self.request;
         let message_id = format!("{turn}-{step}");
-        self.feed.emit(session, turn, now(), AgentEvent::LlmStreamChunk { step: *step, message_id, delta });
+        self.feed.emit(session, turn, clock::now(), AgentEvent::LlmStreamChunk { step: *step, message_id, delta });
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,8 +115,6 @@ impl Showing {
     }
 }
 
-/// The time events of the model side carry. A clock before 1970 counts as 1970.
-pub(super) fn now() -> Millis {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
-}
+#[cfg(test)]
+#[path = "deltas_tests.rs"]
+mod tests;

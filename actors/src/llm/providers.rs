@@ -192,6 +192,7 @@ impl Provider {
 }
 
 /// The error for a provider nobody has heard of.
+#[cfg(feature = "genai")]
 pub(super) fn unknown_provider(name: &str, configured: &[&str]) -> LlmError {
     let mut names: Vec<&str> = KNOWN.iter().map(|known| known.name).chain(configured.iter().copied()).collect();
     names.sort_unstable();

@@ -85,6 +85,7 @@ fn is_outage(kind: LlmErrorKind) -> bool {
         | LlmErrorKind::ContextExceeded
         | LlmErrorKind::Rejected
         | LlmErrorKind::TooLarge
+        | LlmErrorKind::NotStarted
         | LlmErrorKind::Malformed
         | LlmErrorKind::NotScripted
         | LlmErrorKind::Gone => false,

@@ -48,6 +48,14 @@ async fn earlier_turns_and_told_results_do_not_choose_the_rule() {
 }
 
 #[tokio::test]
+async fn a_long_turn_whose_middle_no_longer_fits_keeps_its_rule() {
+    let model = ScriptedLlm::from_json(SCRIPT).unwrap();
+    let kept = vec![Message::user("weather"), Message::assistant("{}"), Message::user("Result of local/time:\nhi")];
+    let answer = ask(&model, ToolMode::Json, 9, kept).await.unwrap();
+    assert_eq!(answer.text, r#"{"type":"final","content":"sunny"}"#);
+}
+
+#[tokio::test]
 async fn in_json_mode_calls_come_in_an_envelope() {
     let model = ScriptedLlm::replies(vec![ScriptedReply::call("local/read", json!({"path": "a"}))]);
     let answer = ask(&model, ToolMode::Json, 1, vec![Message::user("x")]).await.unwrap();

@@ -96,7 +96,7 @@ impl Keeper {
         }
         let is_ready = Arc::new(AtomicBool::new(false));
         let child = Child::spawn(self.command(&is_ready), &self.spec.watcher)
-            .map_err(|error| self.error(LlmErrorKind::Unavailable, &error.to_string()))?;
+            .map_err(|error| self.error(LlmErrorKind::NotStarted, &error.to_string()))?;
         let child = held.child.insert(child);
         let ready = tokio::select! { biased;
             exit = child.exited() => Err(self.ended_early(exit, &child.last_words().await)),
@@ -160,7 +160,7 @@ impl Keeper {
             "mend what it complains about, then try again"
         };
         let what = format!("it {exit} before it was ready{}; {to_do}", quoted(said));
-        self.error(LlmErrorKind::Unavailable, &what)
+        self.error(LlmErrorKind::NotStarted, &what)
     }
 
     fn never_answered(&self, child: Option<&Child>) -> LlmError {
@@ -177,7 +177,7 @@ impl Keeper {
                  port"
             ),
         };
-        self.error(LlmErrorKind::Timeout, &what)
+        self.error(LlmErrorKind::NotStarted, &what)
     }
 
     fn error(&self, kind: LlmErrorKind, what: &str) -> LlmError {

@@ -5,7 +5,7 @@ use crate::chat::{CallStatus, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::open::{OpenApproval, entry};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
-use crate::sessions::TurnOutcome;
+use crate::sessions::{SuspendReason, TurnOutcome};
 use crate::store::{Answered, Ended, Fact, Record, StepCost};
 use crate::tools::ToolOutput;
 use crate::turn::Spent;
@@ -35,8 +35,10 @@ pub struct Session {
     pub calls: u64,
     /// How many turns have ended.
     pub turns: u64,
-    /// The outcome of the last turn.
+    /// The outcome of the last run.
     pub last: Option<Arc<TurnOutcome>>,
+    /// Who is owed the last outcome: the input's turn, or the submission that resumed it.
+    pub last_submission: Option<TurnId>,
     /// The outcomes of requests that had a name.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
@@ -58,6 +60,7 @@ impl Session {
             calls: 0,
             turns: 0,
             last: None,
+            last_submission: None,
             answered: BTreeMap::new(),
             tokens_per_kb: 250,
         }
@@ -117,6 +120,13 @@ impl Session {
         self.waiting.iter().any(|input| input.turn == *turn)
             || self.open.as_ref().is_some_and(|open| open.submission == *turn || open.input.turn == *turn)
             || self.last.as_ref().is_some_and(|last| last.turn_id == *turn)
+            || self.last_submission.as_ref() == Some(turn)
+    }
+
+    /// The outcome a submission has, if its run was the last to end.
+    pub fn outcome_of(&self, submission: &TurnId) -> Option<&Arc<TurnOutcome>> {
+        let ended = |last: &&Arc<TurnOutcome>| last.turn_id == *submission && self.open.is_none();
+        self.last.as_ref().filter(|last| self.last_submission.as_ref() == Some(submission) || ended(last))
     }
 
     /// The turn that runs; a suspended one does not.
@@ -139,6 +149,7 @@ impl Session {
             usage: Usage::default(),
             malformed_in_a_row: 0,
             message_at,
+            tripped: None,
             step: None,
             transcript: Vec::new(),
             suspended: None,
@@ -199,7 +210,8 @@ impl Session {
             asked.allowed = Some(allowed);
             reason.clone_into(&mut asked.reason);
             if let Some(arguments) = arguments {
-                open.call = Arc::new(ToolCall { arguments: arguments.clone(), ..(*open.call).clone() });
+                let argument_bytes = arguments.to_string().len();
+                open.call = Arc::new(ToolCall { arguments: arguments.clone(), argument_bytes, ..(*open.call).clone() });
             }
         }
     }
@@ -218,6 +230,7 @@ impl Session {
     fn close_step(&mut self) {
         let Some(turn) = &mut self.open else { return };
         let Some(step) = turn.step.take() else { return };
+        turn.tripped = step.calls.iter().find_map(|open| open.refused);
         let calls: Vec<_> = step.calls.iter().map(|open| Arc::clone(&open.call)).collect();
         self.history.push(Arc::new(Message::Assistant { text: step.text, calls }));
         for open in step.calls {
@@ -234,8 +247,12 @@ impl Session {
         self.waiting.retain(|input| input.turn != *submission);
         let Some(turn) = &mut self.open else { return };
         turn.submission = submission.clone();
-        turn.suspended = None;
+        let suspended = turn.suspended.take();
         turn.started_at = at;
+        // A decision about a call is no answer to a question beside it.
+        if suspended.is_some_and(|suspended| suspended.reason != SuspendReason::AskUser) {
+            return;
+        }
         let mut question = turn.step.iter().flat_map(|step| &step.calls);
         let asked = question.find(|open| open.call.name.is_ask_user() && open.result.is_none());
         if let Some(call) = asked.map(|open| Arc::clone(&open.call)) {
@@ -252,6 +269,7 @@ impl Session {
     fn end(&mut self, ended: &Ended, at: Millis) {
         let Some(mut turn) = self.open.take() else { return };
         let outcome = Arc::new(outcome(&self.id, &turn, ended, at));
+        self.last_submission = Some(turn.submission.clone());
         if let Some(suspension) = &ended.suspended {
             turn.suspended = Some(suspension.clone());
             self.open = Some(turn);

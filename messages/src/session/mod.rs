@@ -13,5 +13,5 @@ mod options;
 mod fold_tests;
 
 pub use fold::Session;
-pub use open::{OpenCall, OpenStep, OpenTurn};
+pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn};
 pub use options::{ApprovalsMode, ParentTurn, SessionOptions, TurnInput};

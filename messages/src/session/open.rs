@@ -34,6 +34,8 @@ pub struct OpenTurn {
     pub malformed_in_a_row: u32,
     /// Where in the history the user's message is.
     pub message_at: usize,
+    /// The guard that forbade a call of a closed step: the turn ends here.
+    pub tripped: Option<GuardReason>,
     /// The step whose calls are not all answered.
     pub step: Option<OpenStep>,
     /// The calls of closed steps, in call order.

@@ -31,20 +31,22 @@ impl Turn {
         let Some(context) = calling.context.clone() else { return };
         let ticket = self.ticket();
         let mut checks = Vec::new();
-        let mut answers = Vec::new();
+        let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
         for (at, open) in self.open_calls().iter().enumerate() {
             let asked = open.approval.as_ref();
             let slot = if open.result.is_some() {
                 Slot::Finished
-            } else if let Some(guard) = open.refused {
-                calling.tripped = calling.tripped.or(Some(guard));
+            } else if open.refused.is_some() {
                 answers.push((at, CallStatus::Cancelled, "not run: the turn has reached a limit".to_owned()));
                 Slot::Finished
             } else if open.call.name.is_ask_user() {
                 Slot::Question
             } else {
                 match asked.map(|asked| (asked, asked.allowed)) {
-                    Some((asked, None)) => Slot::Asking(asked.id.clone()),
+                    Some((asked, None)) => {
+                        asked_again.push(at);
+                        Slot::Asking(asked.id.clone())
+                    }
                     Some((asked, Some(false))) => {
                         answers.push((at, CallStatus::Denied, denied(&asked.reason)));
                         Slot::Finished
@@ -63,6 +65,9 @@ impl Turn {
         for (at, status, text) in answers {
             self.answer(&calls[at], ToolReturn::note(status, text), effects);
         }
+        for at in asked_again {
+            self.ask_again(at, effects);
+        }
         if !checks.is_empty() {
             effects.push(Effect::Check { ticket, checks, context });
         }
@@ -77,6 +82,10 @@ impl Turn {
         verdicts: Vec<Verdict>,
         effects: &mut Vec<Effect>,
     ) {
+        if !calling.slots.contains(&Slot::Checking(ticket)) {
+            self.state = State::CallTool(calling);
+            return;
+        }
         let mut verdicts = verdicts.into_iter();
         for at in 0..calling.slots.len() {
             if calling.slots[at] != Slot::Checking(ticket) {
@@ -136,6 +145,7 @@ impl Turn {
             self.state = State::CallTool(calling);
             return;
         };
+        let decision = understood(decision);
         let allowed = self.record_decision(approval, &decision);
         effects.push(Effect::Emit(AgentEvent::ApprovalDecided {
             approval_id: approval.clone(),
@@ -201,11 +211,7 @@ impl Turn {
     /// Starts what may start now; goes on when every call has its result.
     fn advance(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
         if self.session.as_ref().and_then(Session::running).is_some_and(|open| open.step.is_none()) {
-            match calling.tripped {
-                Some(guard) => self.trip(guard, effects),
-                None => self.go_to_prompt(effects),
-            }
-            return;
+            return self.go_on(effects);
         }
         let suspends = self.approvals() == ApprovalsMode::Suspend;
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
@@ -264,6 +270,27 @@ impl Turn {
         }
         let approval = ApprovalId::new(format!("{}-{}", self.id, call.id));
         self.record_in_turn(Fact::ApprovalAsked { approval: approval.clone(), call: call.id.clone(), risk });
+        self.ask_person(&approval, call, risk, reason, effects);
+        Slot::Asking(approval)
+    }
+
+    /// The actor that asked is gone: whoever watches the new one is asked as well.
+    fn ask_again(&self, at: usize, effects: &mut Vec<Effect>) {
+        let Some(open) = self.open_calls().get(at) else { return };
+        if let Some(asked) = &open.approval {
+            let reason = "the question is still open".to_owned();
+            self.ask_person(&asked.id, &open.call, asked.risk, reason, effects);
+        }
+    }
+
+    fn ask_person(
+        &self,
+        approval: &ApprovalId,
+        call: &Arc<ToolCall>,
+        risk: Risk,
+        reason: String,
+        effects: &mut Vec<Effect>,
+    ) {
         effects.push(Effect::Emit(AgentEvent::ApprovalRequested {
             approval_id: approval.clone(),
             call: Arc::clone(call),
@@ -274,7 +301,6 @@ impl Turn {
         if let Some(submission) = self.submission().filter(|_| self.approvals() == ApprovalsMode::Wait) {
             effects.push(Effect::Report(TurnNews::Paused { submission, approval: approval.clone() }));
         }
-        Slot::Asking(approval)
     }
 
     /// Gives a call its one result.
@@ -338,6 +364,16 @@ impl Turn {
             allow: open.input.allow_tools.clone().or_else(|| options.allow_tools.clone()),
             traceparent: trace::traceparent(&trace, &trace::step_span(turn, open.spent.steps)),
         }))
+    }
+}
+
+/// Arguments that are no object are no decision, and what is no decision denies.
+pub(super) fn understood(decision: Decision) -> Decision {
+    match decision {
+        Decision::Edit { arguments } if !arguments.is_object() => {
+            Decision::Deny { reason: "the changed arguments are not a JSON object".to_owned() }
+        }
+        decision => decision,
     }
 }
 

@@ -26,6 +26,8 @@ impl Turn {
     }
 
     pub(super) fn fail(&mut self, error: AgentError, effects: &mut Vec<Effect>) {
+        // A turn that was taken up again may fail before it comes back to its calls.
+        self.settle_calls(effects);
         let content = self.session.as_ref().and_then(Session::running).and_then(so_far).unwrap_or_default();
         self.end(Ended { content, error: Some(error), ..ended(FinishReason::Error) }, effects);
     }
@@ -39,8 +41,8 @@ impl Turn {
             Some(question) if call.name.is_ask_user() => (SuspendReason::AskUser, question.to_owned()),
             _ => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
         };
-        // The input's token is random; the number makes each suspension its own.
-        let token = ResumeToken::new(format!("{}-{}", open.input.token, session.calls));
+        // The input's token is random; the version makes each suspension its own.
+        let token = ResumeToken::new(format!("{}-{}", open.input.token, session.version));
         let content = open.text.clone();
         let suspended = Some(Suspension { reason, token, question });
         self.end(Ended { content, suspended, ..ended(FinishReason::Suspended) }, effects);

@@ -1,9 +1,8 @@
 //! BuildPrompt, LlmInfer, ParseAction: from the history to what the model decided.
 
 use super::action::{self, Asked, Understood};
-use super::prompt::COMPLAINT;
 use super::state::State;
-use super::{Effect, Turn, TurnMessage};
+use super::{Effect, Turn, TurnMessage, prompt};
 use crate::chat::ToolCall;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
@@ -105,14 +104,26 @@ impl Turn {
         effects.push(Effect::Emit(AgentEvent::ActionMalformed { step, complaint: complaint.clone() }));
         let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
         let text = answer.text.clone() + &calls.collect::<String>();
-        let asked_again = format!("{COMPLAINT}{complaint}. Answer again.");
-        self.record_in_turn(Fact::Malformed { text, complaint: asked_again, cost });
-        let in_a_row = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.malformed_in_a_row);
-        if in_a_row < 2 {
-            return self.go_to_prompt(effects);
+        self.record_in_turn(Fact::Malformed { text, complaint: prompt::complain(&complaint), cost });
+        self.go_on(effects);
+    }
+
+    /// What follows from the journal when no step is open: the end of the turn at a
+    /// forbidden call or a second malformed reply, else the next prompt.
+    pub(super) fn go_on(&mut self, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        let Some(open) = session.running() else { return };
+        if let Some(guard) = open.tripped {
+            return self.trip(guard, effects);
         }
-        let message = format!("the model's reply was malformed twice in a row ({complaint}); try another model");
-        self.fail(AgentError::Llm(LlmError::new(LlmErrorKind::Malformed, message)), effects);
+        if open.malformed_in_a_row >= 2 {
+            let complaint = session.history.iter().rev().find_map(|message| prompt::complaint(message));
+            let complaint = complaint.unwrap_or_default();
+            let message = format!("the model's reply was malformed twice in a row ({complaint}); try another model");
+            return self.fail(AgentError::Llm(LlmError::new(LlmErrorKind::Malformed, message)), effects);
+        }
+        self.state = State::BuildPrompt;
+        effects.push(Effect::Tell(TurnMessage::BuildPrompt));
     }
 }
 

@@ -37,7 +37,13 @@ mod strict;
 #[cfg(test)]
 mod action_tests;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
+mod prompt_tests;
+#[cfg(test)]
 mod property_tests;
+#[cfg(test)]
+mod resume_tests;
 #[cfg(test)]
 mod story_tests;
 #[cfg(test)]

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How every message begins that asks the model again after a malformed reply.
-pub(super) const COMPLAINT: &str = "Your reply could not be used: ";
+/// How every message begins and ends that asks the model again after a malformed reply.
+const COMPLAINT: (&str, &str) = ("Your reply could not be used: ", ". Answer again.");
 
 /// The caps of the layers, in bytes, in the order in which a model reads them.
 const CAPS: [(&str, usize); 6] = [
@@ -166,7 +166,7 @@ fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> Vec<Arc<
         match &***message {
             Message::User { .. } => spelled.push(Arc::clone(message)),
             Message::Assistant { text, calls } if calls.is_empty() => {
-                let refused = messages.get(at + 1).is_some_and(|next| is_complaint(next));
+                let refused = messages.get(at + 1).is_some_and(|next| complaint(next).is_some());
                 let said = if refused { text.clone() } else { json!({"type": "final", "content": text}).to_string() };
                 spelled.push(Arc::new(Message::assistant(said)));
             }
@@ -193,9 +193,17 @@ fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> Vec<Arc<
     spelled
 }
 
-fn is_complaint(message: &Message) -> bool {
-    matches!(message, Message::User { parts }
-        if matches!(parts.as_slice(), [ContentPart::Text { text }] if text.starts_with(COMPLAINT)))
+/// The words that ask the model again after a malformed reply.
+pub(super) fn complain(complaint: &str) -> String {
+    let (begin, end) = COMPLAINT;
+    format!("{begin}{complaint}{end}")
+}
+
+/// What a message of [`complain`] complains about.
+pub(super) fn complaint(message: &Message) -> Option<&str> {
+    let Message::User { parts } = message else { return None };
+    let [ContentPart::Text { text }] = parts.as_slice() else { return None };
+    text.strip_prefix(COMPLAINT.0)?.strip_suffix(COMPLAINT.1)
 }
 
 fn fold_into_first_user_message(messages: &mut Vec<Arc<Message>>, system: &str) {

@@ -7,7 +7,7 @@ use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ResumeToken, TurnId};
 use crate::llm::{LlmError, ModelProfile};
-use crate::session::{Session, TurnInput};
+use crate::session::{OpenTurn, Session, TurnInput};
 use crate::sessions::{Decision, SuspendReason, TurnNews};
 use crate::store::{Claim, Fact, StoreError};
 use crate::tools::ToolSet;
@@ -133,6 +133,19 @@ impl Turn {
 
     /// Takes an arrival up, once: what is known already is not taken again.
     fn take_up(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
+        let (submission, Some(session)) = (arrival.submission(), &self.session) else { return };
+        // An outcome that is being journaled is told when it is durable, and not before.
+        if matches!(&self.state, State::Done(finishing) if finishing.submission == *submission) {
+            return;
+        }
+        if let Some(last) = session.outcome_of(submission) {
+            let outcome = Box::new((**last).clone());
+            effects.push(Effect::Report(TurnNews::Finished { submission: submission.clone(), outcome }));
+            return;
+        }
+        if session.knows(submission) {
+            return;
+        }
         match arrival {
             Arrival::Input(input) => self.take_input(input, effects),
             Arrival::Resume { submission, token, reply } => self.take_resume(submission, &token, reply, effects),
@@ -142,20 +155,16 @@ impl Turn {
     fn take_input(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let max_waiting = self.brief.as_ref().map_or(0, |brief| brief.max_waiting);
-        if let Some(last) = session.last.as_ref().filter(|last| last.turn_id == input.turn && session.open.is_none()) {
-            let outcome = Box::new((**last).clone());
-            effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
-            return;
-        }
-        if session.knows(&input.turn) {
-            return;
-        }
-        if let Some(first) = input.request_id.as_ref().and_then(|id| session.answered.get(id)) {
+        let same = |other: &TurnInput| input.request_id.is_some() && other.request_id == input.request_id;
+        // A request that is suspended has an outcome too: the question.
+        let suspended = session.open.as_ref().filter(|open| open.suspended.is_some() && same(&open.input));
+        let suspended = suspended.and(session.last.as_ref());
+        let answered = input.request_id.as_ref().and_then(|id| session.answered.get(id));
+        if let Some(first) = answered.or(suspended) {
             let outcome = Box::new((**first).clone());
             effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
             return;
         }
-        let same = |other: &TurnInput| input.request_id.is_some() && other.request_id == input.request_id;
         if session.waiting.iter().any(|other| same(other)) || session.running().is_some_and(|open| same(&open.input)) {
             let error = AgentError::Busy("a request of this request_id is running; its outcome comes once".into());
             return refuse(&input.turn, error, effects);
@@ -277,6 +286,7 @@ impl Turn {
             return self.fail(error, effects);
         }
         effects.push(Effect::Emit(AgentEvent::TurnStarted {
+            submission: open.submission.clone(),
             model: open.model.clone(),
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
@@ -288,13 +298,8 @@ impl Turn {
         match answered {
             Some(text) => self.finish_final(text, effects),
             None if in_step => self.enter_calls(effects),
-            None => self.go_to_prompt(effects),
+            None => self.go_on(effects),
         }
-    }
-
-    pub(super) fn go_to_prompt(&mut self, effects: &mut Vec<Effect>) {
-        self.state = State::BuildPrompt;
-        effects.push(Effect::Tell(super::TurnMessage::BuildPrompt));
     }
 
     /// A person answers a suspended turn.
@@ -307,7 +312,11 @@ impl Turn {
                 AgentError::Invalid("no suspended turn has this token; it may have been answered already".into());
             return refuse(&submission, error, effects);
         }
-        let asked = suspended.and_then(|open| open.step.as_ref()).and_then(|step| {
+        // The answer to a question is no decision about a call beside it.
+        let decides = |open: &&OpenTurn| {
+            open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
+        };
+        let asked = suspended.filter(decides).and_then(|open| open.step.as_ref()).and_then(|step| {
             step.calls.iter().find_map(|call| call.approval.as_ref().filter(|asked| asked.allowed.is_none()))
         });
         let asked = asked.map(|asked| asked.id.clone());
@@ -319,7 +328,7 @@ impl Turn {
         if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
-                ResumeReply::Decision(decision) => decision,
+                ResumeReply::Decision(decision) => super::calls::understood(decision),
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
             self.record_decision(&approval, &decision);

@@ -1,6 +1,5 @@
 //! Where a turn can be between two messages.
 
-use crate::chat::GuardReason;
 use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
@@ -53,8 +52,6 @@ pub(super) struct Gathering {
 pub(super) struct Calling {
     /// Whether the calls were looked at.
     pub(super) entered: bool,
-    /// The guard that forbids the last of them, if one does.
-    pub(super) tripped: Option<GuardReason>,
     /// Who calls; made once for all of them.
     pub(super) context: Option<Arc<CallContext>>,
     /// The calls, in order.

@@ -255,20 +255,20 @@ fn an_envelope_in_native_mode_is_what_it_says() {
         native(),
         &["user hi", r#"llm {"type":"ask_user","question":"which one?"}"#, "user the red one", "llm red"],
         expect![[r#"
-        > user hi
-            save options, input, started
-            infer step 1 with 1 messages
-        > llm {"type":"ask_user","question":"which one?"}
-            save answered
-            save outcome
-            finish t1 Suspended "" token secret1-1
-        > user the red one
-            save resumed
-            infer step 2 with 3 messages
-        > llm red
-            save answered, outcome
-            finish t2 Final "red" calls Ok
-    "#]],
+            > user hi
+                save options, input, started
+                infer step 1 with 1 messages
+            > llm {"type":"ask_user","question":"which one?"}
+                save answered
+                save outcome
+                finish t1 Suspended "" token secret1-4
+            > user the red one
+                save resumed
+                infer step 2 with 3 messages
+            > llm red
+                save answered, outcome
+                finish t2 Final "red" calls Ok
+        "#]],
     );
 }
 
@@ -906,7 +906,7 @@ fn an_approval_suspends_the_turn_and_a_new_program_goes_on() {
     let setup = Setup { approvals: ApprovalsMode::Suspend, ..native() };
     check(
         setup.clone(),
-        &["user go", "calls local__ask {}", "crash", "resume secret1-1 allow", "ok 1 done", "llm fine"],
+        &["user go", "calls local__ask {}", "crash", "resume secret1-5 allow", "ok 1 done", "llm fine"],
         expect![[r#"
             > user go
                 save options, input, started
@@ -914,9 +914,9 @@ fn an_approval_suspends_the_turn_and_a_new_program_goes_on() {
             > calls local__ask {}
                 save answered, approval_asked
                 save outcome
-                finish t1 Suspended "" token secret1-1
+                finish t1 Suspended "" token secret1-5
             > crash
-            > resume secret1-1 allow
+            > resume secret1-5 allow
                 save resumed, approval_decided
                 save intent
                 run c00000001 local/ask {}
@@ -938,7 +938,7 @@ fn an_approval_suspends_the_turn_and_a_new_program_goes_on() {
             > calls local__ask {}
                 save answered, approval_asked
                 save outcome
-                finish t1 Suspended "" token secret1-1
+                finish t1 Suspended "" token secret1-5
             > resume guess allow
                 refuse t2: no suspended turn has this token; it may have been answered already
             > user something else
@@ -991,7 +991,7 @@ fn a_question_suspends_and_the_next_message_answers_it() {
             > ok 1 a
                 save result
                 save outcome
-                finish t1 Suspended "" calls Ok token secret1-2
+                finish t1 Suspended "" calls Ok token secret1-5
             > crash
             > user red
                 save resumed

@@ -70,8 +70,16 @@ pub(super) fn verdict(check: &CheckRequest) -> Verdict {
         "deny" => Verdict::Deny { reason: "policy".into() },
         "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
         "ask" if check.approved.is_none() => Verdict::Ask { risk: Risk::High, reason: "high risk".into() },
-        _ => Verdict::Allow { grant, traits },
+        _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
+            Verdict::Allow { grant, traits }
+        }
+        _ => Verdict::Invalid { complaint: "there is no such tool".into() },
     }
+}
+
+/// Whether a call of this tool, when it runs, must never run twice.
+pub(super) fn side_effects(name: &ToolName) -> bool {
+    matches!(name.own_name(), "write" | "ask")
 }
 
 pub(super) fn answer(text: &str, calls: &[(&str, &str)]) -> LlmAnswer {
@@ -150,7 +158,8 @@ impl World {
         }
     }
 
-    fn keep(&mut self, effect: Effect) {
+    /// Does one thing the machine asked for.
+    pub(super) fn keep(&mut self, effect: Effect) {
         match effect {
             Effect::Tell(message) => self.questions.push(Question::Own(message)),
             Effect::Claim { ticket, .. } => self.questions.push(Question::Claim(ticket)),

@@ -140,6 +140,7 @@ fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<
         Kind::Unavailable | Kind::Timeout => "it has trouble: try again later".to_owned(),
         Kind::Rejected
         | Kind::TooLarge
+        | Kind::NotStarted
         | Kind::Malformed
         | Kind::NotScripted
         | Kind::UnknownProvider

@@ -7,7 +7,9 @@ use ::genai::chat::{
     ToolResponse,
 };
 use bob_messages::chat::{ContentPart, Message, ToolCall, ToolResult};
+use bob_messages::ids::ToolName;
 use bob_messages::llm::{Capabilities, LlmRequest, ToolMode};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,8 +46,8 @@ pub(super) fn chat(kind: ProviderKind, request: &LlmRequest, can: &Capabilities)
     let chat = ChatRequest::new(messages);
     let chat = if request.system.is_empty() { chat } else { chat.with_system(&*request.system) };
     match request.mode {
-        ToolMode::Native if !request.tools.is_empty() => chat.with_tools(tools(request)),
-        ToolMode::Native | ToolMode::Json => chat,
+        ToolMode::Native => chat.with_tools(tools(request)),
+        ToolMode::Json => chat,
     }
 }
 
@@ -82,7 +84,17 @@ fn tools(request: &LlmRequest) -> Vec<Tool> {
     let tool = |(tool, native): (&Arc<bob_messages::tools::ToolDescriptor>, &str)| {
         Tool::new(native).with_description(tool.description.as_str()).with_schema(tool.schema.clone())
     };
-    request.tools.with_native_names().map(tool).collect()
+    request.tools.with_native_names().map(tool).chain([ask_user()]).collect()
+}
+
+/// The question to the user, as a function; no tool of the house has its name.
+fn ask_user() -> Tool {
+    let question = json!({"type": "string", "description": "what you need to know"});
+    Tool::new(ToolName::ASK_USER)
+        .with_description("Asks the user one question and waits for the answer. Only when you cannot go on without it.")
+        .with_schema(json!({
+            "type": "object", "properties": {"question": question}, "required": ["question"], "additionalProperties": false,
+        }))
 }
 
 fn user(parts: &[ContentPart], can: &Capabilities) -> MessageContent {

@@ -95,18 +95,19 @@ pub(super) fn matching<'a>(rules: &'a [Rule], request: &LlmRequest) -> Option<&'
 }
 
 /// What the user said to begin the turn: the newest user message with an answer of
-/// the model behind it for each earlier step. The user messages after it are
-/// results and complaints, which in JSON mode are told in the user's role, too.
+/// the model behind it for each earlier step, since results and complaints can be
+/// told in the user's role, too. Where answers of a long turn no longer fit into the
+/// request, its message leads the rest.
 fn message_of_turn(request: &LlmRequest) -> &[ContentPart] {
     let mut steps_behind = 0;
-    let mut newest: &[ContentPart] = &[];
+    let mut oldest: &[ContentPart] = &[];
     for message in request.messages.iter().rev() {
         match &**message {
             Message::Assistant { .. } => steps_behind += 1,
             Message::User { parts } if steps_behind + 1 >= request.step => return parts,
-            Message::User { parts } if newest.is_empty() => newest = parts,
-            Message::User { .. } | Message::Tool { .. } => {}
+            Message::User { parts } => oldest = parts,
+            Message::Tool { .. } => {}
         }
     }
-    newest
+    oldest
 }

@@ -1,7 +1,7 @@
 //! The tools that come with Bob: files, search, and the shell.
 //!
 //! Each works on the folders its call brings along (the session's roots) and on
-//! nothing else; [`confine`] keeps paths inside them. File work blocks, so it runs
+//! nothing else; `confine` keeps paths inside them. File work blocks, so it runs
 //! on tokio's blocking threads; a call that is dropped lets a started file
 //! operation end, and a search stops at the next file.
 

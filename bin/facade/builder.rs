@@ -1,0 +1,204 @@
+//! Builds a runtime: what it is given, with a default for the rest.
+
+use super::runtime::{Inner, Runtime};
+use bob_actors::child::Watcher;
+use bob_actors::feed::{EventSink, Feed};
+use bob_actors::llm::{LlmPort, RetryPolicy};
+use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::rooms::Rooms;
+use bob_actors::store::{MemoryStore, SessionStore};
+use bob_actors::tools::{Policy, ToolPort, local};
+use bob_messages::ids::ModelName;
+use bob_messages::turn::{Brief, Limits};
+use bob_supervisors::{StartError, TreeSpec, model_server, sessions};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What a runtime is made of. Everything but a model has a default: the memory
+/// store, the local tools, the guards of the specification.
+pub struct RuntimeBuilder {
+    pub(super) brief: Brief,
+    pub(super) limits: Limits,
+    model: Option<Arc<dyn LlmPort>>,
+    tools: Vec<Arc<dyn ToolPort>>,
+    local_tools: bool,
+    store: Option<Arc<dyn SessionStore>>,
+    sinks: Vec<Arc<dyn EventSink>>,
+    policy: Policy,
+    retry: RetryPolicy,
+    model_servers: (ModelServers, Vec<ModelServerSpec>),
+    watcher: Watcher,
+    pub(super) shutdown_grace: Duration,
+}
+
+/// Registers a bundle of things with a builder before `build` freezes it: a model,
+/// tools, a store. For libraries that extend a runtime.
+pub trait AgentBootstrap {
+    /// Adds what this bundle brings.
+    fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder;
+}
+
+/// Why a runtime could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No model was given.
+    #[error("no model was given: call RuntimeBuilder::model first")]
+    NoModel,
+    /// The tree of actors did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl RuntimeBuilder {
+    /// A builder with this model for turns that name none.
+    pub fn new(default_model: ModelName) -> Self {
+        Self {
+            brief: Brief::new(default_model),
+            limits: Limits::default(),
+            model: None,
+            tools: Vec::new(),
+            local_tools: true,
+            store: None,
+            sinks: Vec::new(),
+            policy: Policy::default(),
+            retry: RetryPolicy::default(),
+            model_servers: (ModelServers::default(), Vec::new()),
+            watcher: Watcher::new(),
+            shutdown_grace: Duration::from_secs(2),
+        }
+    }
+
+    /// Where models are asked.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn LlmPort>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// Adds tools. May be called repeatedly.
+    #[must_use]
+    pub fn tools(mut self, tools: Arc<dyn ToolPort>) -> Self {
+        self.tools.push(tools);
+        self
+    }
+
+    /// Whether Bob's own tools (files, search, shell) are offered; true unless said otherwise.
+    #[must_use]
+    pub fn local_tools(mut self, offered: bool) -> Self {
+        self.local_tools = offered;
+        self
+    }
+
+    /// Where sessions are kept; in memory unless said otherwise.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Adds a sink that sees every event of every session.
+    #[must_use]
+    pub fn sink(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.sinks.push(sink);
+        self
+    }
+
+    /// How turns are run: prompt layers, tool mode, history. Replaces the default
+    /// model by the brief's.
+    #[must_use]
+    pub fn brief(mut self, brief: Brief) -> Self {
+        self.brief = brief;
+        self
+    }
+
+    /// The guards of turns that bring none.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What tools may do.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How model calls are repeated.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Local model servers to be supervised: where the port finds them, and how each
+    /// is started. Make the specs with [`watcher`](Self::watcher).
+    #[must_use]
+    pub fn model_servers(mut self, servers: ModelServers, specs: Vec<ModelServerSpec>) -> Self {
+        self.model_servers = (servers, specs);
+        self
+    }
+
+    /// What ends the runtime's child processes even after a SIGKILL of this process.
+    pub fn watcher(&self) -> &Watcher {
+        &self.watcher
+    }
+
+    /// How long running turns may go on at [`shutdown`](super::AgentRuntime::shutdown); 2 s
+    /// unless said otherwise.
+    #[must_use]
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown_grace = grace;
+        self
+    }
+
+    /// Lets a bundle register what it brings.
+    #[must_use]
+    pub fn bootstrap(self, bundle: &dyn AgentBootstrap) -> Self {
+        bundle.register(self)
+    }
+
+    /// Starts the tree of actors.
+    ///
+    /// # Errors
+    /// When no model was given, when two tools have the same name, or when an actor
+    /// does not start; whatever was started is stopped again.
+    pub async fn build(self) -> Result<Runtime, BuildError> {
+        let model = self.model.ok_or(BuildError::NoModel)?;
+        let mut tools = self.tools;
+        if self.local_tools {
+            tools.splice(0..0, local::tools());
+        }
+        let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
+        let (servers, specs) = self.model_servers;
+        let spec = TreeSpec {
+            sessions: sessions::child(&rooms, &feed),
+            further: specs.into_iter().filter_map(|spec| model_server::child(&servers, spec)).collect(),
+            rooms,
+            feed,
+            store: self.store.unwrap_or_else(|| MemoryStore::new()),
+            llm: Arc::clone(&model),
+            retry: self.retry,
+            tools,
+            policy: self.policy,
+        };
+        let tree = bob_supervisors::start(spec).await?;
+        Ok(Runtime::new(Inner {
+            tree,
+            model,
+            brief: Arc::new(self.brief),
+            limits: self.limits,
+            shutdown_grace: self.shutdown_grace,
+            watcher: self.watcher,
+            draining: AtomicBool::new(false),
+        }))
+    }
+}
+
+impl std::fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RuntimeBuilder").field("default_model", &self.brief.default_model).finish_non_exhaustive()
+    }
+}

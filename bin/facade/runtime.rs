@@ -1,0 +1,315 @@
+//! The handle to a running tree, and the one way in for requests.
+
+use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, RuntimeStatus};
+use super::stream::AgentStream;
+use bob_actors::child::Watcher;
+use bob_actors::clock;
+use bob_actors::llm::LlmPort;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ResumeToken, SessionId, TurnId};
+use bob_messages::llm::LlmMessage;
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::session::TurnInput;
+use bob_messages::sessions::{SessionsMessage, TurnOutcome};
+use bob_messages::store::{Record, SessionFilter, SessionPage, StoreError, StoreMessage};
+use bob_messages::tools::{ToolDescriptor, ToolsMessage};
+use bob_messages::turn::{Brief, Limits, ResumeReply};
+use bob_supervisors::{NodeState, Tree, TreeEnd};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The largest input of one request, in bytes.
+const MAX_INPUT_BYTES: usize = 1024 * 1024;
+
+/// How long a question about the runtime's state waits for a room.
+const HEALTH_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long the tree may take to stop after the turns have ended.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
+
+/// What an embedding program may do with a runtime. Object-safe; every method may
+/// be called from any task.
+pub trait AgentRuntime: Send + Sync {
+    /// Runs one turn to its outcome. Dropping the future leaves the turn running;
+    /// cancel it by [`cancel`](Self::cancel) or the request's token.
+    fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+
+    /// The same, with the turn's events as they happen.
+    fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
+
+    /// Stops the session's running turn; its caller gets the `Cancelled` outcome.
+    /// `false` when nothing runs.
+    fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool>;
+
+    /// Goes on with a suspended turn, also after a restart of the program.
+    fn resume(
+        &self,
+        session: SessionId,
+        token: ResumeToken,
+        said: ResumeReply,
+    ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+
+    /// A page of the sessions the store holds, newest first. Reads no journals.
+    fn sessions(&self, filter: SessionFilter, cursor: Option<String>)
+    -> BoxFuture<'_, Result<SessionPage, AgentError>>;
+
+    /// A session's journal; empty when there is no such session.
+    fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
+
+    /// Removes a session. `false` when there was none.
+    fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
+
+    /// The tools that policy lets sessions use.
+    fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>>;
+
+    /// How the runtime is, asked now.
+    fn health(&self) -> BoxFuture<'_, RuntimeHealth>;
+
+    /// The live tree of actors.
+    fn tree(&self) -> BoxFuture<'_, Vec<NodeState>>;
+
+    /// Takes no new turns, gives running ones their grace, cancels and saves them,
+    /// stops every actor and child process. Idempotent.
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A running runtime. Clones are handles to the same tree.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) tree: Tree,
+    pub(super) model: Arc<dyn LlmPort>,
+    pub(super) brief: Arc<Brief>,
+    pub(super) limits: Limits,
+    pub(super) shutdown_grace: Duration,
+    pub(super) watcher: Watcher,
+    pub(super) draining: AtomicBool,
+}
+
+impl Runtime {
+    pub(super) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// Told when the tree has ended, and whether it gave up.
+    pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
+        self.0.tree.ended()
+    }
+
+    /// Whom a turn belongs to whose caller went away.
+    pub(super) fn cancel_later(&self, session: &SessionId, turn: Option<TurnId>) {
+        let reply = Reply::to(|_nobody_waits_for_it| ());
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session: session.clone(), turn, reply });
+    }
+
+    /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong.
+    pub(super) fn submit(&self, request: AgentRequest) -> Result<(SessionId, TurnId, Owed), AgentError> {
+        let inner = &self.0;
+        let bytes: usize = request.input.iter().map(|part| part.bytes()).sum();
+        if bytes > MAX_INPUT_BYTES {
+            let text = format!("the input has {bytes} bytes; at most {MAX_INPUT_BYTES} are taken");
+            return Err(AgentError::Invalid(text));
+        }
+        if request.input.iter().all(|part| part.bytes() == 0) {
+            return Err(AgentError::Invalid("the input is empty: say something".into()));
+        }
+        if request.options.as_ref().is_some_and(|options| !options.servers.is_empty()) {
+            return Err(AgentError::Invalid("tool servers brought by a session are not supported yet".into()));
+        }
+        let model = request.model.as_ref().or(request.options.as_ref().and_then(|options| options.model.as_ref()));
+        let capabilities = inner.model.capabilities(model.unwrap_or(&inner.brief.default_model))?;
+        if let Some(part) = request.input.iter().find(|part| !capabilities.takes(part)) {
+            let model = model.unwrap_or(&inner.brief.default_model);
+            return Err(AgentError::Invalid(format!("the model {model} does not take {} parts", part.kind())));
+        }
+        let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
+        let input = Arc::new(TurnInput {
+            turn: turn.clone(),
+            request_id: request.request_id,
+            at: clock::now(),
+            parts: request.input,
+            labels: request.labels,
+            model: request.model,
+            allow_tools: request.allow_tools.map(Into::into),
+            approve: request.approve,
+            approvals: request.approvals,
+            limits: request.limits.unwrap_or(inner.limits),
+            options: request.options,
+            traceparent: request.traceparent,
+            token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
+            interactive: request.interactive,
+        });
+        let (reply, answer) = Reply::channel();
+        let (session, brief) = (request.session, Arc::clone(&inner.brief));
+        inner.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session.clone(), input, brief, reply });
+        if let Some(token) = request.cancel {
+            self.cancel_with(token, session.clone(), turn.clone());
+        }
+        Ok((session, turn, answer))
+    }
+
+    /// A token of the embedding program becomes the one cancel there is.
+    fn cancel_with(&self, token: tokio_util::sync::CancellationToken, session: SessionId, turn: TurnId) {
+        let runtime = self.clone();
+        let mut ended = self.ended();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = token.cancelled() => runtime.cancel_later(&session, Some(turn)),
+                _the_tree_is_gone = ended.wait_for(Option::is_some) => {}
+            }
+        });
+    }
+
+    async fn ask_store<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(Reply<Result<T, StoreError>>) -> StoreMessage,
+    ) -> Result<T, AgentError> {
+        let (reply, answer) = Reply::channel();
+        self.0.tree.rooms.store.tell(question(reply));
+        let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
+        answer.map_err(AgentError::from)
+    }
+
+    async fn is_there<T: Send + 'static>(&self, ask: impl FnOnce(&Inner, Reply<T>)) -> Option<T> {
+        let (reply, answer) = Reply::channel();
+        ask(&self.0, reply);
+        tokio::time::timeout(HEALTH_WITHIN, answer).await.ok().flatten()
+    }
+}
+
+/// A tree that ended owes an explanation.
+pub(super) fn runtime_gone() -> AgentError {
+    AgentError::Internal("the runtime ended before the turn did; what the turn did is in its session".into())
+}
+
+async fn outcome(owed: Owed) -> Result<AgentRunResult, AgentError> {
+    owed.await.unwrap_or_else(|| Err(runtime_gone())).map(AgentRunResult::from)
+}
+
+impl AgentRuntime for Runtime {
+    fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
+        async move {
+            let (_, _, owed) = self.submit(request)?;
+            outcome(owed).await
+        }
+        .boxed()
+    }
+
+    fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
+        async move {
+            let subscription = self.0.tree.feed.subscribe(&request.session);
+            let (session, turn, owed) = self.submit(request)?;
+            Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
+        }
+        .boxed()
+    }
+
+    fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool> {
+        async move {
+            let (reply, answer) = Reply::channel();
+            self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn: None, reply });
+            answer.await.unwrap_or(false)
+        }
+        .boxed()
+    }
+
+    fn resume(
+        &self,
+        session: SessionId,
+        token: ResumeToken,
+        said: ResumeReply,
+    ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
+        async move {
+            let (reply, owed) = Reply::channel();
+            let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
+            let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
+            let message = SessionsMessage::Resume { session, submission, token, said, limits, brief, reply };
+            self.0.tree.rooms.sessions.tell(message);
+            outcome(owed).await
+        }
+        .boxed()
+    }
+
+    fn sessions(
+        &self,
+        filter: SessionFilter,
+        cursor: Option<String>,
+    ) -> BoxFuture<'_, Result<SessionPage, AgentError>> {
+        self.ask_store(move |reply| StoreMessage::List { filter, cursor, reply }).boxed()
+    }
+
+    fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>> {
+        self.ask_store(move |reply| StoreMessage::Load { session, reply }).boxed()
+    }
+
+    fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>> {
+        self.ask_store(move |reply| StoreMessage::Delete { session, reply }).boxed()
+    }
+
+    fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {
+        async move {
+            let list = |inner: &Inner, reply| inner.tree.rooms.tools.tell(ToolsMessage::List { allow: None, reply });
+            self.is_there(list).await.map(|set| set.tools().to_vec()).unwrap_or_default()
+        }
+        .boxed()
+    }
+
+    fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
+        async move {
+            let model = self.0.brief.default_model.clone();
+            let (profile, tools, stored, live) = tokio::join!(
+                self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Profile { model, reply })),
+                self.is_there(|inner, reply| inner.tree.rooms.tools.tell(ToolsMessage::List { allow: None, reply })),
+                self.is_there(|inner, reply| inner.tree.rooms.store.tell(StoreMessage::Flush { reply })),
+                self.is_there(|inner, reply| inner.tree.rooms.sessions.tell(SessionsMessage::Live { reply })),
+            );
+            let llm_ready = matches!(profile, Some(Ok(_)));
+            let (tools_ready, store_ready) = (tools.is_some(), stored.is_some());
+            let all_ready = llm_ready && tools_ready && store_ready && live.is_some();
+            let status = if self.ended().borrow().is_some() {
+                RuntimeStatus::Stopped
+            } else if self.0.draining.load(Ordering::Acquire) {
+                RuntimeStatus::Draining
+            } else if all_ready {
+                RuntimeStatus::Ready
+            } else {
+                RuntimeStatus::Degraded
+            };
+            let live_sessions = live.map_or(0, |live| live.len());
+            RuntimeHealth { status, llm_ready, tools_ready, mcp_pool_ready: tools_ready, store_ready, live_sessions }
+        }
+        .boxed()
+    }
+
+    fn tree(&self) -> BoxFuture<'_, Vec<NodeState>> {
+        self.0.tree.tree().boxed()
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        async move {
+            self.0.draining.store(true, Ordering::Release);
+            let grace_ms = u64::try_from(self.0.shutdown_grace.as_millis()).unwrap_or(u64::MAX);
+            let (reply, drained) = Reply::channel();
+            self.0.tree.rooms.sessions.tell(SessionsMessage::Drain { grace_ms, reply });
+            // A cancelled turn is saved within milliseconds; the second more is for a slow disk.
+            let limit = self.0.shutdown_grace + Duration::from_secs(1);
+            let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
+            self.0.tree.stop(STOP_WITHIN).await;
+            self.0.watcher.idle(STOP_WITHIN).await;
+        }
+        .boxed()
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("default_model", &self.0.brief.default_model).finish_non_exhaustive()
+    }
+}

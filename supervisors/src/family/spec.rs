@@ -1,0 +1,139 @@
+//! A child as data: how it is started, when again, and how long it may take to end.
+
+use super::SupervisorMessage;
+use crate::look::NodeState;
+use crate::restart::RestartRule;
+use bob_actors::rooms::Address;
+use futures_util::future::BoxFuture;
+use ractor::{Actor, ActorCell, SpawnErr};
+use std::fmt;
+use std::sync::Arc;
+
+/// Starts a child linked to the supervisor it is given, and resolves when the child
+/// runs and its address is filled. Dropping the future abandons the start.
+pub type ChildStart = Arc<dyn Fn(ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> + Send + Sync>;
+
+/// What stands below a child, for the live tree.
+#[derive(Clone)]
+pub enum Inside {
+    /// The child supervises a family of its own.
+    Family(Address<SupervisorMessage>),
+    /// The child tells in another way; asked in a task and at most for a second.
+    Ask(Arc<dyn Fn() -> BoxFuture<'static, Vec<NodeState>> + Send + Sync>),
+}
+
+/// One child of a supervisor. Clones start the same child.
+#[derive(Clone)]
+pub struct ChildSpec {
+    /// Its name, unique among its siblings and without `/`.
+    pub name: String,
+    /// When it is started again.
+    pub rule: RestartRule,
+    /// How long a start may take, in milliseconds; a longer one counts as a death.
+    pub start_ms: u64,
+    /// How long it may take to stop, in milliseconds, before it is killed.
+    pub shutdown_ms: u64,
+    /// Whether its supervisor cannot do without it: dying too often then ends the
+    /// supervisor too.
+    pub critical: bool,
+    /// Whether the family's start waits for it, and fails with it. Otherwise it starts
+    /// on its own and a failed first start is a death.
+    pub awaited: bool,
+    /// Starts it.
+    pub start: ChildStart,
+    /// Called whenever it is down: after every death, failed start and stop. Must not
+    /// block.
+    pub on_down: Arc<dyn Fn() + Send + Sync>,
+    /// How many messages wait for it, if it counts them.
+    pub queued: Option<Arc<dyn Fn() -> usize + Send + Sync>>,
+    /// What stands below it.
+    pub inside: Option<Inside>,
+}
+
+impl ChildSpec {
+    /// An actor the house cannot do without: critical, awaited, first restart at once,
+    /// 20 s to start and 2 s to stop. `make` gives the actor and its arguments for
+    /// every start.
+    pub fn core<A: Actor>(
+        name: impl Into<String>,
+        address: Address<A::Msg>,
+        make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static,
+    ) -> Self {
+        let cleared = address.clone();
+        Self {
+            name: name.into(),
+            rule: RestartRule::CORE,
+            start_ms: 20_000,
+            shutdown_ms: 2_000,
+            critical: true,
+            awaited: true,
+            start: starter(address, make),
+            on_down: Arc::new(move || cleared.clear()),
+            queued: None,
+            inside: None,
+        }
+    }
+
+    /// An actor in front of something outside: it starts on its own, each restart waits
+    /// a while, and dying too often leaves it down without harm to anybody else.
+    pub fn server<A: Actor>(
+        name: impl Into<String>,
+        address: Address<A::Msg>,
+        make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static,
+    ) -> Self {
+        Self { rule: RestartRule::SERVER, critical: false, awaited: false, ..Self::core(name, address, make) }
+    }
+
+    /// Clears one more address whenever the child is down: that of an actor below it,
+    /// which ends with it and cannot tell.
+    #[must_use]
+    pub fn clearing<M: ractor::Message>(mut self, address: Address<M>) -> Self {
+        let before = self.on_down;
+        self.on_down = Arc::new(move || {
+            before();
+            address.clear();
+        });
+        self
+    }
+
+    /// Shows what stands below the child.
+    #[must_use]
+    pub fn inside(mut self, inside: Inside) -> Self {
+        self.inside = Some(inside);
+        self
+    }
+
+    /// Shows how many messages wait for the child.
+    #[must_use]
+    pub fn queued(mut self, queued: impl Fn() -> usize + Send + Sync + 'static) -> Self {
+        self.queued = Some(Arc::new(queued));
+        self
+    }
+}
+
+impl fmt::Debug for ChildSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildSpec")
+            .field("name", &self.name)
+            .field("rule", &self.rule)
+            .field("critical", &self.critical)
+            .finish_non_exhaustive()
+    }
+}
+
+fn starter<A: Actor>(
+    address: Address<A::Msg>,
+    make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static,
+) -> ChildStart {
+    Arc::new(move |supervisor| {
+        let (actor, arguments) = make();
+        let address = address.clone();
+        Box::pin(async move {
+            // Without a name: names are global to the process, and several runtimes live in one.
+            let (actor, _ends_with_the_actor) = Actor::spawn_linked(None, actor, arguments, supervisor).await?;
+            let cell = actor.get_cell();
+            address.fill(actor);
+            Ok(cell)
+        })
+    })
+}

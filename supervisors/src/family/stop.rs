@@ -1,0 +1,90 @@
+//! The end of a family: in reverse order, each child within its time.
+
+use super::{Family, Phase};
+use bob_messages::sessions::EndReason;
+use ractor::ActorCell;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a killed child is waited for. A kill acts when the child next waits for
+/// something; one that never does is left behind.
+const KILLED_LIMIT: Duration = Duration::from_millis(50);
+
+impl Family {
+    /// Stops all children, the last started first; one that takes longer than its
+    /// shutdown deadline is killed. With a limit the deadlines are shortened in
+    /// proportion, so that a slow child takes no time from those that end after it.
+    ///
+    /// A supervisor calls it in its `post_stop`: it is allowed to wait there, and
+    /// without it the children would be killed.
+    pub async fn stop(&mut self, limit: Option<Duration>) {
+        let end = limit.map(|limit| Instant::now() + limit);
+        // Nobody is started any more while others stop.
+        let mut left = Vec::new();
+        for child in &mut self.children {
+            let actor = match std::mem::replace(&mut child.phase, Phase::Stopped) {
+                Phase::Restarting(restart) => restart.abandon().await,
+                Phase::Running { actor, .. } => Some(actor),
+                Phase::GaveUp => {
+                    child.phase = Phase::GaveUp;
+                    None
+                }
+                Phase::Stopped => None,
+            };
+            left.push((actor, child.spec.shutdown_ms));
+        }
+        while let Some((actor, deadline_ms)) = left.pop() {
+            let Some(actor) = actor else { continue };
+            let before_ms = left.iter().filter(|(actor, _)| actor.is_some()).map(|(_, deadline_ms)| deadline_ms).sum();
+            let patience = match end {
+                Some(end) => share(end.saturating_duration_since(Instant::now()), deadline_ms, before_ms),
+                None => Duration::from_millis(deadline_ms),
+            };
+            let child = &self.children[left.len()];
+            if !stop(&actor, patience).await {
+                tracing::warn!(child = child.spec.name, "a child did not stop in time and was killed");
+            }
+            (child.spec.on_down)();
+        }
+    }
+}
+
+/// Stops one actor, or kills it. Says whether it stopped by itself.
+async fn stop(actor: &ActorCell, patience: Duration) -> bool {
+    actor.stop(Some(EndReason::Shutdown.to_string()));
+    if actor.wait(Some(patience)).await.is_ok() {
+        return true;
+    }
+    actor.kill();
+    let _left_behind = actor.wait(Some(KILLED_LIMIT)).await;
+    false
+}
+
+/// The share of what is left for a child with this deadline, when those that end
+/// after it have `rest_ms` of deadlines together.
+fn share(left: Duration, mine_ms: u64, rest_ms: u64) -> Duration {
+    let wanted = Duration::from_millis(mine_ms.saturating_add(rest_ms));
+    if wanted <= left || wanted.is_zero() {
+        return Duration::from_millis(mine_ms);
+    }
+    let nanos = left.as_nanos() * u128::from(mine_ms) / u128::from(mine_ms.saturating_add(rest_ms));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_that_fit_are_left_as_they_are() {
+        assert_eq!(share(Duration::from_secs(9), 2_000, 4_000), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn deadlines_that_do_not_fit_are_shortened_in_proportion() {
+        assert_eq!(share(Duration::from_secs(3), 2_000, 4_000), Duration::from_secs(1));
+        assert_eq!(share(Duration::ZERO, 2_000, 4_000), Duration::ZERO);
+        assert_eq!(share(Duration::from_secs(1), 2_000, 0), Duration::from_secs(1));
+        assert_eq!(share(Duration::from_secs(1), 0, 0), Duration::ZERO);
+    }
+}

@@ -1,0 +1,91 @@
+//! The supervisor of the tools: the actor that hosts those of this process now.
+//!
+//! Each child fails on its own. One that died too often is left down: its room is
+//! empty, so its tools are not offered, and the rest of the house goes on.
+
+use crate::family::{ChildSpec, Family, Next, SupervisorMessage};
+use bob_actors::rooms::Rooms;
+use bob_actors::tools::{Policy, ToolPort, ToolsActor, ToolsArguments};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Supervises whatever has tools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ToolsSupervisor;
+
+/// What the supervisor keeps.
+#[derive(Debug)]
+pub struct ToolsSupervisorState {
+    family: Family,
+    within: Option<Duration>,
+}
+
+/// The actor that hosts the tools of this process, as a child. What it is given is
+/// checked when it first starts, so a wrong policy is told there and not later.
+pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> ChildSpec {
+    let arguments = ToolsArguments { ports, policy };
+    let core = ChildSpec::core("local", rooms.tools.clone(), move || (ToolsActor, arguments.clone()));
+    ChildSpec { critical: false, shutdown_ms: 1_000, ..core }
+}
+
+impl Actor for ToolsSupervisor {
+    type Msg = SupervisorMessage;
+    type State = ToolsSupervisorState;
+    type Arguments = Vec<ChildSpec>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<SupervisorMessage>,
+        children: Vec<ChildSpec>,
+    ) -> Result<ToolsSupervisorState, ActorProcessingErr> {
+        let mut family = Family::new(myself, children);
+        family.start().await?;
+        Ok(ToolsSupervisorState { family, within: None })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<SupervisorMessage>,
+        message: SupervisorMessage,
+        state: &mut ToolsSupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        let next = state.family.attend(message);
+        state.go_on(&myself, next);
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<SupervisorMessage>,
+        event: SupervisionEvent,
+        state: &mut ToolsSupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        let next = state.family.event(event);
+        state.go_on(&myself, next);
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _myself: ActorRef<SupervisorMessage>,
+        state: &mut ToolsSupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        state.family.stop(state.within).await;
+        Ok(())
+    }
+}
+
+impl ToolsSupervisorState {
+    fn go_on(&mut self, myself: &ActorRef<SupervisorMessage>, next: Next) {
+        match next {
+            Next::GoOn => {}
+            Next::Stop { within } => {
+                self.within = Some(within);
+                myself.stop(None);
+            }
+            // Its own supervisor rules on it like on any other death.
+            Next::Escalate { reason } => myself.stop(Some(reason)),
+        }
+    }
+}

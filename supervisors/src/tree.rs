@@ -1,0 +1,188 @@
+//! A whole tree: from its parts to a handle that starts, shows and stops it.
+//!
+//! Owns the order of the root's children and the end of the tree. The facade builds
+//! a [`TreeSpec`] and keeps the [`Tree`]; whoever sends something goes through the
+//! [`Rooms`]. It never looks into a message.
+
+use crate::family::{ChildSpec, Inside, StartError, SupervisorMessage};
+use crate::look::NodeState;
+use crate::root::{RootArguments, RootSupervisor, TreeEnd};
+use crate::tools::{self, ToolsSupervisor};
+use bob_actors::feed::Feed;
+use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
+use bob_actors::rooms::{Address, Rooms};
+use bob_actors::store::{SessionStore, StoreActor};
+use bob_actors::tools::{Policy, ToolPort};
+use bob_messages::reply::Reply;
+use ractor::{Actor, ActorRef, SpawnErr};
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long a killed tree is waited for.
+const KILLED_LIMIT: Duration = Duration::from_millis(100);
+
+/// What a tree is made of.
+pub struct TreeSpec {
+    /// Where its actors will be found.
+    pub rooms: Rooms,
+    /// Where their events go.
+    pub feed: Arc<Feed>,
+    /// Where sessions are kept.
+    pub store: Arc<dyn SessionStore>,
+    /// Who answers prompts.
+    pub llm: Arc<dyn LlmPort>,
+    /// How often a model call is repeated.
+    pub retry: RetryPolicy,
+    /// The tools of this process, in the order they are offered.
+    pub tools: Vec<Arc<dyn ToolPort>>,
+    /// The rules over them.
+    pub policy: Policy,
+    /// Further children of the root, such as model servers: they start after the
+    /// model side and stop before it.
+    pub further: Vec<ChildSpec>,
+    /// The sessions supervisor: it starts last and stops first.
+    pub sessions: ChildSpec,
+}
+
+impl fmt::Debug for TreeSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TreeSpec")
+            .field("tools", &self.tools.len())
+            .field("policy", &self.policy)
+            .field("further", &self.further)
+            .field("sessions", &self.sessions)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TreeSpec {
+    /// The root's children, in start order.
+    fn children(self) -> Vec<ChildSpec> {
+        let Self { rooms, feed, store, llm, retry, tools, policy, further, sessions } = self;
+        let mut children = vec![store_child(&rooms, store), llm_child(&rooms, LlmArguments::new(llm, feed, retry))];
+        children.extend(further);
+        children.push(tools_child(&rooms, vec![tools::local(&rooms, tools, policy)]));
+        children.push(sessions);
+        children
+    }
+}
+
+fn store_child(rooms: &Rooms, store: Arc<dyn SessionStore>) -> ChildSpec {
+    let queued = StoreActor::default().queued();
+    let gauge = Arc::clone(&queued);
+    ChildSpec::core("store", rooms.store.clone(), move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store)))
+        .queued(move || gauge.load(Ordering::Relaxed))
+}
+
+fn llm_child(rooms: &Rooms, arguments: LlmArguments) -> ChildSpec {
+    let core = ChildSpec::core("llm", rooms.llm.clone(), move || (LlmActor, arguments.clone()));
+    ChildSpec { shutdown_ms: 1_000, ..core }
+}
+
+fn tools_child(rooms: &Rooms, children: Vec<ChildSpec>) -> ChildSpec {
+    let address = Address::default();
+    ChildSpec::core("tools", address.clone(), move || (ToolsSupervisor, children.clone()))
+        .clearing(rooms.tools.clone())
+        .inside(Inside::Family(address))
+}
+
+/// Starts a tree: every child in its order.
+///
+/// # Errors
+/// Which child could not be started and why; whatever had been started is stopped
+/// again by then. Dropping the future kills what had been started.
+pub async fn start(spec: TreeSpec) -> Result<Tree, StartError> {
+    let (rooms, feed) = (spec.rooms.clone(), Arc::clone(&spec.feed));
+    start_children(rooms, feed, spec.children()).await
+}
+
+async fn start_children(rooms: Rooms, feed: Arc<Feed>, children: Vec<ChildSpec>) -> Result<Tree, StartError> {
+    let downs: Vec<_> = children.iter().map(|child| Arc::clone(&child.on_down)).collect();
+    let end = Arc::new(OnceLock::new());
+    let arguments = RootArguments { children, end: Arc::clone(&end) };
+    let (root, ends) = Actor::spawn(None, RootSupervisor, arguments).await.map_err(start_error)?;
+    let (tell, ended) = watch::channel(None);
+    tokio::spawn(async move {
+        let _cancelled_with_the_runtime = ends.await;
+        // A root that was killed has cleared no address.
+        for down in downs {
+            down();
+        }
+        tell.send_replace(Some(end.get().cloned().unwrap_or(TreeEnd::Died)));
+    });
+    Ok(Tree { rooms, feed, root: Arc::new(Root(root)), ended })
+}
+
+fn start_error(error: SpawnErr) -> StartError {
+    let other = |why| StartError { child: "the root".to_owned(), why };
+    match error {
+        SpawnErr::StartupFailed(error) => match error.downcast::<StartError>() {
+            Ok(error) => *error,
+            Err(error) => other(error.to_string()),
+        },
+        error @ (SpawnErr::ActorAlreadyStarted | SpawnErr::ActorAlreadyRegistered(_)) => other(error.to_string()),
+    }
+}
+
+/// A running tree. Clones are handles of the same one; when the last is dropped
+/// without a [`stop`](Self::stop), the tree is killed.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// Where its actors are found.
+    pub rooms: Rooms,
+    /// Where their events go.
+    pub feed: Arc<Feed>,
+    root: Arc<Root>,
+    ended: watch::Receiver<Option<TreeEnd>>,
+}
+
+/// Ends the tree with its last handle.
+#[derive(Debug)]
+struct Root(ActorRef<SupervisorMessage>);
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
+impl Tree {
+    /// Stops every child in reverse order and waits until all have ended, at most for
+    /// `limit`: what has not stopped by then is killed. Whoever calls while it stops
+    /// waits for the same end; the earliest of their limits counts. A dropped future
+    /// stops waiting, not the stop.
+    pub async fn stop(&self, limit: Duration) {
+        let mut ended = self.ended();
+        // A tenth is kept for the children that have to be killed.
+        let within = limit - (limit / 10).min(Duration::from_millis(200));
+        let _ended_already = self.root.0.send_message(SupervisorMessage::Stop { within });
+        if tokio::time::timeout(limit, ended.wait_for(Option::is_some)).await.is_err() {
+            tracing::error!("the tree did not stop in time and is killed");
+            self.root.0.kill();
+            let _left_behind = tokio::time::timeout(KILLED_LIMIT, ended.wait_for(Option::is_some)).await;
+        }
+    }
+
+    /// How the tree ended, once it has.
+    pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
+        self.ended.clone()
+    }
+
+    /// Who is alive, the root's children first. Empty when the tree has ended.
+    pub async fn tree(&self) -> Vec<NodeState> {
+        let (reply, answer) = Reply::channel();
+        let _ended = self.root.0.send_message(SupervisorMessage::Tree { reply });
+        answer.await.unwrap_or_default()
+    }
+
+    /// Starts an actor again, whatever it does now: `store`, `tools/local`. Says
+    /// whether there is such an actor; it is not waited for.
+    pub async fn restart(&self, name: &str) -> bool {
+        let (reply, answer) = Reply::channel();
+        let _ended = self.root.0.send_message(SupervisorMessage::Restart { name: name.to_owned(), reply });
+        answer.await.unwrap_or(false)
+    }
+}
