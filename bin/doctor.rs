@@ -173,6 +173,7 @@ fn advice(error: &AgentError) -> String {
         | LlmErrorKind::TooLarge
         | LlmErrorKind::Malformed
         | LlmErrorKind::NotScripted
+        | LlmErrorKind::NotStarted
         | LlmErrorKind::Gone => "",
     };
     format!("{failed}{advice}")

@@ -63,7 +63,9 @@ pub struct Choices {
 pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> Result<Assembly, AgentError> {
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
-    let model = model(config, environment)?;
+    let builder = RuntimeBuilder::new(default_model.clone());
+    let (servers, specs) = servers::servers(config, choices.progress.as_ref(), builder.watcher())?;
+    let model = model(config, environment, Some(Arc::new(servers.clone())))?;
     let store = match choices.store {
         Some(store) => store,
         None => store(config)?,
@@ -71,9 +73,9 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let folder = choices.folder.as_deref().unwrap_or(&workspace);
     let brief = brief(config, default_model.clone(), &workspace, folder)?;
     let retry = RetryPolicy { max: config.llm.retry_max, ..RetryPolicy::default() };
-    let builder = RuntimeBuilder::new(default_model.clone())
+    let builder = builder
         .model(Arc::clone(&model))
-        .model_servers(servers::servers(config, choices.progress.as_ref())?)
+        .model_servers(servers, specs)
         .store(store)
         .brief(brief)
         .limits(limits(config))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bob_actors::llm::{LlmPort, Router, ScriptedLlm};
+use bob_actors::llm::{LlmPort, Readiness, Router, ScriptedLlm};
 use bob_messages::error::AgentError;
 
 use crate::config::{Config, Provider, ProviderKind};
@@ -11,18 +11,22 @@ use crate::config::{Config, Provider, ProviderKind};
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// All providers of a configuration and those that are built in, behind one port. Nothing is sent, and no key is asked
-/// for before a model of its provider is.
+/// for before a model of its provider is. Before each attempt over HTTP `readiness` is waited for.
 ///
 /// # Errors
 /// `Invalid` for a script that cannot be used, `Llm` for a provider that is neither built in nor has an address.
-pub fn model(config: &Config, environment: Lookup<'_>) -> Result<Arc<dyn LlmPort>, AgentError> {
+pub fn model(
+    config: &Config,
+    environment: Lookup<'_>,
+    readiness: Option<Arc<dyn Readiness>>,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
     let mut router = Router::new();
     for (name, provider) in &config.providers {
         if provider.kind == Some(ProviderKind::Scripted) {
             router = router.with(name, Arc::new(scripted(config, name, provider)?));
         }
     }
-    over_http(config, environment, router)
+    over_http(config, environment, readiness, router)
 }
 
 fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<ScriptedLlm, AgentError> {
@@ -35,7 +39,12 @@ fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<Scripted
 }
 
 #[cfg(not(feature = "genai"))]
-fn over_http(config: &Config, _environment: Lookup<'_>, router: Router) -> Result<Arc<dyn LlmPort>, AgentError> {
+fn over_http(
+    config: &Config,
+    _environment: Lookup<'_>,
+    _readiness: Option<Arc<dyn Readiness>>,
+    router: Router,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
     let scripted = |provider: &Provider| provider.kind == Some(ProviderKind::Scripted);
     match config.providers.iter().find(|(_, provider)| !scripted(provider)) {
         Some((name, _)) => Err(AgentError::Invalid(format!(
@@ -46,7 +55,12 @@ fn over_http(config: &Config, _environment: Lookup<'_>, router: Router) -> Resul
 }
 
 #[cfg(feature = "genai")]
-fn over_http(config: &Config, environment: Lookup<'_>, router: Router) -> Result<Arc<dyn LlmPort>, AgentError> {
+fn over_http(
+    config: &Config,
+    environment: Lookup<'_>,
+    readiness: Option<Arc<dyn Readiness>>,
+    router: Router,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
     use bob_actors::llm::GenaiLlm;
     use bob_actors::llm::providers::{KNOWN, ProviderConfig};
 
@@ -58,7 +72,12 @@ fn over_http(config: &Config, environment: Lookup<'_>, router: Router) -> Result
         let timeout_ms = Some(config.llm.timeout_ms);
         providers.push(ProviderConfig { name: known.name.to_owned(), timeout_ms, ..ProviderConfig::default() });
     }
-    Ok(Arc::new(router.otherwise(Arc::new(GenaiLlm::new(&providers, environment)?))))
+    let port = GenaiLlm::new(&providers, environment)?;
+    let port = match readiness {
+        Some(readiness) => port.with_readiness(readiness),
+        None => port,
+    };
+    Ok(Arc::new(router.otherwise(Arc::new(port))))
 }
 
 #[cfg(feature = "genai")]

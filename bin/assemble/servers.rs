@@ -5,17 +5,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use bob_actors::child::{ChildSpec, Watcher};
-use bob_actors::model_server::{Endpoint, ModelServerSpec, Progress};
+use bob_actors::model_server::{Endpoint, ModelServerSpec, ModelServers, Progress};
 use bob_messages::error::AgentError;
 
 use crate::config::{Config, Provider, Start};
 
-/// One server for each provider with a start command. Nothing is started.
-pub(super) fn servers(config: &Config, progress: Option<&Progress>) -> Result<Vec<ModelServerSpec>, AgentError> {
-    let watcher = Watcher::new();
+/// One server for each provider with a start command, and the way to all of them. Nothing is started.
+pub(super) fn servers(
+    config: &Config,
+    progress: Option<&Progress>,
+    watcher: &Watcher,
+) -> Result<(ModelServers, Vec<ModelServerSpec>), AgentError> {
     let started =
         config.providers.iter().filter_map(|(name, provider)| Some((name, provider, provider.start.as_ref()?)));
-    started.map(|(name, provider, start)| server(config, (name, provider, start), progress, &watcher)).collect()
+    let specs =
+        started.clone().map(|(name, provider, start)| server(config, (name, provider, start), progress, watcher));
+    let specs = specs.collect::<Result<Vec<_>, _>>()?;
+    Ok((ModelServers::new(started.map(|(name, _, _)| name.clone())), specs))
 }
 
 fn server(

@@ -38,7 +38,8 @@ pub(crate) struct Home {
 impl Home {
     /// The model answers from this script, see the kind `scripted`.
     pub(crate) fn scripted(script: &Value) -> Self {
-        let home = Self::with("default_model = \"demo:one\"", "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n");
+        let home =
+            Self::with("default_model = \"demo:one\"", "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n");
         home.scratch.write("s.json", script.to_string());
         home
     }
@@ -60,7 +61,8 @@ impl Home {
     /// Any configuration: the keys of `[runtime]`, and the tables after it.
     pub(crate) fn with(runtime: &str, tables: &str) -> Self {
         let scratch = Scratch::new();
-        scratch.agent_toml(&format!("[runtime]\n{runtime}\n{tables}[store]\nkind = \"json\"\npath = \".bob/sessions\"\n"));
+        scratch
+            .agent_toml(&format!("[runtime]\n{runtime}\n{tables}[store]\nkind = \"json\"\npath = \".bob/sessions\"\n"));
         Self { scratch }
     }
 
