@@ -36,7 +36,7 @@ fn no_output_of_run_carries_a_sequence() {
     let (home, _provider) = home();
     let text = home.run(["run", "--session", "s", "read it"]);
     assert_all_clean(&text);
-    assert_eq!(text.stdout, "abcdefg\n");
+    assert_eq!(text.stdout, "abc31mdefg\n");
     for form in ["json", "stream-json"] {
         let run = home.run(["run", "--output", form, "read it"]);
         assert_all_clean(&run);
@@ -54,7 +54,7 @@ fn no_output_of_a_piped_chat_carries_a_sequence() {
     let (home, _provider) = home();
     let run = home.agent(["chat"]).stdin("read it\n").run();
     assert_all_clean(&run);
-    assert!(run.stdout.contains("abcdefg"), "{}", run.stdout);
+    assert!(run.stdout.contains("abc31mdefg"), "{}", run.stdout);
 }
 
 #[test]

@@ -66,7 +66,8 @@ fn stdin_is_the_prompt_when_there_is_no_other() {
 
 #[test]
 fn with_a_prompt_stdin_is_never_read() {
-    let running = lister().agent(["run", "hi"]).open_stdin().spawn();
+    let home = lister();
+    let running = home.agent(["run", "hi"]).open_stdin().spawn();
     running.wait_stdout("hello\n");
 }
 
