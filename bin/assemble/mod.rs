@@ -63,9 +63,8 @@ pub struct Choices {
 pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> Result<Assembly, AgentError> {
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
-    let builder = RuntimeBuilder::new(default_model.clone());
-    let (servers, specs) = servers::servers(config, choices.progress.as_ref(), builder.watcher())?;
-    let model = model(config, environment, Some(Arc::new(servers.clone())))?;
+    let addresses = servers::addresses(config);
+    let model = model(config, environment, addresses.clone())?;
     let store = match choices.store {
         Some(store) => store,
         None => store(config)?,
@@ -73,9 +72,11 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let folder = choices.folder.as_deref().unwrap_or(&workspace);
     let brief = brief(config, default_model.clone(), &workspace, folder)?;
     let retry = RetryPolicy { max: config.llm.retry_max, ..RetryPolicy::default() };
+    let builder = RuntimeBuilder::new(default_model.clone());
+    let specs = servers::servers(config, choices.progress.as_ref(), builder.watcher())?;
     let builder = builder
         .model(Arc::clone(&model))
-        .model_servers(servers, specs)
+        .model_servers(addresses, specs)
         .store(store)
         .brief(brief)
         .limits(limits(config))

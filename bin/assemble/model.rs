@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bob_actors::llm::{LlmPort, Readiness, Router, ScriptedLlm};
+use bob_actors::llm::{LlmPort, Router, ScriptedLlm};
+use bob_actors::model_server::ModelServers;
 use bob_messages::error::AgentError;
 
 use crate::config::{Config, Provider, ProviderKind};
@@ -11,22 +12,18 @@ use crate::config::{Config, Provider, ProviderKind};
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// All providers of a configuration and those that are built in, behind one port. Nothing is sent, and no key is asked
-/// for before a model of its provider is. Before each attempt over HTTP `readiness` is waited for.
+/// for before a model of its provider is.
 ///
 /// # Errors
 /// `Invalid` for a script that cannot be used, `Llm` for a provider that is neither built in nor has an address.
-pub fn model(
-    config: &Config,
-    environment: Lookup<'_>,
-    readiness: Option<Arc<dyn Readiness>>,
-) -> Result<Arc<dyn LlmPort>, AgentError> {
+pub fn model(config: &Config, environment: Lookup<'_>, servers: ModelServers) -> Result<Arc<dyn LlmPort>, AgentError> {
     let mut router = Router::new();
     for (name, provider) in &config.providers {
         if provider.kind == Some(ProviderKind::Scripted) {
             router = router.with(name, Arc::new(scripted(config, name, provider)?));
         }
     }
-    over_http(config, environment, readiness, router)
+    over_http(config, environment, servers, router)
 }
 
 fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<ScriptedLlm, AgentError> {
@@ -42,7 +39,7 @@ fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<Scripted
 fn over_http(
     config: &Config,
     _environment: Lookup<'_>,
-    _readiness: Option<Arc<dyn Readiness>>,
+    _servers: ModelServers,
     router: Router,
 ) -> Result<Arc<dyn LlmPort>, AgentError> {
     let scripted = |provider: &Provider| provider.kind == Some(ProviderKind::Scripted);
@@ -58,7 +55,7 @@ fn over_http(
 fn over_http(
     config: &Config,
     environment: Lookup<'_>,
-    readiness: Option<Arc<dyn Readiness>>,
+    servers: ModelServers,
     router: Router,
 ) -> Result<Arc<dyn LlmPort>, AgentError> {
     use bob_actors::llm::GenaiLlm;
@@ -72,12 +69,8 @@ fn over_http(
         let timeout_ms = Some(config.llm.timeout_ms);
         providers.push(ProviderConfig { name: known.name.to_owned(), timeout_ms, ..ProviderConfig::default() });
     }
-    let port = GenaiLlm::new(&providers, environment)?;
-    let port = match readiness {
-        Some(readiness) => port.with_readiness(readiness),
-        None => port,
-    };
-    Ok(Arc::new(router.otherwise(Arc::new(port))))
+    let genai = GenaiLlm::new(&providers, environment)?.with_readiness(Arc::new(servers));
+    Ok(Arc::new(router.otherwise(Arc::new(genai))))
 }
 
 #[cfg(feature = "genai")]

@@ -10,18 +10,21 @@ use bob_messages::error::AgentError;
 
 use crate::config::{Config, Provider, Start};
 
-/// One server for each provider with a start command, and the way to all of them. Nothing is started.
+/// Where the servers of this configuration will be found.
+pub(super) fn addresses(config: &Config) -> ModelServers {
+    let started = config.providers.iter().filter(|(_, provider)| provider.start.is_some());
+    ModelServers::new(started.map(|(name, _)| name.clone()))
+}
+
+/// One server for each provider with a start command. Nothing is started.
 pub(super) fn servers(
     config: &Config,
     progress: Option<&Progress>,
     watcher: &Watcher,
-) -> Result<(ModelServers, Vec<ModelServerSpec>), AgentError> {
+) -> Result<Vec<ModelServerSpec>, AgentError> {
     let started =
         config.providers.iter().filter_map(|(name, provider)| Some((name, provider, provider.start.as_ref()?)));
-    let specs =
-        started.clone().map(|(name, provider, start)| server(config, (name, provider, start), progress, watcher));
-    let specs = specs.collect::<Result<Vec<_>, _>>()?;
-    Ok((ModelServers::new(started.map(|(name, _, _)| name.clone())), specs))
+    started.map(|(name, provider, start)| server(config, (name, provider, start), progress, watcher)).collect()
 }
 
 fn server(
@@ -35,7 +38,8 @@ fn server(
     let endpoint = Endpoint::parse(base_url).map_err(|error| refuse(error.to_string()))?;
     // A relative folder would be taken from wherever the child is told to be.
     let folder = config.folder.canonicalize().unwrap_or_else(|_gone_or_closed| config.folder.clone());
-    let env = start.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
+    let named = start.env.iter().map(|(name, value)| (name.into(), value.expose().into()));
+    let env = inherited(&start.inherit_env).chain(named).collect();
     let program = program(&folder, &start.command);
     let command = ChildSpec { folder: Some(folder), env, ..ChildSpec::new(program, start.args.iter().cloned()) };
     let ready = Duration::from_millis(start.ready_timeout_ms);
@@ -43,6 +47,17 @@ fn server(
     Ok(match progress {
         Some(progress) => spec.with_progress(progress.clone()),
         None => spec,
+    })
+}
+
+/// The variables of ours that the configuration lets the server have.
+fn inherited(names: &[String]) -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(variable, _)| {
+        let variable = variable.to_string_lossy();
+        names.iter().any(|name| match name.strip_suffix('*') {
+            Some(start) => variable.starts_with(start),
+            None => *name == variable,
+        })
     })
 }
 
