@@ -174,6 +174,7 @@ fn advice(error: &AgentError) -> String {
         | LlmErrorKind::NotStarted
         | LlmErrorKind::Malformed
         | LlmErrorKind::NotScripted
+        | LlmErrorKind::NotStarted
         | LlmErrorKind::Gone => "",
     };
     format!("{failed}{advice}")

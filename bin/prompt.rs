@@ -41,6 +41,7 @@ pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
 
 /// Everything on stdin, but never more than is taken anyway.
 async fn stdin() -> Result<Vec<u8>, Failure> {
+    tracing::debug!("reading the prompt from stdin");
     let read = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
         std::io::stdin().lock().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map(|_count| bytes)

@@ -97,6 +97,9 @@ pub(crate) async fn follow(
             () = until(deadline) => break,
         }
     }
+    if let Some(Err(refusal)) = stream.ended() {
+        return Err(refusal.clone().into());
+    }
     let outcome = Box::new(without_outcome(house, session, stream.turn().clone(), !caught.is_empty()));
     Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread })
 }
