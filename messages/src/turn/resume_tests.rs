@@ -150,7 +150,7 @@ impl Life {
                     }
                 }
                 TurnNews::Refused { submission, error } => panic!("{submission} was refused: {error}"),
-                TurnNews::Accepted { .. } | TurnNews::Paused { .. } | TurnNews::Unpaused { .. } => {}
+                TurnNews::Accepted { .. } | TurnNews::Paused { .. } | TurnNews::Unpaused { .. } | TurnNews::Left => {}
             }
         }
         self.heard = self.world.news.len();
