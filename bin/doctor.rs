@@ -171,7 +171,6 @@ fn advice(error: &AgentError) -> String {
         | LlmErrorKind::ContextExceeded
         | LlmErrorKind::Rejected
         | LlmErrorKind::TooLarge
-        | LlmErrorKind::NotStarted
         | LlmErrorKind::Malformed
         | LlmErrorKind::NotScripted
         | LlmErrorKind::NotStarted
