@@ -174,7 +174,6 @@ fn advice(error: &AgentError) -> String {
         | LlmErrorKind::NotStarted
         | LlmErrorKind::Malformed
         | LlmErrorKind::NotScripted
-        | LlmErrorKind::NotStarted
         | LlmErrorKind::Gone => "",
     };
     format!("{failed}{advice}")

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::config::{Environment, Overrides, parse};
+use bob_actors::child::Watcher;
+use bob_actors::model_server::ModelServers;
 use bob_messages::llm::LlmErrorKind;
 use std::fs;
 
@@ -41,7 +43,7 @@ fn the_workspace_is_absolute_and_must_be_there() {
 #[test]
 fn a_missing_key_is_named_when_its_model_is_wanted() {
     in_folder("", |_folder, config| {
-        let model = model(&config, &nothing).unwrap();
+        let model = model(&config, &nothing, ModelServers::default()).unwrap();
         let error = model.capabilities(&ModelName::parse("openai:m").unwrap()).unwrap_err();
         assert_eq!(error.kind, LlmErrorKind::MissingKey);
         assert!(error.message.contains("OPENAI_API_KEY"), "{error}");
@@ -54,7 +56,7 @@ fn a_missing_key_is_named_when_its_model_is_wanted() {
 fn providers_keep_their_patience() {
     let text = "[llm]\ntimeout_ms = 1234\n[providers.mine]\nbase_url = \"http://127.0.0.1:1/v1\"\ntimeout_ms = 99\n";
     in_folder(text, |_folder, config| {
-        let model = model(&config, &nothing).unwrap();
+        let model = model(&config, &nothing, ModelServers::default()).unwrap();
         assert_eq!(model.limits("openai").timeout_ms, 1234);
         assert_eq!(model.limits("mine").timeout_ms, 99);
     });
@@ -64,13 +66,13 @@ fn providers_keep_their_patience() {
 fn a_script_that_is_missing_or_broken_is_named() {
     let text = "[providers.demo]\nkind = \"scripted\"\nscript = \"demo.json\"\n";
     in_folder(text, |folder, config| {
-        let missing = model(&config, &nothing).err().expect("a refusal");
+        let missing = model(&config, &nothing, ModelServers::default()).err().expect("a refusal");
         assert!(missing.to_string().contains("demo.json"), "{missing}");
         fs::write(folder.join("demo.json"), "[{]").unwrap();
-        let broken = model(&config, &nothing).err().expect("a refusal");
+        let broken = model(&config, &nothing, ModelServers::default()).err().expect("a refusal");
         assert!(broken.to_string().contains("demo.json"), "{broken}");
         fs::write(folder.join("demo.json"), r#"[{"replies":[{"text":"hi"}]}]"#).unwrap();
-        let model = model(&config, &nothing).unwrap();
+        let model = model(&config, &nothing, ModelServers::default()).unwrap();
         assert!(model.capabilities(&ModelName::parse("demo:any").unwrap()).is_ok());
     });
 }
@@ -108,10 +110,10 @@ fn only_a_server_on_this_machine_is_started() {
         format!("[providers.mine]\nkind = \"openai\"\nbase_url = \"{url}\"\nstart = {{ command = \"sh\" }}\n")
     };
     in_folder(&provider("http://127.0.0.1:1/v1/"), |_folder, config| {
-        assert_eq!(servers::servers(&config, None).unwrap().len(), 1);
+        assert_eq!(servers::servers(&config, None, &Watcher::new()).unwrap().len(), 1);
     });
     in_folder(&provider("https://models.example.com/v1/"), |_folder, config| {
-        let error = servers::servers(&config, None).unwrap_err();
+        let error = servers::servers(&config, None, &Watcher::new()).unwrap_err();
         assert!(error.to_string().contains("mine"), "{error}");
     });
 }
