@@ -37,7 +37,11 @@ mod strict;
 #[cfg(test)]
 mod action_tests;
 #[cfg(test)]
+mod chance;
+#[cfg(test)]
 mod chaos;
+#[cfg(test)]
+mod guard_tests;
 #[cfg(test)]
 mod prompt_tests;
 #[cfg(test)]
