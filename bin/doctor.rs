@@ -173,7 +173,6 @@ fn advice(error: &AgentError) -> String {
         | LlmErrorKind::TooLarge
         | LlmErrorKind::Malformed
         | LlmErrorKind::NotScripted
-        | LlmErrorKind::NotStarted
         | LlmErrorKind::Gone => "",
     };
     format!("{failed}{advice}")

@@ -1,10 +1,9 @@
 //! What a configuration becomes, where that is not plain copying.
 
-use bob_actors::model_server::ModelServers;
-
 use super::*;
 use crate::config::{Environment, Overrides, parse};
 use bob_actors::child::Watcher;
+use bob_actors::model_server::ModelServers;
 use bob_messages::llm::LlmErrorKind;
 use std::fs;
 

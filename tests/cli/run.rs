@@ -53,8 +53,9 @@ fn stream_json_begins_and_ends_as_promised() {
     }
     let ends = events.iter().filter(|event| event["type"] == "turn.finished").count();
     assert_eq!(ends, 1);
-    let seqs: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
-    assert_eq!(seqs, (1..=events.len() as u64).collect::<Vec<_>>());
+    // Pieces of text that wait for a slow reader are joined, so numbers may be left out; they never go back.
+    let seqs: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
+    assert!(seqs.is_sorted_by(|one, next| one < next), "{seqs:?}");
 }
 
 #[test]
