@@ -180,6 +180,7 @@ pub(crate) fn file_store(folder: &std::path::Path) -> Arc<bob::FileStore> {
 }
 
 #[cfg(feature = "genai")]
+#[allow(unused_imports, reason = "each test file uses its own part")]
 pub(crate) use wire::{KINDS, provided, provided_in_json};
 
 #[cfg(feature = "genai")]
