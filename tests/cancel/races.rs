@@ -1,19 +1,39 @@
 //! A cancel that races with the natural end: one outcome, one terminal event, and the journal says the same.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, FinishReason, Record, ScriptedLlm, ScriptedReply, ToolOutput, TurnId, tool,
+    AgentEvent, AgentRequest, AgentRuntime, Envelope, EventSink, FinishReason, Record, Runtime, ScriptedLlm,
+    ScriptedReply, ToolOutput, TurnId, tool,
 };
 use bob_messages::store::Fact;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::support::runtime::{Nothing, Recorder, build, over, say, session, turn, within};
 
 const ROUNDS: usize = 400;
+
+/// Cancels the session at one event of each turn: within the emit, so between two moves of the turn.
+struct CancelsAt {
+    runtime: OnceLock<Runtime>,
+    left: AtomicUsize,
+    events: AtomicUsize,
+}
+
+impl EventSink for CancelsAt {
+    fn emit(&self, event: &Envelope) {
+        self.events.fetch_add(1, Ordering::SeqCst);
+        let Some(runtime) = self.runtime.get() else { return };
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            // The first poll sends it; nobody waits for the answer.
+            drop(runtime.cancel(event.session_id.clone()).now_or_never());
+        }
+    }
+}
 
 /// How the journal says each turn ended.
 fn outcomes(records: &[Arc<Record>]) -> HashMap<TurnId, Vec<FinishReason>> {
@@ -34,26 +54,18 @@ async fn cancel_and_the_natural_end_make_one_outcome() {
         _ => ScriptedReply::text("a few words that are shown piece by piece"),
     });
     let quick = tool("test/quick", "Returns.", |_: Nothing, _| async move { Ok(ToolOutput::text("ok")) });
-    let runtime = build(over(model).tools(Arc::new(quick)).sink(recorder.clone())).await;
+    let cancels = Arc::new(CancelsAt { runtime: OnceLock::new(), left: 0.into(), events: 0.into() });
+    let builder = over(model).tools(Arc::new(quick)).sink(recorder.clone()).sink(cancels.clone());
+    let runtime = build(builder).await;
 
-    let began = Instant::now();
-    turn(&runtime, say("how long does one take?")).await;
-    let usual = began.elapsed().max(Duration::from_micros(200));
+    turn(&runtime, say("how many events has a turn?")).await;
+    let usual = cancels.events.load(Ordering::SeqCst);
+    assert!(cancels.runtime.set(runtime.clone()).is_ok());
     let (mut natural, mut cancelled) = (0, 0);
     let mut told = Vec::new();
     for round in 0..ROUNDS {
-        let running = tokio::spawn({
-            let runtime = runtime.clone();
-            async move { turn(&runtime, say("go")).await }
-        });
-        // The cancel comes at every moment of a turn, from before its start to after its end.
-        let moment = usual.mul_f64(1.3 * (round % 40) as f64 / 40.0);
-        let wait = Instant::now();
-        while wait.elapsed() < moment {
-            tokio::task::yield_now().await;
-        }
-        within(runtime.cancel(session("s"))).await;
-        let outcome = within(running).await.expect("never none");
+        cancels.left.store(1 + round % (usual + 1), Ordering::SeqCst);
+        let outcome = turn(&runtime, say("go")).await;
         match outcome.finish_reason {
             FinishReason::Final => natural += 1,
             FinishReason::Cancelled => cancelled += 1,
