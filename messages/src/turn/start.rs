@@ -70,6 +70,7 @@ impl Turn {
             Ok(claim) => claim,
             Err(error) => {
                 self.recover = None;
+                self.unwanted.clear();
                 for arrival in std::mem::take(&mut self.arrivals) {
                     refuse(arrival.submission(), AgentError::from(error.clone()), effects);
                 }
@@ -79,6 +80,7 @@ impl Turn {
         self.session = Some(Session::fold(self.id.clone(), &claim.records));
         self.journal = super::Journal::new(claim.epoch, claim.version);
         self.recover_open(effects);
+        self.withdraw_unwanted(effects);
         for arrival in std::mem::take(&mut self.arrivals) {
             self.take_up(arrival, effects);
         }
