@@ -275,3 +275,19 @@ fn the_permission_of_one_call_is_none_for_another() {
     world.say(TurnMessage::Checked { ticket, verdicts: vec![Verdict::Allow { grant, traits }] });
     assert_eq!(world.dispatched, Vec::<String>::new());
 }
+
+#[test]
+fn a_request_that_is_suspended_is_answered_with_its_question_and_not_by_itself() {
+    let mut world = World::new(Brief::new(model()));
+    let request_id = Some(crate::ids::RequestId::new("r"));
+    for number in [1, 2] {
+        let input = TurnInput { request_id: request_id.clone(), ..input(number, "go", Limits::default()) };
+        world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+        world.settle();
+        if number == 1 {
+            world.llm(Ok(answer("", &[("ask_user", "{\"question\":\"which?\"}")])));
+        }
+    }
+    let questions: Vec<_> = finished(&world).iter().map(|outcome| outcome.question.as_deref()).collect();
+    assert_eq!(questions, [Some("which?"), Some("which?")]);
+}
