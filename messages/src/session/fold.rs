@@ -211,8 +211,7 @@ impl Session {
             reason.clone_into(&mut asked.reason);
             if let Some(arguments) = arguments {
                 let argument_bytes = arguments.to_string().len();
-                open.call =
-                    Arc::new(ToolCall { arguments: arguments.clone(), argument_bytes, ..(*open.call).clone() });
+                open.call = Arc::new(ToolCall { arguments: arguments.clone(), argument_bytes, ..(*open.call).clone() });
             }
         }
     }

@@ -68,9 +68,9 @@ pub(super) fn setups() -> impl Strategy<Value = Setup> {
     let approvals = prop_oneof![Just(ApprovalsMode::Deny), Just(ApprovalsMode::Wait), Just(ApprovalsMode::Suspend)];
     let mode = prop_oneof![Just(ToolModeChoice::Native), Just(ToolModeChoice::Json)];
     let on_restart = prop_oneof![Just(OnRestart::Report), Just(OnRestart::Resume)];
-    (limits(), approvals, mode, on_restart, 0_usize..4).prop_map(|(limits, approvals, mode, on_restart, max_waiting)| {
-        Setup { limits, approvals, mode, on_restart, max_waiting }
-    })
+    (limits(), approvals, mode, on_restart, 0_usize..4).prop_map(
+        |(limits, approvals, mode, on_restart, max_waiting)| Setup { limits, approvals, mode, on_restart, max_waiting },
+    )
 }
 
 pub(super) fn decisions() -> impl Strategy<Value = Vec<u64>> {
@@ -462,7 +462,9 @@ pub(super) fn reply(request: &LlmRequest, dice: &mut Dice) -> Result<LlmAnswer, 
         }
         8 => answer(["", "{\"type\":\"final\"}", "{\"type\":", "hello"][dice.pick(4)], &[]),
         9 => LlmAnswer { stop_reason: StopReason::Refusal, ..answer("I would rather not", &[]) },
-        10 => LlmAnswer { stop_reason: StopReason::MaxTokens, ..answer("so far", &[native_call(dice)][dice.pick(2)..]) },
+        10 => {
+            LlmAnswer { stop_reason: StopReason::MaxTokens, ..answer("so far", &[native_call(dice)][dice.pick(2)..]) }
+        }
         _ => {
             let kind = [LlmErrorKind::Unavailable, LlmErrorKind::Rejected][dice.pick(2)];
             return Err(LlmError::new(kind, "the provider is down"));

@@ -70,7 +70,9 @@ pub(super) fn verdict(check: &CheckRequest) -> Verdict {
         "deny" => Verdict::Deny { reason: "policy".into() },
         "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
         "ask" if check.approved.is_none() => Verdict::Ask { risk: Risk::High, reason: "high risk".into() },
-        _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => Verdict::Allow { grant, traits },
+        _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
+            Verdict::Allow { grant, traits }
+        }
         _ => Verdict::Invalid { complaint: "there is no such tool".into() },
     }
 }
