@@ -1,0 +1,98 @@
+//! The one envelope of stream and sink.
+
+use super::{AgentEvent, StreamItem};
+use crate::ids::{SessionId, TurnId};
+use crate::sessions::TurnOutcome;
+use crate::{Millis, trace};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The version of the event schema.
+pub const SCHEMA: u32 = 1;
+
+/// One event and where it belongs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The version of the schema.
+    pub schema: u32,
+    /// Rises by one within a turn, from 1.
+    pub seq: u64,
+    /// When it happened.
+    pub time: Millis,
+    /// Whose turn.
+    pub session_id: SessionId,
+    /// Which turn.
+    pub turn_id: TurnId,
+    /// The trace: 32 hex digits.
+    pub trace_id: String,
+    /// The span: 16 hex digits.
+    pub span_id: String,
+    /// The span around it.
+    pub parent_span_id: Option<String>,
+    /// What happened.
+    pub event: AgentEvent,
+}
+
+impl Envelope {
+    /// The last event of a turn of which no other event was seen.
+    pub fn finished(at: Millis, outcome: Box<TurnOutcome>) -> Self {
+        let turn_id = outcome.turn_id.clone();
+        Self {
+            schema: SCHEMA,
+            seq: 1,
+            time: at,
+            session_id: outcome.session_id.clone(),
+            trace_id: trace::trace_id(&turn_id, None),
+            span_id: trace::turn_span(&turn_id),
+            parent_span_id: None,
+            turn_id,
+            event: AgentEvent::TurnFinished { outcome },
+        }
+    }
+
+    /// What a reader of the turn's stream gets of it, if anything.
+    pub fn stream_item(&self) -> Option<StreamItem> {
+        Some(StreamItem {
+            session_id: self.session_id.clone(),
+            turn_id: self.turn_id.clone(),
+            step: self.event.step(),
+            parent: None,
+            event: self.event.stream_view()?,
+        })
+    }
+
+    /// The event as one flat JSON object: the envelope's keys and the event's side by
+    /// side; of a call its `call_id`, `tool` and `arguments`; of `turn.finished` all
+    /// keys of the outcome. Readers ignore what they do not know.
+    pub fn to_json(&self) -> Value {
+        let mut flat = Map::new();
+        let mut lift = |value: Value| {
+            if let Value::Object(keys) = value {
+                flat.extend(keys);
+            }
+        };
+        let mut event = serde_json::to_value(&self.event).unwrap_or_default();
+        if let Some(inner) = event.as_object_mut() {
+            for nested in ["call", "result", "outcome"] {
+                if let Some(Value::Object(mut keys)) = inner.remove(nested) {
+                    let name = keys.remove("name");
+                    let id = keys.remove("id").or_else(|| keys.remove("call"));
+                    if let Some(name) = name {
+                        keys.insert("tool".into(), name);
+                    }
+                    if let Some(id) = id {
+                        keys.insert("call_id".into(), id);
+                    }
+                    lift(Value::Object(keys));
+                }
+            }
+        }
+        lift(event);
+        lift(serde_json::json!({
+            "schema": self.schema, "seq": self.seq, "time": self.time,
+            "session_id": self.session_id, "turn_id": self.turn_id,
+            "trace_id": self.trace_id, "span_id": self.span_id, "parent_span_id": self.parent_span_id,
+        }));
+        Value::Object(flat)
+    }
+}
