@@ -171,6 +171,7 @@ fn advice(error: &AgentError) -> String {
         | LlmErrorKind::ContextExceeded
         | LlmErrorKind::Rejected
         | LlmErrorKind::TooLarge
+        | LlmErrorKind::NotStarted
         | LlmErrorKind::Malformed
         | LlmErrorKind::NotScripted
         | LlmErrorKind::Gone => "",

@@ -5,9 +5,9 @@
 //! supervisor; it starts and stops nobody itself.
 
 use crate::deadlines::Key;
+use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TurnId};
-use bob_actors::turn::Ending;
 use bob_messages::reply::Reply;
 use bob_messages::sessions::{EndReason, TurnOutcome};
 use bob_messages::turn::{Brief, TurnMessage};

@@ -74,7 +74,13 @@ impl Actor for SessionsSupervisor {
     type Arguments = SessionsArguments;
 
     async fn pre_start(&self, _: Myself, started: SessionsArguments) -> Result<SessionsState, ActorProcessingErr> {
-        Ok(SessionsState { started, book: GuestBook::default(), deadlines: Deadlines::default(), draining: None, grace_over: false })
+        Ok(SessionsState {
+            started,
+            book: GuestBook::default(),
+            deadlines: Deadlines::default(),
+            draining: None,
+            grace_over: false,
+        })
     }
 
     async fn handle(

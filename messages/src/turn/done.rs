@@ -266,7 +266,7 @@ pub(super) fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndRe
         EndReason::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
         EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => (FinishReason::Cancelled, None),
     };
-    let content = "Stopped before the session was read; the input was not kept.";
+    let content = "Stopped before the session was read.";
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
 }
 

@@ -48,6 +48,8 @@ mod prompt_tests;
 #[cfg(test)]
 mod property_tests;
 #[cfg(test)]
+mod recovery_tests;
+#[cfg(test)]
 mod resume_tests;
 #[cfg(test)]
 mod story_tests;

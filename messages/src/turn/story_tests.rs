@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// `refuse TEXT` · `llm-fails` · `ok ID TEXT` · `error ID TEXT` · `stop REASON` ·
 /// `crash` (and a new actor goes on) · `restart TEXT` (a new program with an input)
 /// · `approve ID` · `deny ID` · `resume TOKEN TEXT` · `store-fails`
-fn check(setup: Setup, steps: &[&str], expected: Expect) {
+pub(super) fn check(setup: Setup, steps: &[&str], expected: Expect) {
     let mut told = Teller::new(setup);
     for step in steps {
         told.step(step);
@@ -28,13 +28,13 @@ fn check(setup: Setup, steps: &[&str], expected: Expect) {
 }
 
 #[derive(Clone)]
-struct Setup {
-    brief: Brief,
-    limits: Limits,
-    approvals: ApprovalsMode,
+pub(super) struct Setup {
+    pub(super) brief: Brief,
+    pub(super) limits: Limits,
+    pub(super) approvals: ApprovalsMode,
 }
 
-fn native() -> Setup {
+pub(super) fn native() -> Setup {
     let brief = Brief::new(super::world::model());
     Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny }
 }
