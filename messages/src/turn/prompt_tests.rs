@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! What a model reads: layers, contract, history, and how much of them fits.
 
 use super::Brief;
@@ -382,4 +379,3 @@ fn the_history_fits_into_the_messages_and_the_context_it_may_fill() {
     assert_eq!(filled(500, 2_000), 1, "the message the turn is about is always there");
     assert_eq!(filled(100_000, 0), all);
 }
->>>>>>> main
