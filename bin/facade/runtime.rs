@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// The largest input of one request, in bytes.
 const MAX_INPUT_BYTES: usize = 1024 * 1024;
@@ -146,23 +146,34 @@ impl Runtime {
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
         });
-        let (reply, answer) = Reply::channel();
+        let (mut reply, answer) = Reply::channel();
         let (session, brief) = (request.session, Arc::clone(&inner.brief));
+        let (over, until_over) = oneshot::channel::<()>();
+        if request.cancel.is_some() {
+            reply = told_also(reply, over);
+        }
         inner.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session.clone(), input, brief, reply });
         if let Some(token) = request.cancel {
-            self.cancel_with(token, session.clone(), turn.clone());
+            self.cancel_with(token, session.clone(), turn.clone(), until_over);
         }
         Ok((session, turn, answer))
     }
 
-    /// A token of the embedding program becomes the one cancel there is.
-    fn cancel_with(&self, token: tokio_util::sync::CancellationToken, session: SessionId, turn: TurnId) {
+    /// A token of the embedding program becomes the one cancel there is. It is watched
+    /// until the turn is over, also when nobody waits for the outcome.
+    fn cancel_with(
+        &self,
+        token: tokio_util::sync::CancellationToken,
+        session: SessionId,
+        turn: TurnId,
+        until_over: oneshot::Receiver<()>,
+    ) {
         let runtime = self.clone();
-        let mut ended = self.ended();
         tokio::spawn(async move {
             tokio::select! {
+                biased;
                 () = token.cancelled() => runtime.cancel_later(&session, Some(turn)),
-                _the_tree_is_gone = ended.wait_for(Option::is_some) => {}
+                _answered_or_gone = until_over => {}
             }
         });
     }
@@ -182,6 +193,16 @@ impl Runtime {
         ask(&self.0, reply);
         tokio::time::timeout(HEALTH_WITHIN, answer).await.ok().flatten()
     }
+}
+
+/// The same reply, at whose end `over` is dropped.
+fn told_also<T: Send + 'static>(reply: Reply<T>, over: oneshot::Sender<()>) -> Reply<T> {
+    Reply::to(move |answer| {
+        drop(over);
+        if let Some(answer) = answer {
+            reply.send(answer);
+        }
+    })
 }
 
 /// A tree that ended owes an explanation.

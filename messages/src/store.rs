@@ -273,6 +273,8 @@ pub enum Fact {
         /// The reply to the question.
         reply: String,
     },
+    /// The input of this record's turn was cancelled while it waited.
+    Withdrawn,
     /// The turn, or this run of it, ended.
     Outcome(Ended),
 }

@@ -5,6 +5,7 @@
 //! supervisor; it starts and stops nobody itself.
 
 use crate::deadlines::Key;
+use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::reply::Reply;
@@ -30,7 +31,7 @@ pub(crate) struct Guest {
     /// Its actor; `None` between the end of one and the start of the next.
     pub(crate) actor: Option<ActorRef<TurnMessage>>,
     /// Why that actor is stopped; read by it while it stops.
-    pub(crate) ending: Arc<OnceLock<EndReason>>,
+    pub(crate) ending: Arc<OnceLock<Ending>>,
     /// How turns of this session are run, for an actor that is started again.
     pub(crate) brief: Arc<Brief>,
     /// Who is owed an answer; the first one's turn runs.
@@ -61,7 +62,8 @@ pub(crate) struct Owed {
     pub(crate) approvals: Vec<Key>,
     /// What was left of its time when its clock was paused, in milliseconds.
     pub(crate) left_ms: Option<u64>,
-    /// Whether it is to be stopped as soon as it is first.
+    /// Whether it was cancelled while it waited; an actor that is started again is
+    /// told so, too.
     pub(crate) cancelled: bool,
 }
 

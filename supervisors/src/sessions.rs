@@ -17,7 +17,7 @@ use crate::family::ChildSpec;
 use crate::guests::{GuestBook, Leaving, Owe, Owed};
 use bob_actors::feed::Feed;
 use bob_actors::rooms::Rooms;
-use bob_actors::turn::{TurnActor, TurnArguments};
+use bob_actors::turn::{Ending, TurnActor, TurnArguments};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::reply::Reply;
@@ -55,6 +55,8 @@ pub struct SessionsState {
     book: GuestBook,
     deadlines: Deadlines,
     draining: Option<Vec<Reply<()>>>,
+    /// The grace of a drain is over: whatever is first is stopped.
+    grace_over: bool,
 }
 
 /// The sessions supervisor as a child of the root: it starts last and stops first.
@@ -72,7 +74,13 @@ impl Actor for SessionsSupervisor {
     type Arguments = SessionsArguments;
 
     async fn pre_start(&self, _: Myself, started: SessionsArguments) -> Result<SessionsState, ActorProcessingErr> {
-        Ok(SessionsState { started, book: GuestBook::default(), deadlines: Deadlines::default(), draining: None })
+        Ok(SessionsState {
+            started,
+            book: GuestBook::default(),
+            deadlines: Deadlines::default(),
+            draining: None,
+            grace_over: false,
+        })
     }
 
     async fn handle(
@@ -200,9 +208,21 @@ impl SessionsState {
                 true
             }
             Some(waiting) => {
-                guest.owed[waiting].cancelled = true;
+                self.withdraw(session, waiting);
                 true
             }
+        }
+    }
+
+    /// Takes back what waits behind the running turn. An actor that leaves is not
+    /// told any more; its successor is.
+    fn withdraw(&mut self, session: &SessionId, waiting: usize) {
+        let Some(guest) = self.book.get_mut(session) else { return };
+        let Some(owed) = guest.owed.get_mut(waiting) else { return };
+        owed.cancelled = true;
+        let submission = owed.submission.clone();
+        if guest.leaving.is_none() {
+            self.say(session, TurnMessage::Withdrawn { submission });
         }
     }
 
@@ -211,9 +231,10 @@ impl SessionsState {
         let Some(guest) = self.book.get_mut(session).filter(|guest| guest.leaving.is_none()) else { return };
         let Some(actor) = guest.actor.clone() else { return };
         let submission = guest.owed.front().map(|owed| owed.submission.clone());
+        let ending = Ending { reason, submission: submission.clone() };
         guest.leaving = Some(Leaving { reason, submission, ended: false, said_all: false });
         // Set before the stop: the actor reads it while it stops.
-        let _the_first_reason_counts = guest.ending.set(reason);
+        let _the_first_reason_counts = guest.ending.set(ending);
         actor.stop(Some(reason.to_string()));
         self.deadlines.insert(Instant::now() + STOP_GRACE, Due::Kill(session.clone(), actor.get_id()), myself);
     }
@@ -262,10 +283,14 @@ impl SessionsState {
     }
 
     fn stop_all(&mut self, myself: &Myself) {
+        self.grace_over = true;
         let busy: Vec<_> =
             self.book.iter().filter(|(_, guest)| !guest.owed.is_empty()).map(|(id, _)| id.clone()).collect();
         for session in busy {
             self.stop(&session, EndReason::Shutdown, myself);
+            for waiting in 1..self.book.get_mut(&session).map_or(0, |guest| guest.owed.len()) {
+                self.withdraw(&session, waiting);
+            }
         }
     }
 

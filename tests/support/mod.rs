@@ -1,7 +1,7 @@
 //! What whole-house tests stand on: model providers that answer over loopback HTTP from a script, a folder that
 //! disappears, a program that is run and watched, and a person at a terminal.
 //!
-//! A test file says `mod support;` and takes what it needs. Nothing here knows a crate of this workspace: the providers
+//! A test file says `mod support;` and takes what it needs. Only `runtime` knows a crate of this workspace: the providers
 //! are written against the published wire formats, as somebody else's server would be.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
@@ -15,5 +15,6 @@ pub(crate) mod program;
 pub(crate) mod provider;
 pub(crate) mod reply;
 pub(crate) mod rules;
+pub(crate) mod runtime;
 pub(crate) mod scratch;
 pub(crate) mod terminal;

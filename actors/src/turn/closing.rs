@@ -18,19 +18,19 @@ pub(super) struct Closing {
     rooms: Rooms,
     session: SessionId,
     saved: Option<oneshot::Receiver<Result<u64, StoreError>>>,
-    finished: Option<TurnNews>,
+    finished: Vec<TurnNews>,
 }
 
 impl Closing {
     pub(super) fn new(started: &TurnArguments) -> Self {
-        Self { rooms: started.rooms.clone(), session: started.session.clone(), saved: None, finished: None }
+        Self { rooms: started.rooms.clone(), session: started.session.clone(), saved: None, finished: Vec::new() }
     }
 
     /// Takes the effects whose answers could no longer arrive; gives back the rest.
     pub(super) fn keep(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Append { append, .. } => self.append(append),
-            Effect::Report(news @ TurnNews::Finished { .. }) => self.finished = Some(news),
+            Effect::Report(news @ TurnNews::Finished { .. }) => self.finished.push(news),
             other => return Some(other),
         }
         None
@@ -47,19 +47,20 @@ impl Closing {
     pub(super) fn tell_when_saved(self) {
         let Self { rooms, session, saved, finished } = self;
         tokio::spawn(async move {
+            let appended = saved.is_some();
             let confirmed = match saved {
                 Some(saved) => matches!(tokio::time::timeout(SAVE_CONFIRMED_WITHIN, saved).await, Ok(Ok(Ok(_version)))),
                 None => true,
             };
-            let said = finished.map(|news| match news {
+            let said = finished.into_iter().map(|news| match news {
                 TurnNews::Finished { submission, mut outcome } => {
                     // A session that was never read has nothing to be saved.
-                    outcome.saved = confirmed && outcome.model.is_some();
+                    outcome.saved = confirmed && (appended || outcome.model.is_some());
                     TurnNews::Finished { submission, outcome }
                 }
                 other => other,
             });
-            for news in said.into_iter().chain([TurnNews::Left]) {
+            for news in said.chain([TurnNews::Left]) {
                 rooms.sessions.tell(SessionsMessage::News { session: session.clone(), news });
             }
         });

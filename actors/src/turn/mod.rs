@@ -16,7 +16,7 @@ use crate::clock;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
 use bob_messages::chat::CallStatus;
-use bob_messages::ids::{SessionId, Ticket};
+use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
 use bob_messages::reply::{Interest, Reply};
 use bob_messages::sessions::{EndReason, SessionsMessage};
@@ -43,7 +43,17 @@ pub struct TurnArguments {
     pub feed: Arc<Feed>,
     /// Why it is stopped: set by the supervisor before it stops the actor, since
     /// a stopping actor is not told.
-    pub ending: Arc<OnceLock<EndReason>>,
+    pub ending: Arc<OnceLock<Ending>>,
+}
+
+/// Why an actor is stopped, and whose turn that is to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Why.
+    pub reason: EndReason,
+    /// Which submission; `None` for whatever runs. A turn that has begun behind the
+    /// one that is meant is left open: the next actor goes on with it.
+    pub submission: Option<TurnId>,
 }
 
 /// A machine and what it has in flight.
@@ -86,8 +96,15 @@ impl Actor for TurnActor {
     /// Releases what is in flight here: after a stop the state travels to the
     /// supervisor, and dropping it may come late.
     async fn post_stop(&self, myself: ActorRef<TurnMessage>, state: &mut TurnState) -> Result<(), ActorProcessingErr> {
-        let reason = state.started.ending.get().copied().unwrap_or(EndReason::Shutdown);
+        let ending = state.started.ending.get();
+        let reason = ending.map_or(EndReason::Shutdown, |ending| ending.reason);
         let mut closing = Closing::new(&state.started);
+        let meant = ending.and_then(|ending| ending.submission.as_ref());
+        if meant.is_some_and(|meant| state.turn.submission().is_some_and(|running| running != *meant)) {
+            state.in_flight.clear();
+            closing.tell_when_saved();
+            return Ok(());
+        }
         for effect in state.turn.apply(clock::now(), TurnMessage::Stopped { reason }) {
             if let Some(effect) = closing.keep(effect) {
                 state.perform(effect, &myself);

@@ -111,6 +111,7 @@ impl Session {
                 }
             }
             Fact::Resumed { submission, reply } => self.resume(submission, reply, record.at),
+            Fact::Withdrawn => self.waiting.retain(|input| record.turn.as_ref() != Some(&input.turn)),
             Fact::Outcome(ended) => self.end(ended, record.at),
         }
     }

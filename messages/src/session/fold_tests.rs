@@ -132,6 +132,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Result(Arc::new(whole)),
         Fact::Steered { parts: vec![ContentPart::text("wait")] },
         Fact::Resumed { submission: TurnId::new("t2"), reply: "blue".into() },
+        Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
     ]
@@ -151,11 +152,12 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Result(_) => "result",
         Fact::Steered { .. } => "steered",
         Fact::Resumed { .. } => "resumed",
+        Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
     }
 }
 
-const KINDS: usize = 12;
+const KINDS: usize = 13;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {

@@ -164,7 +164,7 @@ impl Chaos {
                     assert_eq!(open, record.turn.as_ref(), "a step is the open turn's");
                 }
                 Fact::Resumed { .. } | Fact::Steered { .. } => assert_eq!(open, record.turn.as_ref()),
-                Fact::Options(_) | Fact::Input(_) => {}
+                Fact::Options(_) | Fact::Input(_) | Fact::Withdrawn => {}
                 Fact::ApprovalAsked { .. } | Fact::ApprovalDecided { .. } => {}
             }
         }

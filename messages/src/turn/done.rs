@@ -95,11 +95,13 @@ impl Turn {
                     self.flush(effects);
                 }
                 self.tell_accepted(effects);
+                self.tell_withdrawn(effects);
                 self.go_on_stored(Ok(()), effects);
             }
             Err(error @ (StoreError::Fenced { .. } | StoreError::Conflict { .. })) => self.lose(error, effects),
             Err(error) => {
                 self.journal.failed();
+                self.tell_withdrawn_unsaved(effects);
                 self.go_on_stored(Err(error), effects);
             }
         }
@@ -163,6 +165,7 @@ impl Turn {
         for input in &session.waiting {
             super::start::refuse(&input.turn, error.clone(), effects);
         }
+        self.tell_withdrawn_unsaved(effects);
         self.state = State::Idle;
         self.journal = Journal::default();
         self.accepting.clear();
@@ -199,11 +202,12 @@ impl Turn {
             // Whoever performs this knows whether the append was confirmed in time.
             self.report_outcome(submission, false, effects);
         }
+        self.tell_withdrawn_unsaved(effects);
         effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
     }
 
     /// Who is owed the outcome of the running turn.
-    pub(super) fn submission(&self) -> Option<TurnId> {
+    pub fn submission(&self) -> Option<TurnId> {
         self.session.as_ref().and_then(Session::running).map(|open| open.submission.clone())
     }
 
@@ -262,7 +266,7 @@ pub(super) fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndRe
         EndReason::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
         EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => (FinishReason::Cancelled, None),
     };
-    let content = "Stopped before the session was read; the input was not kept.";
+    let content = "Stopped before the session was read.";
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
 }
 

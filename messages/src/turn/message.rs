@@ -119,6 +119,12 @@ pub enum TurnMessage {
         /// What.
         parts: Vec<ContentPart>,
     },
+    /// Nobody wants this submission any more. What waits is taken out; a turn that has
+    /// begun meanwhile is closed; one that has ended stays as it is.
+    Withdrawn {
+        /// Which submission.
+        submission: TurnId,
+    },
     /// The actor is being stopped. The last message, and not a mailbox one: the
     /// driver says it while it stops.
     Stopped {
@@ -147,6 +153,7 @@ impl TurnMessage {
             | Self::Resume { .. }
             | Self::Decided { .. }
             | Self::Steered { .. }
+            | Self::Withdrawn { .. }
             | Self::Stopped { .. } => None,
         }
     }

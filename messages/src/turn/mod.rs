@@ -33,6 +33,7 @@ mod prompt;
 mod start;
 mod state;
 mod strict;
+mod withdraw;
 
 #[cfg(test)]
 mod action_tests;
@@ -46,6 +47,8 @@ mod guard_tests;
 mod prompt_tests;
 #[cfg(test)]
 mod property_tests;
+#[cfg(test)]
+mod recovery_tests;
 #[cfg(test)]
 mod resume_tests;
 #[cfg(test)]
@@ -62,6 +65,7 @@ pub use message::{Recover, ResumeReply, TurnMessage};
 use crate::Millis;
 use crate::ids::{SessionId, Ticket, TurnId};
 use crate::session::Session;
+use crate::sessions::TurnOutcome;
 use crate::store::{FORMAT, Fact, Record};
 use journal::Journal;
 use prompt::Frame;
@@ -86,6 +90,10 @@ pub struct Turn {
     frame: Option<Frame>,
     /// Accepted inputs nobody was told of yet, with the version that makes them durable.
     accepting: Vec<(u64, TurnId)>,
+    /// Submissions that were cancelled before the journal was read.
+    unwanted: Vec<TurnId>,
+    /// Outcomes of withdrawn inputs, with the version that makes them durable.
+    withdrawing: Vec<(u64, TurnOutcome)>,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
     tickets: u64,
@@ -104,6 +112,8 @@ impl Turn {
             brief: None,
             frame: None,
             accepting: Vec::new(),
+            unwanted: Vec::new(),
+            withdrawing: Vec::new(),
             recover: None,
             tickets: 0,
             now: 0,
@@ -155,6 +165,7 @@ impl Turn {
             }
             (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => self.saved(state, result, e),
             (state, M::Steered { parts }) => self.steered(state, parts, e),
+            (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Stopped { reason }) => self.stopped(&state, reason, e),
             (state, _late_or_out_of_place) => self.state = state,
         }

@@ -70,6 +70,7 @@ impl Turn {
             Ok(claim) => claim,
             Err(error) => {
                 self.recover = None;
+                self.unwanted.clear();
                 for arrival in std::mem::take(&mut self.arrivals) {
                     refuse(arrival.submission(), AgentError::from(error.clone()), effects);
                 }
@@ -79,6 +80,7 @@ impl Turn {
         self.session = Some(Session::fold(self.id.clone(), &claim.records));
         self.journal = super::Journal::new(claim.epoch, claim.version);
         self.recover_open(effects);
+        self.withdraw_unwanted(effects);
         for arrival in std::mem::take(&mut self.arrivals) {
             self.take_up(arrival, effects);
         }
@@ -111,11 +113,8 @@ impl Turn {
 
     /// The turn that was to be closed had not reached the journal: it ends here.
     fn end_unjournaled(&mut self, woken: Option<Recover>, effects: &mut Vec<Effect>) {
-        let told = |session: &Session, arrival: &Arrival| {
-            session.last.as_ref().is_some_and(|last| last.turn_id == *arrival.submission())
-        };
         let Some(session) = &self.session else { return };
-        let Some(first) = self.arrivals.first().filter(|first| !told(session, first)) else { return };
+        let Some(first) = self.arrivals.first().filter(|first| !session.knows(first.submission())) else { return };
         let submission = first.submission().clone();
         match woken {
             Some(Recover::Close(reason)) => {

@@ -116,10 +116,15 @@ impl SessionsState {
         }
         let brief = Arc::clone(&guest.brief);
         let requests: Vec<_> = guest.owed.iter().map(|owed| owed.request.clone()).collect();
+        let cancelled: Vec<_> =
+            guest.owed.iter().filter(|owed| owed.cancelled).map(|owed| owed.submission.clone()).collect();
         self.open(session, myself);
         self.say(session, TurnMessage::Wake { brief, recover });
         for request in requests {
             self.say(session, request);
+        }
+        for submission in cancelled {
+            self.say(session, TurnMessage::Withdrawn { submission });
         }
         self.arm_first(session, myself);
     }
@@ -143,14 +148,14 @@ impl SessionsState {
         self.reopen(session, Recover::Continue, myself);
     }
 
-    /// The clock of the first debt runs; one that was cancelled while it waited
-    /// ends as soon as it is first.
+    /// The clock of the first debt runs. One that was cancelled while it waited has
+    /// a clock, too: its actor was told, and ends it.
     pub(super) fn arm_first(&mut self, session: &SessionId, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
         let is_asking = guest.owed.front().is_some_and(|owed| owed.left_ms.is_some());
         let Some(first) = guest.owed.front_mut().filter(|_| !is_asking) else { return };
-        if first.cancelled {
-            return self.stop(session, EndReason::Cancelled, myself);
+        if self.grace_over && !first.cancelled {
+            return self.stop(session, EndReason::Shutdown, myself);
         }
         if first.deadline.is_none() {
             let at = Instant::now() + Duration::from_millis(first.timeout_ms);

@@ -1,0 +1,72 @@
+//! A submission nobody wants any more: taken out where it waits.
+//!
+//! A running turn is cancelled by stopping its actor; what waits behind it has no
+//! actor of its own, so it is withdrawn by a message. The supervisor cannot know
+//! whether the turn has begun meanwhile, so that is decided here.
+
+use super::state::State;
+use super::{Effect, Turn};
+use crate::chat::FinishReason;
+use crate::ids::TurnId;
+use crate::sessions::{EndReason, TurnNews, TurnOutcome};
+use crate::store::Fact;
+
+impl Turn {
+    pub(super) fn withdrawn(&mut self, state: State, submission: TurnId, effects: &mut Vec<Effect>) {
+        let is_reading = self.session.is_none() && matches!(state, State::Start(_));
+        self.state = state;
+        if is_reading {
+            self.unwanted.push(submission);
+        } else {
+            self.withdraw(&submission, effects);
+        }
+    }
+
+    /// The journal was read: what was cancelled meanwhile is withdrawn before it begins.
+    pub(super) fn withdraw_unwanted(&mut self, effects: &mut Vec<Effect>) {
+        for submission in std::mem::take(&mut self.unwanted) {
+            self.withdraw(&submission, effects);
+        }
+    }
+
+    fn withdraw(&mut self, submission: &TurnId, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        if let Some(input) = session.waiting.iter().find(|input| input.turn == *submission) {
+            let content = "Cancelled before the turn began.";
+            let outcome = TurnOutcome {
+                request_id: input.request_id.clone(),
+                labels: input.labels.clone(),
+                ..TurnOutcome::bare(self.id.clone(), submission.clone(), FinishReason::Cancelled, content)
+            };
+            self.record(Some(submission.clone()), Fact::Withdrawn);
+            self.withdrawing.push((self.version(), outcome));
+            self.flush(effects);
+        } else if self.submission().as_ref() == Some(submission) && !matches!(self.state, State::Done(_)) {
+            effects.push(Effect::AbandonAll);
+            self.close(EndReason::Cancelled, effects);
+        } else if !session.knows(submission)
+            && let Some(at) = self.arrivals.iter().position(|arrival| arrival.submission() == submission)
+        {
+            self.arrivals.remove(at);
+            let outcome = super::done::unread(self.id.clone(), submission.clone(), EndReason::Cancelled);
+            effects.push(finished(outcome));
+        }
+    }
+
+    /// Tells the outcomes of withdrawn inputs that are durable.
+    pub(super) fn tell_withdrawn(&mut self, effects: &mut Vec<Effect>) {
+        let durable = self.journal.durable;
+        let (told, kept): (Vec<_>, _) = self.withdrawing.drain(..).partition(|(version, _)| *version <= durable);
+        self.withdrawing = kept;
+        effects.extend(told.into_iter().map(|(_, outcome)| finished(TurnOutcome { saved: true, ..outcome })));
+    }
+
+    /// Tells the outcomes of withdrawn inputs of which it is not known whether they are durable.
+    pub(super) fn tell_withdrawn_unsaved(&mut self, effects: &mut Vec<Effect>) {
+        effects.extend(self.withdrawing.drain(..).map(|(_, outcome)| finished(outcome)));
+    }
+}
+
+fn finished(outcome: TurnOutcome) -> Effect {
+    Effect::Report(TurnNews::Finished { submission: outcome.turn_id.clone(), outcome: Box::new(outcome) })
+}

@@ -1,0 +1,110 @@
+//! A cancel that races with the natural end: one outcome, one terminal event, and the journal says the same.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bob::{
+    AgentEvent, AgentRequest, AgentRuntime, Envelope, EventSink, FinishReason, Record, Runtime, ScriptedLlm,
+    ScriptedReply, ToolOutput, TurnId, tool,
+};
+use bob_messages::store::Fact;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::support::runtime::{Nothing, Recorder, build, over, say, session, turn, within};
+
+const ROUNDS: usize = 400;
+
+/// Cancels the session at one event of each turn: within the emit, so between two moves of the turn.
+struct CancelsAt {
+    runtime: OnceLock<Runtime>,
+    left: AtomicUsize,
+    events: AtomicUsize,
+}
+
+impl EventSink for CancelsAt {
+    fn emit(&self, event: &Envelope) {
+        self.events.fetch_add(1, Ordering::SeqCst);
+        let Some(runtime) = self.runtime.get() else { return };
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            // The first poll sends it; nobody waits for the answer.
+            drop(runtime.cancel(event.session_id.clone()).now_or_never());
+        }
+    }
+}
+
+/// How the journal says each turn ended.
+fn outcomes(records: &[Arc<Record>]) -> HashMap<TurnId, Vec<FinishReason>> {
+    let mut outcomes: HashMap<TurnId, Vec<FinishReason>> = HashMap::new();
+    for record in records {
+        if let (Some(turn), Fact::Outcome(ended)) = (&record.turn, &record.fact) {
+            outcomes.entry(turn.clone()).or_default().push(ended.finish_reason);
+        }
+    }
+    outcomes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_and_the_natural_end_make_one_outcome() {
+    let recorder = Recorder::new();
+    let model = ScriptedLlm::from_fn(|request| match request.step {
+        1 => ScriptedReply::call("test/quick", json!({})),
+        _ => ScriptedReply::text("a few words that are shown piece by piece"),
+    });
+    let quick = tool("test/quick", "Returns.", |_: Nothing, _| async move { Ok(ToolOutput::text("ok")) });
+    let cancels = Arc::new(CancelsAt { runtime: OnceLock::new(), left: 0.into(), events: 0.into() });
+    let builder = over(model).tools(Arc::new(quick)).sink(recorder.clone()).sink(cancels.clone());
+    let runtime = build(builder).await;
+
+    turn(&runtime, say("how many events has a turn?")).await;
+    let usual = cancels.events.load(Ordering::SeqCst);
+    assert!(cancels.runtime.set(runtime.clone()).is_ok());
+    let (mut natural, mut cancelled) = (0, 0);
+    let mut told = Vec::new();
+    for round in 0..ROUNDS {
+        cancels.left.store(1 + round % (usual + 1), Ordering::SeqCst);
+        let outcome = turn(&runtime, say("go")).await;
+        match outcome.finish_reason {
+            FinishReason::Final => natural += 1,
+            FinishReason::Cancelled => cancelled += 1,
+            other => panic!("neither of the two: {other:?}"),
+        }
+        told.push(outcome);
+    }
+    assert!(natural > 0 && cancelled > 0, "both ends were seen: {natural} and {cancelled}");
+    let journal = outcomes(&within(runtime.records(session("s"))).await.expect("the journal is read"));
+    runtime.shutdown().await;
+    recorder.assert_in_order();
+    for outcome in &told {
+        assert_eq!(recorder.ends(&outcome.turn_id), 1);
+        match journal.get(&outcome.turn_id) {
+            Some(ends) => assert_eq!(ends, &[outcome.finish_reason], "what was told is what is kept"),
+            None => assert!(!outcome.saved, "an outcome that is not in the journal is not called saved: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_many_sessions_at_once_answers_each_once() {
+    const SESSIONS: usize = 200;
+    let recorder = Recorder::new();
+    let model = ScriptedLlm::replies(vec![ScriptedReply::Stall]);
+    let runtime = build(over(model).sink(recorder.clone())).await;
+    let callers: Vec<_> = (0..SESSIONS)
+        .map(|number| {
+            let runtime = runtime.clone();
+            let request = AgentRequest::text(session(&format!("s{number}")), "go");
+            tokio::spawn(async move { turn(&runtime, request).await })
+        })
+        .collect();
+    recorder.seen_times(SESSIONS, |event| matches!(event, AgentEvent::LlmRequested { .. })).await;
+    let stopped = within(join_all((0..SESSIONS).map(|number| runtime.cancel(session(&format!("s{number}")))))).await;
+    assert!(stopped.into_iter().all(|stopped| stopped));
+    for outcome in within(join_all(callers)).await {
+        let outcome = outcome.expect("each caller is answered");
+        assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Cancelled, true));
+        assert_eq!(recorder.ends(&outcome.turn_id), 1);
+    }
+}

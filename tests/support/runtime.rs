@@ -1,0 +1,217 @@
+//! Runtimes for tests of the facade: over a script or over a fake provider, with a sink that keeps every event.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bob::{
+    AgentEvent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, Brief, Envelope, EventSink, FinishReason,
+    LlmPort, ModelName, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions, ToolOutput,
+    TurnId, tool,
+};
+use bob_actors::llm::RetryPolicy;
+use bob_messages::backoff::Backoff;
+use tokio::sync::Notify;
+
+/// Longer than anything here takes, so that a test that hangs says so.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Waits for what must come.
+#[track_caller]
+pub(crate) fn within<T>(what: impl Future<Output = T>) -> impl Future<Output = T> {
+    let from = std::panic::Location::caller();
+    async move {
+        match tokio::time::timeout(DEADLINE, what).await {
+            Ok(done) => done,
+            Err(_late) => panic!("nothing came within {DEADLINE:?}, asked for at {from}"),
+        }
+    }
+}
+
+pub(crate) fn session(id: &str) -> SessionId {
+    SessionId::parse(id).expect("a session id")
+}
+
+/// A message to the session called `s`.
+pub(crate) fn say(text: &str) -> AgentRequest {
+    AgentRequest::text(session("s"), text)
+}
+
+pub(crate) fn model_name() -> ModelName {
+    ModelName::parse("fake:m-1").expect("a model name")
+}
+
+/// A builder over any model, whose repetitions wait a millisecond.
+pub(crate) fn over(model: impl LlmPort) -> RuntimeBuilder {
+    let retry = RetryPolicy { max: 2, backoff: Backoff { first_ms: 1, most_ms: 2 } };
+    RuntimeBuilder::new(model_name()).model(Arc::new(model)).retry(retry)
+}
+
+/// A builder over a model that in every turn gives these replies, one a step.
+pub(crate) fn scripted(replies: Vec<ScriptedReply>) -> RuntimeBuilder {
+    over(ScriptedLlm::replies(replies))
+}
+
+pub(crate) async fn build(builder: RuntimeBuilder) -> Runtime {
+    builder.build().await.expect("a runtime")
+}
+
+/// One turn to its end; the request must be taken.
+pub(crate) async fn turn(runtime: &Runtime, request: AgentRequest) -> AgentResponse {
+    match within(runtime.run(request)).await.expect("the request is taken") {
+        AgentRunResult::Finished(response) => *response,
+        other => panic!("not finished: {other:?}"),
+    }
+}
+
+/// The brief of a house whose tools work in this folder.
+pub(crate) fn at(folder: &std::path::Path) -> Brief {
+    Brief { roots: Arc::from([folder.display().to_string()]), ..Brief::new(model_name()) }
+}
+
+/// The options of a session that works in this folder.
+pub(crate) fn in_folder(folder: &std::path::Path) -> SessionOptions {
+    SessionOptions { cwd: Some(folder.display().to_string()), ..SessionOptions::default() }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+pub(crate) struct Nothing {}
+
+/// A tool that says it was entered and never ends. The guard it holds drops when the call is let go.
+pub(crate) fn endless(entered: &Arc<Notify>, let_go: &Arc<Notify>) -> bob::FnTool {
+    struct Held(Arc<Notify>);
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let (entered, let_go) = (Arc::clone(entered), Arc::clone(let_go));
+    tool("test/endless", "Never ends.", move |_: Nothing, _| {
+        let held = Held(Arc::clone(&let_go));
+        entered.notify_one();
+        async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+            Ok(ToolOutput::text("never"))
+        }
+    })
+}
+
+/// Keeps every event of a runtime, in order.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    events: Mutex<Vec<Envelope>>,
+    arrived: Notify,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(crate) fn events(&self) -> Vec<Envelope> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn of_turn(&self, turn: &TurnId) -> Vec<Envelope> {
+        self.events().into_iter().filter(|event| event.turn_id == *turn).collect()
+    }
+
+    /// How many `turn.finished` there were for a turn.
+    pub(crate) fn ends(&self, turn: &TurnId) -> usize {
+        let ends = |event: &&Envelope| matches!(event.event, AgentEvent::TurnFinished { .. });
+        self.of_turn(turn).iter().filter(ends).count()
+    }
+
+    /// Waits until an event of this kind was seen.
+    pub(crate) async fn seen(&self, is: impl Fn(&AgentEvent) -> bool) {
+        self.seen_times(1, is).await;
+    }
+
+    /// Waits until that many events of this kind were seen.
+    pub(crate) async fn seen_times(&self, times: usize, is: impl Fn(&AgentEvent) -> bool) {
+        within(async {
+            loop {
+                let arrived = self.arrived.notified();
+                if self.events().iter().filter(|event| is(&event.event)).count() >= times {
+                    return;
+                }
+                arrived.await;
+            }
+        })
+        .await;
+    }
+
+    /// Every turn: started first, numbered by one, finished last and once.
+    #[track_caller]
+    pub(crate) fn assert_in_order(&self) {
+        let events = self.events();
+        let turns: std::collections::BTreeSet<_> = events.iter().map(|event| event.turn_id.clone()).collect();
+        for turn in turns {
+            assert_in_order(&self.of_turn(&turn));
+        }
+    }
+}
+
+impl EventSink for Recorder {
+    fn emit(&self, event: &Envelope) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+        self.arrived.notify_waiters();
+    }
+}
+
+/// The events of one whole turn: started first, numbered from 1 by one, finished last and once.
+#[track_caller]
+pub(crate) fn assert_in_order(events: &[Envelope]) {
+    let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "numbered by one: {events:#?}");
+    let ends = events.iter().filter(|event| matches!(event.event, AgentEvent::TurnFinished { .. })).count();
+    assert_eq!(ends, 1, "finished once: {events:#?}");
+    let last = events.last().map(|event| &event.event);
+    let Some(AgentEvent::TurnFinished { outcome }) = last else { panic!("finished last: {events:#?}") };
+    // A turn that ended before it began has nothing but its end.
+    if outcome.steps > 0 || outcome.finish_reason == FinishReason::Final {
+        assert!(matches!(events[0].event, AgentEvent::TurnStarted { .. }), "started first: {events:#?}");
+    }
+}
+
+/// A store of files in this folder.
+pub(crate) fn file_store(folder: &std::path::Path) -> Arc<bob::FileStore> {
+    bob::FileStore::open(folder, bob::FileStoreOptions::default()).expect("a store in the test's folder")
+}
+
+#[cfg(feature = "genai")]
+#[allow(unused_imports, reason = "each test file uses its own part")]
+pub(crate) use wire::{KINDS, provided, provided_in_json};
+
+#[cfg(feature = "genai")]
+mod wire {
+    use super::super::provider::FakeProvider;
+    use super::{RuntimeBuilder, over};
+    use bob_actors::llm::GenaiLlm;
+    use bob_actors::llm::providers::{CapabilityOverrides, KeySource, ProviderConfig, ProviderKind};
+
+    /// The wire formats.
+    pub(crate) const KINDS: [ProviderKind; 2] = [ProviderKind::OpenAi, ProviderKind::Anthropic];
+
+    /// A builder over a fake provider whose model has native tools.
+    pub(crate) fn provided(provider: &FakeProvider, kind: ProviderKind) -> RuntimeBuilder {
+        over(port(provider, kind, true))
+    }
+
+    /// A builder over a fake provider whose model is asked for envelopes.
+    pub(crate) fn provided_in_json(provider: &FakeProvider, kind: ProviderKind) -> RuntimeBuilder {
+        over(port(provider, kind, false))
+    }
+
+    fn port(provider: &FakeProvider, kind: ProviderKind, native: bool) -> GenaiLlm {
+        let config = ProviderConfig {
+            name: "fake".into(),
+            kind: Some(kind),
+            base_url: Some(provider.base_url()),
+            key: Some(KeySource::Env("FAKE_KEY".into())),
+            capabilities: CapabilityOverrides { native_tools: Some(native), ..CapabilityOverrides::default() },
+            ..ProviderConfig::default()
+        };
+        GenaiLlm::new(&[config], &|name| (name == "FAKE_KEY").then(|| "sk-test".to_owned())).expect("a provider")
+    }
+}

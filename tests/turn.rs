@@ -1,0 +1,13 @@
+//! One turn from a request to its outcome: real tools, a provider over HTTP, guards.
+#![cfg(feature = "genai")]
+
+mod support;
+
+#[path = "turn/answers.rs"]
+mod answers;
+#[path = "turn/failures.rs"]
+mod failures;
+#[path = "turn/guards.rs"]
+mod guards;
+#[path = "turn/tools.rs"]
+mod tools;
