@@ -162,8 +162,11 @@ impl From<ConfigError> for Failure {
 /// Writing to stdout failed.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
+        // A terminal that was closed answers every write with this error.
+        let is_hung_up = rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::IO);
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::new(Exit::NobodyReads, "cancelled", ""),
+            _ if is_hung_up => Self::new(Exit::NobodyReads, "cancelled", ""),
             _ => Self::internal(format!("cannot write to stdout: {error}")),
         }
     }

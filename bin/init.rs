@@ -10,6 +10,9 @@ use crate::cli::InitArgs;
 use crate::exit::{Exit, Failure};
 use crate::print;
 
+/// What the shipped configuration starts its local model with, from its own folder.
+const MODEL_SCRIPT: &str = "scripts/local-model.sh";
+
 /// Writes the shipped configuration to the current folder, or to the file that `--config` names.
 ///
 /// # Errors
@@ -26,6 +29,12 @@ pub(crate) fn init(args: &InitArgs, file: &Path) -> Result<Exit, Failure> {
     match written {
         Ok(()) => {
             print::note(&format!("wrote {}; next: cli-agent doctor", file.display()));
+            if !file.with_file_name(MODEL_SCRIPT).exists() {
+                print::note(&format!(
+                    "its model on this machine needs {MODEL_SCRIPT} of the repository beside it; without that, set \
+                     runtime.default_model to a model of a provider, for example \"openai:gpt-4o-mini\""
+                ));
+            }
             Ok(Exit::Success)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

@@ -96,7 +96,7 @@ async fn one_turn(
     })
     .await?;
     if let Some(error) = ended.unread {
-        return Err(error.into());
+        return ended.caught.map_or_else(|| Err(error.into()), |caught| Ok(caught.exit()));
     }
     match form {
         OutputForm::Text => show::print(shown.outcome(&ended.outcome))?,

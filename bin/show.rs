@@ -105,7 +105,10 @@ impl Show {
     /// What there is to print at the end.
     pub(crate) fn outcome(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
         let mut pieces = self.end_line();
-        let is_shown = self.grows && !self.words.is_empty() && self.words.trim() == outcome.content.trim();
+        let is_said = self.words.trim() == outcome.content.trim();
+        // A cancelled turn knows nothing of the words that were shown and not finished, and only says that it ended.
+        let is_shown =
+            self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
         if !outcome.content.trim().is_empty() && !is_shown {
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(outcome.content.trim_end()))));
         }

@@ -232,6 +232,20 @@ fn a_cancelled_turn_that_is_not_saved_says_so() {
 }
 
 #[test]
+fn words_that_were_shown_are_not_followed_by_a_sentence_about_them() {
+    check(
+        true,
+        &[text("m1", "Half an ans")],
+        &finished(FinishReason::Cancelled, "Cancelled before there was an answer."),
+        expect![[r#"
+            out "Half an ans"
+            out "\n"
+            err [cancelled]
+        "#]],
+    );
+}
+
+#[test]
 fn a_question_is_part_of_the_answer() {
     let outcome = TurnOutcome { question: Some("Which file?".to_owned()), ..finished(FinishReason::Suspended, "") };
     check(

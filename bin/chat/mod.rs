@@ -159,10 +159,12 @@ impl Chat {
                 return Ok(None);
             }
         };
-        if let Some(error) = ended.unread {
-            return Err(error.into());
+        let told = ended.unread.map_or_else(|| show::print(shown.outcome(&ended.outcome)), Err);
+        match ended.caught {
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            None | Some(turn::Interrupted::Once) => told?,
+            Some(turn::Interrupted::ToLeave(_)) => {}
         }
-        show::print(shown.outcome(&ended.outcome))?;
         match ended.caught {
             // A person who presses Ctrl-C during an answer wants to go on talking; on a pipe there is nobody.
             Some(turn::Interrupted::Once) if self.is_person => {}

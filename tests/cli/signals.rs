@@ -48,6 +48,8 @@ fn an_interrupt_before_the_prompt_was_read_is_told_as_well() {
     let running = running.env("BOB__LOG__LEVEL", "debug").spawn();
     running.wait_stderr("reading the prompt");
     running.signal(Signal::INT);
+    // Its stdin stays open until it has answered the signal.
+    running.wait_stdout("cancelled");
     let run = running.finish();
     assert_eq!(run.code, Some(130), "{run:?}");
     let line = the_line(&run);

@@ -1,5 +1,6 @@
 //! `chat` at a terminal of 80 columns and 24 rows.
 
+use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -69,6 +70,16 @@ fn ctrl_c_at_the_prompt_clears_the_line_and_then_leaves() {
     wait_prompts(&terminal, 2);
     terminal.press(CTRL_C);
     assert!(terminal.wait_exit().success());
+}
+
+#[test]
+fn signals_at_the_prompt_end_the_talk_with_their_codes() {
+    let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let terminal = chat(&home);
+        terminal.signal(signal);
+        assert_eq!(terminal.wait_exit().exit_code(), code, "{signal:?}");
+    }
 }
 
 #[test]
