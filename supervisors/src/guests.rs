@@ -5,9 +5,9 @@
 //! supervisor; it starts and stops nobody itself.
 
 use crate::deadlines::Key;
+use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TurnId};
-use bob_actors::turn::Ending;
 use bob_messages::reply::Reply;
 use bob_messages::sessions::{EndReason, TurnOutcome};
 use bob_messages::turn::{Brief, TurnMessage};
@@ -78,6 +78,16 @@ pub(crate) struct Leaving {
     pub(crate) ended: bool,
     /// It has said all it had to say.
     pub(crate) said_all: bool,
+}
+
+impl Owed {
+    /// Whether this is the outcome of an earlier request of the same name: its end was
+    /// announced then.
+    pub(crate) fn repeats(&self, outcome: &TurnOutcome) -> bool {
+        matches!(&self.request, TurnMessage::Start { input, .. } if input.turn != outcome.turn_id
+            && input.request_id.is_some()
+            && input.request_id == outcome.request_id)
+    }
 }
 
 impl Guest {

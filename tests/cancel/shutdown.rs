@@ -28,11 +28,13 @@ async fn shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
     assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Cancelled, true));
     assert_eq!(within(runtime.health()).await.status, RuntimeStatus::Stopped);
 
-    let next = build(over(ScriptedLlm::from_fn(|request| {
-        let heard = format!("{:?}", request.messages).contains("remember me");
-        ScriptedReply::text(if heard { "remembered" } else { "forgotten" })
-    }))
-    .store(file_store(folder.path())))
+    let next = build(
+        over(ScriptedLlm::from_fn(|request| {
+            let heard = format!("{:?}", request.messages).contains("remember me");
+            ScriptedReply::text(if heard { "remembered" } else { "forgotten" })
+        }))
+        .store(file_store(folder.path())),
+    )
     .await;
     assert_eq!(turn(&next, say("well?")).await.content, "remembered");
     within(next.shutdown()).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bob::{
     AgentEvent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, Brief, Envelope, EventSink, FinishReason,
-    LlmPort, ModelName, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions,
-    ToolOutput, TurnId, tool,
+    LlmPort, ModelName, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions, ToolOutput,
+    TurnId, tool,
 };
 use bob_actors::llm::RetryPolicy;
 use bob_messages::backoff::Backoff;

@@ -35,7 +35,11 @@ async fn final_without_tools() {
         let answer = turn(&runtime, say("hello?")).await;
         assert_eq!((answer.finish_reason, answer.content.as_str()), (FinishReason::Final, "Hello."), "{kind:?}");
         assert_eq!((answer.steps, answer.tool_transcript.len()), (1, 0));
-        assert_eq!(provider.requests()[0].body["tools"], Value::Null, "the envelope is described, not the wire's tools");
+        assert_eq!(
+            provider.requests()[0].body["tools"],
+            Value::Null,
+            "the envelope is described, not the wire's tools"
+        );
     }
 }
 

@@ -42,11 +42,9 @@ fn limited(limits: Limits) -> AgentRequest {
 #[tokio::test]
 async fn max_steps_is_exact() {
     let limits = Limits { max_steps: 3, max_tool_calls: 100, ..Limits::default() };
-    for (calls, expected, steps, ran) in [
-        (2, FinishReason::Final, 3, 2),
-        (3, FinishReason::GuardExceeded, 3, 3),
-        (9, FinishReason::GuardExceeded, 3, 3),
-    ] {
+    for (calls, expected, steps, ran) in
+        [(2, FinishReason::Final, 3, 2), (3, FinishReason::GuardExceeded, 3, 3), (9, FinishReason::GuardExceeded, 3, 3)]
+    {
         let runs = Arc::default();
         let runtime = build(over(calls_then_answers(calls)).tools(counting(&runs))).await;
         let answer = turn(&runtime, limited(limits)).await;

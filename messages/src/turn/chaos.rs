@@ -100,6 +100,8 @@ pub(super) struct Chaos {
     said: Vec<TurnMessage>,
     effects_run: BTreeSet<String>,
     tokens: Vec<ResumeToken>,
+    /// What was cancelled while it was owed; each new machine is told again.
+    withdrawn: BTreeSet<TurnId>,
 }
 
 impl Chaos {
@@ -115,6 +117,7 @@ impl Chaos {
             said: Vec::new(),
             effects_run: BTreeSet::new(),
             tokens: Vec::new(),
+            withdrawn: BTreeSet::new(),
         }
     }
 
@@ -130,7 +133,7 @@ impl Chaos {
     }
 
     fn decide(&mut self, mut dice: Dice) {
-        match dice.pick(16) {
+        match dice.pick(17) {
             0..=8 => self.answer_any(&mut dice),
             9 => self.input(&mut dice),
             10 => self.say(TurnMessage::Steered { parts: vec![ContentPart::text("and this")] }),
@@ -138,6 +141,7 @@ impl Chaos {
             12 => self.say_foreign(&mut dice),
             13 => self.crash(&mut dice),
             14 => self.stop(&mut dice),
+            15 => self.withdraw(&mut dice),
             _ => self.person(&mut dice),
         }
     }
@@ -174,6 +178,9 @@ impl Chaos {
 
     fn check_session(&self) {
         let Some(session) = self.world.turn.session() else { return };
+        let told_for_good = |turn| self.told.get(turn).is_some_and(|told| told.for_good);
+        let ghost = session.waiting.iter().find(|input| told_for_good(&input.turn));
+        assert!(ghost.is_none(), "an input that had its outcome still waits");
         super::world::assert_paired(&session.history);
         if let Some(open) = &session.open {
             let (spent, limits) = (&open.spent, &open.input.limits);
@@ -226,6 +233,16 @@ impl Chaos {
         let approvals = self.setup.approvals;
         let said = input(self.inputs, &format!("message {}", self.inputs), self.setup.limits);
         self.start(TurnInput { approvals, request_id, ..said });
+    }
+
+    /// Somebody no longer wants what they are owed: what waits for its turn never runs.
+    fn withdraw(&mut self, dice: &mut Dice) {
+        if self.owed.is_empty() {
+            return;
+        }
+        let Some(submission) = self.owed.keys().nth(dice.pick(self.owed.len())).cloned() else { return };
+        self.withdrawn.insert(submission.clone());
+        self.say(TurnMessage::Withdrawn { submission });
     }
 
     /// A person decides, answers a question, or resumes.
@@ -320,7 +337,8 @@ impl Chaos {
             // Nobody sends again what was answered; new words are no repetition.
             TurnMessage::Start { input, .. } if self.owed.contains_key(&input.turn) => return self.say(message),
             TurnMessage::Resume { submission, .. } if self.owed.contains_key(submission) => return self.say(message),
-            TurnMessage::Start { .. } | TurnMessage::Resume { .. } => return,
+            TurnMessage::Withdrawn { submission } if self.owed.contains_key(submission) => return self.say(message),
+            TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
             TurnMessage::Steered { .. } | TurnMessage::Wake { .. } => return,
             _ => {}
         }
@@ -410,6 +428,10 @@ impl Chaos {
         }
         for message in self.owed.values().cloned().collect::<Vec<_>>() {
             self.say(message);
+        }
+        let unwanted: Vec<_> = self.withdrawn.iter().filter(|id| self.owed.contains_key(*id)).cloned().collect();
+        for submission in unwanted {
+            self.say(TurnMessage::Withdrawn { submission });
         }
     }
 
