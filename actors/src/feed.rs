@@ -39,6 +39,8 @@ pub struct Feed {
 #[derive(Default)]
 struct Watched {
     turn: Option<TurnId>,
+    /// That turn has had its last event.
+    is_over: bool,
     seq: u64,
     traceparent: Option<String>,
     buffers: Vec<Arc<Buffer>>,
@@ -74,20 +76,21 @@ impl Feed {
         if self.sinks.is_empty() && !watched.contains_key(session) {
             return;
         }
-        let entry = watched.entry(session.clone()).or_default();
-        if entry.turn.as_ref() != Some(turn) {
-            entry.turn = Some(turn.clone());
-            entry.seq = 0;
-            entry.traceparent = None;
-        }
-        if let AgentEvent::TurnStarted { traceparent, .. } = &event {
-            entry.traceparent.clone_from(traceparent);
-        }
-        entry.seq += 1;
         let is_last = event.is_terminal().is_some();
-        let envelope = Arc::new(envelope(session, turn, at, entry, event));
+        if is_beside(&event) && watched.get(session).is_none_or(|entry| !entry.expects(turn)) {
+            return;
+        }
+        let entry = watched.entry(session.clone()).or_default();
+        // An input that ended while it waited; the turn that runs goes on counting.
+        let is_apart = is_last && !entry.is_over && entry.turn.as_ref().is_some_and(|running| running != turn);
+        let envelope = Arc::new(if is_apart {
+            envelope(session, turn, at, &Watched { seq: 1, ..Watched::default() }, event)
+        } else {
+            entry.count(turn, &event);
+            envelope(session, turn, at, entry, event)
+        });
         entry.buffers.retain(|buffer| buffer.push(&envelope));
-        if is_last && entry.buffers.is_empty() {
+        if is_last && !is_apart && entry.buffers.is_empty() {
             watched.remove(session);
         }
         // Still under the lock, so that a sink sees a turn's events in their order.
@@ -106,6 +109,33 @@ impl Feed {
             }
         }
     }
+}
+
+impl Watched {
+    /// Whether a piece of this turn's answer comes in time. One that is told from
+    /// outside the turn may come late; it then belongs to nothing.
+    fn expects(&self, turn: &TurnId) -> bool {
+        self.turn.as_ref().is_none_or(|current| current == turn && !self.is_over)
+    }
+
+    /// Counts an event of this turn, which is the current one from now on.
+    fn count(&mut self, turn: &TurnId, event: &AgentEvent) {
+        if self.turn.as_ref() != Some(turn) || (self.is_over && matches!(event, AgentEvent::TurnStarted { .. })) {
+            self.turn = Some(turn.clone());
+            self.seq = 0;
+            self.traceparent = None;
+        }
+        if let AgentEvent::TurnStarted { traceparent, .. } = event {
+            self.traceparent.clone_from(traceparent);
+        }
+        self.seq += 1;
+        self.is_over = event.is_terminal().is_some();
+    }
+}
+
+/// Events that are told beside the turn's own walk, by the model side.
+fn is_beside(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::LlmStreamChunk { .. } | AgentEvent::LlmRetried { .. })
 }
 
 impl std::fmt::Debug for Feed {

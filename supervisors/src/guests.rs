@@ -80,6 +80,16 @@ pub(crate) struct Leaving {
     pub(crate) said_all: bool,
 }
 
+impl Owed {
+    /// Whether this is the outcome of an earlier request of the same name: its end was
+    /// announced then.
+    pub(crate) fn repeats(&self, outcome: &TurnOutcome) -> bool {
+        matches!(&self.request, TurnMessage::Start { input, .. } if input.turn != outcome.turn_id
+            && input.request_id.is_some()
+            && input.request_id == outcome.request_id)
+    }
+}
+
 impl Guest {
     pub(crate) fn new(brief: Arc<Brief>) -> Self {
         Self { actor: None, ending: Arc::default(), brief, owed: VecDeque::new(), crashes: 0, leaving: None }

@@ -201,17 +201,14 @@ impl SessionsState {
             None => (!guest.owed.is_empty()).then_some(0),
             Some(turn) => guest.owed.iter().position(|owed| owed.submission == *turn),
         };
-        match at {
-            None => false,
-            Some(0) => {
-                self.stop(session, EndReason::Cancelled, myself);
-                true
-            }
-            Some(waiting) => {
-                self.withdraw(session, waiting);
-                true
-            }
+        let Some(at) = at else { return false };
+        match &guest.leaving {
+            None if at == 0 => self.stop(session, EndReason::Cancelled, myself),
+            // It is being stopped already.
+            Some(leaving) if leaving.submission.as_ref() == Some(&guest.owed[at].submission) => {}
+            None | Some(_) => self.withdraw(session, at),
         }
+        true
     }
 
     /// Takes back what waits behind the running turn. An actor that leaves is not

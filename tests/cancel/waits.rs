@@ -239,7 +239,32 @@ async fn all_waiting_turns_cancelled_with_the_running_one_leave_no_ghost() {
         assert_eq!(within(caller).await.unwrap().finish_reason, FinishReason::Cancelled);
     }
     assert_eq!(turn(&runtime, say("after")).await.content, "fine");
-    let events = recorder.events();
-    let started = events.iter().filter(|event| matches!(event.event, AgentEvent::TurnStarted { .. })).count();
-    assert_eq!(started, 2, "the first one and the last one: {events:#?}");
+    recorder.assert_in_order();
+}
+
+#[tokio::test]
+async fn what_waits_is_cancelled_although_its_actor_is_being_stopped() {
+    let recorder = Recorder::new();
+    let runtime = build(over(stalls_when_asked()).sink(recorder.clone())).await;
+    let running = spawned(&runtime, say("stall"));
+    recorder.seen(|event| matches!(event, AgentEvent::LlmRequested { .. })).await;
+    let mut behind = within(runtime.run_stream(say("ghost"))).await.unwrap().on_drop(bob::OnDrop::Cancel);
+    let ghost = behind.turn().clone();
+    within(async {
+        while runtime.records(session("s")).await.unwrap().len() < 4 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // Both are sent before anybody can read one of them.
+    let stopped = runtime.cancel(session("s"));
+    tokio::pin!(stopped);
+    assert!(futures_util::FutureExt::now_or_never(stopped.as_mut()).is_none());
+    assert!(futures_util::FutureExt::now_or_never(behind.next()).is_none());
+    drop(behind);
+    assert!(within(stopped).await);
+    assert_eq!(within(running).await.unwrap().finish_reason, FinishReason::Cancelled);
+    assert_eq!(turn(&runtime, say("after")).await.content, "fine");
+    let events = recorder.of_turn(&ghost);
+    assert!(matches!(&events[..], [end] if end.event.is_terminal() == Some(FinishReason::Cancelled)), "{events:#?}");
 }

@@ -26,6 +26,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
+/// How long a stopping actor waits for what the store is doing.
+const FLUSHED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// The one actor that talks to a store. Appends are never refused; how many
 /// operations wait is told by [`queued`](Self::queued), for whoever admits work.
 #[derive(Debug, Default)]
@@ -111,6 +114,9 @@ impl Actor for StoreActor {
     ) -> Result<(), ActorProcessingErr> {
         state.lanes = Lanes::default();
         state.flushes.clear();
+        // What the store is doing goes on behind a dropped task, and until it ends the
+        // store owns its sessions.
+        let _still_busy = tokio::time::timeout(FLUSHED_WITHIN, state.store.0.flush()).await;
         self.queued.store(0, Ordering::Relaxed);
         Ok(())
     }

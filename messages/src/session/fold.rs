@@ -1,7 +1,7 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
-use crate::chat::{CallStatus, Message, ToolCall, ToolResult, Usage};
+use crate::chat::{CallStatus, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::open::{OpenApproval, entry};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
@@ -111,7 +111,7 @@ impl Session {
                 }
             }
             Fact::Resumed { submission, reply } => self.resume(submission, reply, record.at),
-            Fact::Withdrawn => self.waiting.retain(|input| record.turn.as_ref() != Some(&input.turn)),
+            Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
         }
     }
@@ -133,6 +133,15 @@ impl Session {
     /// The turn that runs; a suspended one does not.
     pub fn running(&self) -> Option<&OpenTurn> {
         self.open.as_ref().filter(|open| open.suspended.is_none())
+    }
+
+    fn withdraw(&mut self, turn: Option<&TurnId>) {
+        let Some(at) = self.waiting.iter().position(|input| Some(&input.turn) == turn) else { return };
+        let Some(input) = self.waiting.remove(at) else { return };
+        if let Some(request) = &input.request_id {
+            let outcome = TurnOutcome { saved: true, ..withdrawn(&input, &self.id) };
+            self.answered.insert(request.clone(), Arc::new(outcome));
+        }
     }
 
     fn start(&mut self, model: &ModelName, at: Millis) {
@@ -288,6 +297,16 @@ impl Session {
             self.answered.insert(request.clone(), Arc::clone(&outcome));
         }
         self.last = Some(outcome);
+    }
+}
+
+/// The outcome of an input that was cancelled while it waited.
+pub(crate) fn withdrawn(input: &TurnInput, session: &SessionId) -> TurnOutcome {
+    let content = "Cancelled before the turn began.";
+    TurnOutcome {
+        request_id: input.request_id.clone(),
+        labels: input.labels.clone(),
+        ..TurnOutcome::bare(session.clone(), input.turn.clone(), FinishReason::Cancelled, content)
     }
 }
 

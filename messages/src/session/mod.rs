@@ -13,5 +13,6 @@ mod options;
 mod fold_tests;
 
 pub use fold::Session;
+pub(crate) use fold::withdrawn;
 pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn};
 pub use options::{ApprovalsMode, ParentTurn, SessionOptions, TurnInput};

@@ -46,6 +46,8 @@ pub(super) struct Chaos {
     /// Who waits for an outcome, and what is sent again for them to a new machine.
     owed: BTreeMap<TurnId, TurnMessage>,
     told: BTreeMap<TurnId, Told>,
+    /// Submissions nobody wants any more.
+    withdrawn: BTreeSet<TurnId>,
     pub(super) outcomes: Vec<TurnOutcome>,
     heard: usize,
     /// What this machine was told already.
@@ -63,6 +65,7 @@ impl Chaos {
             inputs: 0,
             owed: BTreeMap::new(),
             told: BTreeMap::new(),
+            withdrawn: BTreeSet::new(),
             outcomes: Vec::new(),
             heard: 0,
             said: Vec::new(),
@@ -83,7 +86,7 @@ impl Chaos {
     }
 
     fn decide(&mut self, mut dice: Dice) {
-        match dice.pick(40) {
+        match dice.pick(41) {
             0..=29 => self.answer_any(&mut dice),
             30 | 31 => self.input(&mut dice),
             32 => self.say(TurnMessage::Steered { parts: vec![ContentPart::text("and this")] }),
@@ -91,6 +94,7 @@ impl Chaos {
             35 | 36 => self.say_foreign(&mut dice),
             37 => self.crash(&mut dice),
             38 => self.stop(&mut dice),
+            39 => self.withdraw(&mut dice),
             _ => self.person(&mut dice),
         }
     }
@@ -128,6 +132,9 @@ impl Chaos {
 
     fn check_session(&self) {
         let Some(session) = self.world.turn.session() else { return };
+        let told_for_good = |turn| self.told.get(turn).is_some_and(|told| told.for_good);
+        let ghost = session.waiting.iter().find(|input| told_for_good(&input.turn));
+        assert!(ghost.is_none(), "an input that had its outcome still waits");
         match (self.watch, &session.open) {
             (Watch::Paired, _) => super::world::assert_paired(&session.history),
             (Watch::Guards, Some(open)) => {
@@ -210,6 +217,16 @@ impl Chaos {
         let approvals = self.setup.approvals;
         let said = input(self.inputs, &format!("message {}", self.inputs), self.setup.limits);
         self.start(TurnInput { approvals, request_id, ..said });
+    }
+
+    /// Somebody no longer wants what they are owed: what waits for its turn never runs.
+    fn withdraw(&mut self, dice: &mut Dice) {
+        if self.owed.is_empty() {
+            return;
+        }
+        let Some(submission) = self.owed.keys().nth(dice.pick(self.owed.len())).cloned() else { return };
+        self.withdrawn.insert(submission.clone());
+        self.say(TurnMessage::Withdrawn { submission });
     }
 
     /// A person decides, answers a question, or resumes.
@@ -304,7 +321,8 @@ impl Chaos {
             // Nobody sends again what was answered; new words are no repetition.
             TurnMessage::Start { input, .. } if self.owed.contains_key(&input.turn) => return self.say(message),
             TurnMessage::Resume { submission, .. } if self.owed.contains_key(submission) => return self.say(message),
-            TurnMessage::Start { .. } | TurnMessage::Resume { .. } => return,
+            TurnMessage::Withdrawn { submission } if self.owed.contains_key(submission) => return self.say(message),
+            TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
             TurnMessage::Steered { .. } | TurnMessage::Wake { .. } => return,
             _ => {}
         }
@@ -374,6 +392,10 @@ impl Chaos {
         }
         for message in self.owed.values().cloned().collect::<Vec<_>>() {
             self.say(message);
+        }
+        let unwanted: Vec<_> = self.withdrawn.iter().filter(|id| self.owed.contains_key(*id)).cloned().collect();
+        for submission in unwanted {
+            self.say(TurnMessage::Withdrawn { submission });
         }
     }
 

@@ -134,7 +134,8 @@ impl Turn {
     fn take_up(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
         let (submission, Some(session)) = (arrival.submission(), &self.session) else { return };
         // An outcome that is being journaled is told when it is durable, and not before.
-        if matches!(&self.state, State::Done(finishing) if finishing.submission == *submission) {
+        let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
+        if is_ending || self.withdrawing.iter().any(|(_, outcome)| outcome.turn_id == *submission) {
             return;
         }
         if let Some(last) = session.outcome_of(submission) {

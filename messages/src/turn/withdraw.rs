@@ -6,8 +6,8 @@
 
 use super::state::State;
 use super::{Effect, Turn};
-use crate::chat::FinishReason;
 use crate::ids::TurnId;
+use crate::session::withdrawn;
 use crate::sessions::{EndReason, TurnNews, TurnOutcome};
 use crate::store::Fact;
 
@@ -16,7 +16,9 @@ impl Turn {
         let is_reading = self.session.is_none() && matches!(state, State::Start(_));
         self.state = state;
         if is_reading {
-            self.unwanted.push(submission);
+            if !self.unwanted.contains(&submission) {
+                self.unwanted.push(submission);
+            }
         } else {
             self.withdraw(&submission, effects);
         }
@@ -31,23 +33,25 @@ impl Turn {
 
     fn withdraw(&mut self, submission: &TurnId, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
+        // One that has ended has its outcome, which is told.
+        let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
+        if is_ending || session.outcome_of(submission).is_some() {
+            return;
+        }
+        // Said again to an actor that is started again; not to be taken up once more.
+        let arrived = self.arrivals.iter().position(|arrival| arrival.submission() == submission);
+        if let Some(at) = arrived {
+            self.arrivals.remove(at);
+        }
         if let Some(input) = session.waiting.iter().find(|input| input.turn == *submission) {
-            let content = "Cancelled before the turn began.";
-            let outcome = TurnOutcome {
-                request_id: input.request_id.clone(),
-                labels: input.labels.clone(),
-                ..TurnOutcome::bare(self.id.clone(), submission.clone(), FinishReason::Cancelled, content)
-            };
+            let outcome = withdrawn(input, &self.id);
             self.record(Some(submission.clone()), Fact::Withdrawn);
             self.withdrawing.push((self.version(), outcome));
             self.flush(effects);
-        } else if self.submission().as_ref() == Some(submission) && !matches!(self.state, State::Done(_)) {
+        } else if self.submission().as_ref() == Some(submission) {
             effects.push(Effect::AbandonAll);
             self.close(EndReason::Cancelled, effects);
-        } else if !session.knows(submission)
-            && let Some(at) = self.arrivals.iter().position(|arrival| arrival.submission() == submission)
-        {
-            self.arrivals.remove(at);
+        } else if arrived.is_some() {
             let outcome = super::done::unread(self.id.clone(), submission.clone(), EndReason::Cancelled);
             effects.push(finished(outcome));
         }

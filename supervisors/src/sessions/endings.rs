@@ -30,7 +30,9 @@ impl SessionsState {
     ) {
         let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.take(submission)) else { return };
         self.forget_deadlines(&owed);
-        if let Ok(outcome) = &result {
+        if let Ok(outcome) = &result
+            && !owed.repeats(outcome)
+        {
             self.announce(session, outcome);
         }
         owed.reply.send(result);

@@ -1,0 +1,87 @@
+//! A request that is wrong is refused by name, before anything is sent or kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bob::{AgentError, AgentRequest, AgentRuntime, ContentPart, Runtime, ScriptedLlm, ScriptedReply, SessionOptions};
+
+use crate::support::runtime::{build, over, say, session, turn, within};
+
+async fn counted() -> (Runtime, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let model = ScriptedLlm::from_fn(move |_| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        ScriptedReply::text("fine")
+    });
+    (build(over(model)).await, asked)
+}
+
+/// Why it is refused; nothing may have happened for it.
+async fn refused(request: AgentRequest) -> String {
+    let (runtime, asked) = counted().await;
+    let why = match within(runtime.run(request)).await {
+        Err(AgentError::Invalid(why)) => why,
+        other => panic!("not refused as invalid: {other:?}"),
+    };
+    assert_eq!(asked.load(Ordering::SeqCst), 0, "no model was asked");
+    assert!(within(runtime.records(session("s"))).await.unwrap().is_empty(), "nothing was kept");
+    assert_eq!(turn(&runtime, say("hello")).await.content, "fine", "the session is usable");
+    why
+}
+
+#[tokio::test]
+async fn an_input_over_one_mebibyte_is_refused_with_the_number() {
+    let why = refused(say(&"x".repeat(1024 * 1024 + 1))).await;
+    assert!(why.contains("1048577") && why.contains("1048576"), "{why}");
+}
+
+#[tokio::test]
+async fn an_input_of_one_mebibyte_is_taken() {
+    let (runtime, _) = counted().await;
+    // The history that fits is another question; the input is accepted and kept whole.
+    let outcome = turn(&runtime, say(&"x".repeat(1024 * 1024))).await;
+    let journal = serde_json::to_string(&within(runtime.records(session("s"))).await.unwrap()).unwrap();
+    assert!(journal.len() > 1024 * 1024, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn an_empty_input_is_refused() {
+    assert!(refused(say("")).await.contains("empty"));
+    assert!(refused(AgentRequest { input: Vec::new(), ..say("") }).await.contains("empty"));
+}
+
+#[tokio::test]
+async fn a_part_the_model_does_not_take_is_refused_by_name() {
+    let image = ContentPart::Image { mime_type: "image/png".into(), data: "AAAA".into() };
+    let why = refused(AgentRequest { input: vec![ContentPart::text("look"), image], ..say("") }).await;
+    assert!(why.contains("image") && why.contains("fake:m-1"), "{why}");
+    let audio = ContentPart::Audio { mime_type: "audio/wav".into(), data: "AAAA".into() };
+    assert!(refused(AgentRequest { input: vec![audio], ..say("") }).await.contains("audio"));
+}
+
+#[tokio::test]
+async fn tool_servers_of_a_session_are_refused_by_name() {
+    let options = SessionOptions { servers: vec!["files".into()], ..SessionOptions::default() };
+    let why = refused(AgentRequest { options: Some(options), ..say("hi") }).await;
+    assert!(why.contains("tool servers"), "{why}");
+}
+
+#[cfg(feature = "genai")]
+#[tokio::test]
+async fn an_unknown_provider_and_a_missing_key_are_refused_before_anything_is_sent() {
+    use bob::{LlmErrorKind, ModelName, RuntimeBuilder};
+    let port = bob_actors::llm::GenaiLlm::new(&[], &|_| None).expect("the well-known providers");
+    let runtime = build(RuntimeBuilder::new(ModelName::parse("openai:gpt-x").unwrap()).model(Arc::new(port))).await;
+    let kind_and_text = |result| match result {
+        Err(AgentError::Llm(error)) => (error.kind, error.to_string()),
+        other => panic!("not refused by the model side: {other:?}"),
+    };
+    let (kind, text) = kind_and_text(within(runtime.run(say("hi"))).await);
+    assert_eq!(kind, LlmErrorKind::MissingKey);
+    assert!(text.contains("OPENAI_API_KEY"), "{text}");
+    let model = Some(ModelName::parse("nobody:m").unwrap());
+    let (kind, text) = kind_and_text(within(runtime.run(AgentRequest { model, ..say("hi") })).await);
+    assert_eq!(kind, LlmErrorKind::UnknownProvider);
+    assert!(text.contains("nobody"), "{text}");
+}

@@ -1,0 +1,11 @@
+//! The events of a turn, as its reader and as sinks see them.
+
+mod support;
+
+#[path = "streams/dropped.rs"]
+mod dropped;
+#[path = "streams/order.rs"]
+mod order;
+#[cfg(feature = "genai")]
+#[path = "streams/shown.rs"]
+mod shown;
