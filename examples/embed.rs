@@ -10,7 +10,7 @@ struct Add {
 }
 
 #[tokio::main]
-pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let add = tool("local/add", "Adds two numbers.", |sum: Add, _| async move {
         Ok(ToolOutput::text((sum.a + sum.b).to_string()))
     });

@@ -365,7 +365,7 @@ impl Chaos {
 
     fn stop(&mut self, dice: &mut Dice) {
         let reasons = [EndReason::Cancelled, EndReason::TurnTimeout, EndReason::Shutdown, EndReason::Passivated];
-        self.say(TurnMessage::Stopped { reason: reasons[dice.pick(4)] });
+        self.say(TurnMessage::Stopped { reason: reasons[dice.pick(4)], submission: None });
         self.new_machine(dice);
     }
 

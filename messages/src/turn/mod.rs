@@ -166,7 +166,7 @@ impl Turn {
             (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => self.saved(state, result, e),
             (state, M::Steered { parts }) => self.steered(state, parts, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
-            (state, M::Stopped { reason }) => self.stopped(&state, reason, e),
+            (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), e),
             (state, _late_or_out_of_place) => self.state = state,
         }
         effects

@@ -8,7 +8,7 @@ use crate::event::AgentEvent;
 use crate::ids::{ResumeToken, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::session::{OpenTurn, Session, TurnInput};
-use crate::sessions::{Decision, SuspendReason, TurnNews};
+use crate::sessions::{Decision, SuspendReason, TurnNews, TurnOutcome};
 use crate::store::{Claim, Fact, StoreError};
 use crate::tools::ToolSet;
 use crate::turn::prompt::Frame;
@@ -116,14 +116,21 @@ impl Turn {
         let Some(session) = &self.session else { return };
         let Some(first) = self.arrivals.first().filter(|first| !session.knows(first.submission())) else { return };
         let submission = first.submission().clone();
+        let waits = session.waiting.iter().any(|input| input.turn == submission);
         match woken {
+            // It must not begin after its caller was told.
+            Some(Recover::Close(_)) if waits => return self.withdraw(&submission, effects),
             Some(Recover::Close(reason)) => {
                 let outcome = Box::new(super::done::unread(self.id.clone(), submission.clone(), reason));
                 effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
             }
             Some(Recover::GiveUp) => {
                 let error = AgentError::Internal("the turn's actor crashed too often before it began".into());
-                refuse(&submission, error, effects);
+                if waits {
+                    self.take_out(TurnOutcome::failed(self.id.clone(), submission, error), effects);
+                } else {
+                    refuse(&submission, error, effects);
+                }
             }
             Some(Recover::Continue) | None => return,
         }

@@ -31,7 +31,7 @@ impl Turn {
         }
     }
 
-    fn withdraw(&mut self, submission: &TurnId, effects: &mut Vec<Effect>) {
+    pub(super) fn withdraw(&mut self, submission: &TurnId, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         // One that has ended has its outcome, which is told.
         let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
@@ -45,9 +45,7 @@ impl Turn {
         }
         if let Some(input) = session.waiting.iter().find(|input| input.turn == *submission) {
             let outcome = withdrawn(input, &self.id);
-            self.record(Some(submission.clone()), Fact::Withdrawn);
-            self.withdrawing.push((self.version(), outcome));
-            self.flush(effects);
+            self.take_out(outcome, effects);
         } else if self.submission().as_ref() == Some(submission) {
             effects.push(Effect::AbandonAll);
             self.close(EndReason::Cancelled, effects);
@@ -55,6 +53,13 @@ impl Turn {
             let outcome = super::done::unread(self.id.clone(), submission.clone(), EndReason::Cancelled);
             effects.push(finished(outcome));
         }
+    }
+
+    /// Takes an input out of those that wait; its outcome is told when that is durable.
+    pub(super) fn take_out(&mut self, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
+        self.record(Some(outcome.turn_id.clone()), Fact::Withdrawn);
+        self.withdrawing.push((self.version(), outcome));
+        self.flush(effects);
     }
 
     /// Tells the outcomes of withdrawn inputs that are durable.

@@ -98,7 +98,7 @@ impl Teller {
             "llm-fails" => self.llm(Err(LlmError::new(LlmErrorKind::Unavailable, "the provider is down"))),
             "ok" => self.tool(id, CallStatus::Ok, text),
             "error" => self.tool(id, CallStatus::Error, text),
-            "stop" => self.say(TurnMessage::Stopped { reason: rest.parse().unwrap() }),
+            "stop" => self.say(TurnMessage::Stopped { reason: rest.parse().unwrap(), submission: None }),
             "crash" => {
                 self.world.crash();
                 self.say(TurnMessage::Wake { brief, recover: Recover::Continue });
