@@ -57,10 +57,10 @@ impl Feed {
         !self.sinks.is_empty() || self.readers.load(Ordering::Acquire) > 0
     }
 
-    /// Whether somebody saw events of this turn and not yet its last one.
-    pub fn awaits_end(&self, session: &SessionId, turn: &TurnId) -> bool {
+    /// The session's turn of which somebody saw events and not yet the last one.
+    pub fn open_turn(&self, session: &SessionId) -> Option<TurnId> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.get(session).is_some_and(|entry| entry.turn.as_ref() == Some(turn) && !entry.is_over)
+        watched.get(session).filter(|entry| !entry.is_over)?.turn.clone()
     }
 
     /// Watches a session from now on. Dropping the subscription ends it.

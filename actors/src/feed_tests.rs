@@ -58,10 +58,10 @@ async fn a_reader_that_leaves_after_the_end_leaves_nothing_behind_for_the_sinks(
     let (session, turn) = names();
     let reader = feed.subscribe(&session);
     feed.emit(&session, &turn, 0, guard());
-    assert!(feed.awaits_end(&session, &turn));
+    assert_eq!(feed.open_turn(&session), Some(turn.clone()));
     let outcome = TurnOutcome::bare(session.clone(), turn.clone(), FinishReason::Final, "done");
     feed.emit(&session, &turn, 0, AgentEvent::TurnFinished { outcome: Box::new(outcome) });
-    assert!(!feed.awaits_end(&session, &turn));
+    assert_eq!(feed.open_turn(&session), None);
     drop(reader);
     assert!(feed.watched.lock().unwrap().is_empty());
 }

@@ -49,7 +49,7 @@ impl SessionsState {
     /// owed it, and whoever saw the turn begin sees its one end all the same.
     fn announce_unowed(&self, session: &SessionId, result: &Result<Box<TurnOutcome>, AgentError>) {
         if let Ok(outcome) = result
-            && self.started.feed.awaits_end(session, &outcome.turn_id)
+            && self.started.feed.open_turn(session).as_ref() == Some(&outcome.turn_id)
         {
             self.announce(session, outcome);
         }
@@ -102,17 +102,18 @@ impl SessionsState {
         guest.crashes += 1;
         let crashes = guest.crashes;
         tracing::warn!(%session, crashes, reason, "the session's actor crashed");
-        if let Some(first) = guest.owed.front() {
+        if let Some(submission) = guest.owed.front().map(|first| first.submission.clone()) {
+            // Whoever is started now says again what it asks a person; until then time passes.
+            self.unpause(session, &submission, myself);
             let event = AgentEvent::ActorRestarted {
                 actor: format!("turn {session}"),
                 restarts: crashes,
                 reason: reason.to_owned(),
             };
-            self.started.feed.emit(session, &first.submission.clone(), clock::now(), event);
-        }
-        // Whoever is started now says again what it asks a person; until then time passes.
-        if let Some(first) = guest.owed.front().map(|first| first.submission.clone()) {
-            self.unpause(session, &first, myself);
+            // A turn that was resumed, or that an earlier process began, has another name.
+            let feed = &self.started.feed;
+            let turn = feed.open_turn(session).unwrap_or(submission);
+            feed.emit(session, &turn, clock::now(), event);
         }
         match crashes {
             ..=MOST_RESTARTS => self.reopen(session, Recover::Continue, myself),
