@@ -62,7 +62,8 @@ pub trait AgentRuntime: Send + Sync {
     /// A session's journal; empty when there is no such session.
     fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
 
-    /// Removes a session. `false` when there was none.
+    /// Removes a session; what its actor remembers goes as well. `false` when there was
+    /// none, and `Busy` while a turn of it runs.
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
 
     /// The tools that policy lets sessions use.
@@ -278,7 +279,16 @@ impl AgentRuntime for Runtime {
     }
 
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>> {
-        self.ask_store(move |reply| StoreMessage::Delete { session, reply }).boxed()
+        async move {
+            let (reply, is_idle) = Reply::channel();
+            let message = SessionsMessage::Passivate { session: session.clone(), reply };
+            self.0.tree.rooms.sessions.tell(message);
+            if is_idle.await == Some(false) {
+                return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
+            }
+            self.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
+        }
+        .boxed()
     }
 
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {

@@ -52,6 +52,13 @@ pub enum SessionsMessage {
         /// Whether something was stopped.
         reply: Reply<bool>,
     },
+    /// Let the actor of an idle session go: the next submission reads the journal.
+    Passivate {
+        /// Which session.
+        session: SessionId,
+        /// `false` when somebody is owed an outcome; then nothing was done.
+        reply: Reply<bool>,
+    },
     /// A person decided about a call.
     Decide {
         /// Which session.

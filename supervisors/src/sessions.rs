@@ -109,6 +109,7 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Cancel { session, turn, reply } => {
                 reply.send(state.cancel(&session, turn.as_ref(), &myself));
             }
+            SessionsMessage::Passivate { session, reply } => reply.send(state.passivate(&session, &myself)),
             SessionsMessage::Decide { session, approval, decision } => {
                 state.say(&session, TurnMessage::Decided { approval, decision });
             }
@@ -219,6 +220,14 @@ impl SessionsState {
         if guest.leaving.is_none() {
             self.say(session, TurnMessage::Withdrawn { submission });
         }
+    }
+
+    fn passivate(&mut self, session: &SessionId, myself: &Myself) -> bool {
+        let is_idle = self.book.get_mut(session).is_none_or(|guest| guest.owed.is_empty());
+        if is_idle {
+            self.stop(session, EndReason::Passivated, myself);
+        }
+        is_idle
     }
 
     /// Stops the session's actor, which ends its running turn for this reason.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, FinishReason, LlmRequest, RequestId, ScriptedLlm, ScriptedReply,
-    SessionFilter,
+    AgentError, AgentEvent, AgentRequest, AgentRuntime, FinishReason, LlmRequest, RequestId, ScriptedLlm,
+    ScriptedReply, SessionFilter,
 };
 use bob_messages::chat::Message;
 
@@ -85,6 +85,22 @@ async fn a_deleted_session_begins_anew() {
     assert!(within(runtime.delete(session("s"))).await.expect("it is deleted"));
     assert!(!within(runtime.delete(session("s"))).await.expect("there is none"));
     assert!(within(runtime.records(session("s"))).await.unwrap().is_empty());
+    assert_eq!(turn(&runtime, say("who am I?")).await.content, "who am I?", "nothing is remembered, and it works");
+}
+
+#[tokio::test]
+async fn a_session_is_not_deleted_under_its_turn() {
+    let recorder = Recorder::new();
+    let runtime = build(scripted(vec![ScriptedReply::Stall]).sink(recorder.clone())).await;
+    let running = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { turn(&runtime, say("go")).await }
+    });
+    recorder.seen(|event| matches!(event, AgentEvent::LlmRequested { .. })).await;
+    assert!(matches!(within(runtime.delete(session("s"))).await, Err(AgentError::Busy(_))));
+    assert!(within(runtime.cancel(session("s"))).await);
+    assert_eq!(within(running).await.unwrap().finish_reason, FinishReason::Cancelled);
+    assert!(within(runtime.delete(session("s"))).await.expect("it is deleted"));
 }
 
 #[tokio::test]
