@@ -21,8 +21,9 @@
 //! # }
 //! ```
 
+pub mod assemble;
 pub mod config;
-mod facade;
+pub mod facade;
 pub mod sanitise;
 
 pub use bob_actors::feed::EventSink;

@@ -1,2 +1,142 @@
-//! x
-fn main() {}
+//! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
+//! its work; it decides nothing about turns, tools or sessions.
+
+mod chat;
+mod cli;
+mod doctor;
+mod exit;
+mod house;
+mod init;
+mod logging;
+mod output;
+mod print;
+mod progress;
+mod prompt;
+mod run;
+mod sessions;
+mod show;
+mod signals;
+mod tools;
+mod turn;
+
+use std::path::{Path, PathBuf};
+
+use bob::config::{Config, Environment, Overrides};
+use bob::sanitise;
+use clap::{CommandFactory, Parser};
+
+use cli::{ChatArgs, Cli, Command, OutputForm};
+use exit::{Exit, Failure};
+use output::ResultObject;
+
+fn main() {
+    std::panic::set_hook(Box::new(tell_panic));
+    let exit = std::panic::catch_unwind(enter).unwrap_or_else(|_told_by_the_hook| {
+        let failure = Failure::internal("the program met a fault of its own; please report it");
+        finish(&failure, form_asked_for(), None)
+    });
+    // Threads that wait for a terminal or a pipe are not waited for.
+    std::process::exit(i32::from(exit as u8));
+}
+
+fn enter() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_arguments(&error),
+    };
+    let (form, session) = match &cli.command {
+        Some(Command::Run(run)) => (run.output, run.session.clone().or_else(|| run.resume.clone())),
+        _ => (OutputForm::Text, None),
+    };
+    match obey(cli) {
+        Ok(exit) => exit,
+        Err(failure) => finish(&failure, form, session.as_deref()),
+    }
+}
+
+fn obey(cli: Cli) -> Result<Exit, Failure> {
+    let file = cli.config.unwrap_or_else(|| PathBuf::from("agent.toml"));
+    match cli.command.unwrap_or_else(|| Command::Chat(ChatArgs::default())) {
+        Command::Init(args) => init::init(&args, &file),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "cli-agent", &mut script);
+            print::text(&String::from_utf8_lossy(&script))?;
+            Ok(Exit::Success)
+        }
+        Command::Doctor(args) => in_runtime(doctor::doctor(&file, args.json)),
+        Command::Tools(args) => in_runtime(tools::tools(&configured(&file, &Overrides::default())?, args.json)),
+        Command::Sessions(args) => {
+            in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
+        }
+        Command::Run(args) => {
+            let overrides =
+                Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
+            in_runtime(run::run(&args, configured(&file, &overrides)?))
+        }
+        Command::Chat(args) => {
+            let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
+            in_runtime(chat::chat(&args, configured(&file, &overrides)?))
+        }
+    }
+}
+
+/// Reads the configuration, starts logging as it says, and warns of what has no effect yet.
+fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
+    let config = bob::config::load(file, &Environment::of_process(), overrides)?;
+    logging::start(&config.log);
+    for sentence in config.not_yet() {
+        print::note(&format!("warning: {sentence}"));
+    }
+    Ok(config)
+}
+
+fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(format!("cannot start the threads of the runtime: {error}")))?;
+    let result = runtime.block_on(work);
+    // A thread may still wait for a pipe or a terminal; the process ends without it.
+    runtime.shutdown_background();
+    result
+}
+
+/// Help and version are what was asked for; everything else is a usage error.
+fn refuse_arguments(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        return match print::text(&text) {
+            Ok(()) => Exit::Success,
+            Err(error) => Failure::from(error).exit,
+        };
+    }
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let report = Some(sanitise::clean(&text).into_owned());
+    finish(&Failure { report, ..Failure::usage(message) }, form_asked_for(), None)
+}
+
+/// Says why there was no turn, to people and, where it was asked for, to programs.
+fn finish(failure: &Failure, form: OutputForm, session: Option<&str>) -> Exit {
+    match &failure.report {
+        Some(report) => print::report(report),
+        None if failure.message.is_empty() => {}
+        None => print::note(&format!("error: {}", failure.message)),
+    }
+    match ResultObject::without_turn(session, failure).print(form) {
+        Ok(()) => failure.exit,
+        Err(error) => Failure::from(error).exit,
+    }
+}
+
+fn form_asked_for() -> OutputForm {
+    let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    cli::output_form(&args)
+}
+
+/// One line instead of a backtrace: what panics inside an actor or a tool is caught there and told as a result.
+fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let what = panic.payload_as_str().unwrap_or("no reason was given");
+    let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+    tracing::error!("panic{place}: {what}");
+}

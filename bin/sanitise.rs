@@ -62,7 +62,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a character may reach a terminal as it is.
-pub(crate) fn is_shown(character: char) -> bool {
+pub fn is_shown(character: char) -> bool {
     use GeneralCategory as Category;
     match character {
         '\n' | '\t' | '\u{200c}' | '\u{200d}' | ' '..='~' => true,

@@ -149,7 +149,8 @@ def parameters(options, path, alias, template):
         params.chat_template = template
     if options.model is None:
         params.n_predict = SHIPPED_MAX_TOKENS
-        # The likeliest word, always: with chance added, so small a model misses its tools.
+        # The likeliest word, always: with chance added, so small a model misses its tools. And no
+        # penalty for repeating: it ends loops, but it misspells the names of files.
         params.sampling.temp = 0.0
     return params
 

@@ -45,6 +45,8 @@ section! {
         pub ready_timeout_ms: u64 = 60_000,
         /// Environment variables set for it.
         pub env: BTreeMap<String, Secret> = BTreeMap::new(),
+        /// Names of variables of ours that it gets as well; one may end in `*`.
+        pub inherit_env: Vec<String> = Vec::new(),
     }
 }
 

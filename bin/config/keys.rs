@@ -65,6 +65,7 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("providers.*.start.args", Any),
     ("providers.*.start.ready_timeout_ms", TIME),
     ("providers.*.start.env", Any),
+    ("providers.*.start.inherit_env", Any),
     ("providers.*.capabilities.native_tools", Any),
     ("providers.*.capabilities.json_schema", Any),
     ("providers.*.capabilities.system_role", Any),

@@ -28,11 +28,6 @@ pub enum LlmMessage {
         /// Where the answer goes.
         reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
     },
-    /// A call of this provider ended; its place is free.
-    Released {
-        /// The provider's name.
-        provider: String,
-    },
 }
 
 /// How the model says what it decided.

@@ -18,6 +18,10 @@ mod spec;
 mod start;
 mod stop;
 
+#[cfg(test)]
+#[path = "family_tests.rs"]
+mod tests;
+
 pub use mailbox::{FamilyNews, Next, SupervisorMessage};
 pub use spec::{ChildSpec, ChildStart, Inside};
 pub use start::StartError;

@@ -41,3 +41,5 @@ pub use family::StartError;
 pub use look::NodeState;
 pub use root::TreeEnd;
 pub use tree::{Tree, TreeSpec, start};
+#[cfg(test)]
+mod testing;

@@ -4,6 +4,10 @@
 //! a [`TreeSpec`] and keeps the [`Tree`]; whoever sends something goes through the
 //! [`Rooms`]. It never looks into a message.
 
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;
+
 use crate::family::{ChildSpec, Inside, StartError, SupervisorMessage};
 use crate::look::NodeState;
 use crate::root::{RootArguments, RootSupervisor, TreeEnd};
@@ -99,7 +103,11 @@ pub async fn start(spec: TreeSpec) -> Result<Tree, StartError> {
     start_children(rooms, feed, spec.children()).await
 }
 
-async fn start_children(rooms: Rooms, feed: Arc<Feed>, children: Vec<ChildSpec>) -> Result<Tree, StartError> {
+pub(crate) async fn start_children(
+    rooms: Rooms,
+    feed: Arc<Feed>,
+    children: Vec<ChildSpec>,
+) -> Result<Tree, StartError> {
     let downs: Vec<_> = children.iter().map(|child| Arc::clone(&child.on_down)).collect();
     let end = Arc::new(OnceLock::new());
     let arguments = RootArguments { children, end: Arc::clone(&end) };
@@ -174,7 +182,8 @@ impl Tree {
     /// Who is alive, the root's children first. Empty when the tree has ended.
     pub async fn tree(&self) -> Vec<NodeState> {
         let (reply, answer) = Reply::channel();
-        let _ended = self.root.0.send_message(SupervisorMessage::Tree { reply });
+        // A message that was not taken comes back, and its reply answers when it is dropped.
+        drop(self.root.0.send_message(SupervisorMessage::Tree { reply }));
         answer.await.unwrap_or_default()
     }
 
@@ -182,7 +191,7 @@ impl Tree {
     /// whether there is such an actor; it is not waited for.
     pub async fn restart(&self, name: &str) -> bool {
         let (reply, answer) = Reply::channel();
-        let _ended = self.root.0.send_message(SupervisorMessage::Restart { name: name.to_owned(), reply });
+        drop(self.root.0.send_message(SupervisorMessage::Restart { name: name.to_owned(), reply }));
         answer.await.unwrap_or(false)
     }
 }

@@ -6,6 +6,8 @@ use crate::support::reply::Reply;
 use bob_actors::llm::LlmPort;
 use bob_actors::llm::providers::ProviderKind;
 use bob_messages::llm::{LlmError, LlmErrorKind};
+use futures_util::StreamExt;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,21 +22,33 @@ async fn failure(reply: Reply, kind: ProviderKind, timeout_ms: u64) -> LlmError 
     }
 }
 
+/// How many bytes of a stream it takes until it is an answer.
+async fn whole_length(reply: &Reply, kind: ProviderKind) -> usize {
+    let (mut too_few, mut enough) = (0, 8_192);
+    while enough - too_few > 1 {
+        let bytes = usize::midpoint(too_few, enough);
+        let provider = FakeProvider::start([reply.clone().cut_after(bytes)]);
+        match ask(&port(&provider, kind, 10_000), hello()).await {
+            Ok(_) => enough = bytes,
+            Err(_) => too_few = bytes,
+        }
+    }
+    enough
+}
+
 #[tokio::test]
 async fn a_stream_cut_at_any_byte_is_never_an_answer() {
     for kind in BOTH {
-        let provider = FakeProvider::start((0..5_000).map(|bytes| Reply::text("Hi").cut_after(bytes)));
+        let reply = Reply::text("Hi");
+        let whole = whole_length(&reply, kind).await;
+        assert!((500..8_000).contains(&whole), "{kind:?} needs {whole} bytes");
+        let provider = FakeProvider::start((0..whole).map(|bytes| reply.clone().cut_after(bytes)));
         let port = port(&provider, kind, 10_000);
-        for bytes in 0.. {
-            match ask(&port, hello()).await {
-                Err(error) => assert_eq!(error.kind, LlmErrorKind::Unavailable, "{kind:?} after {bytes}: {error}"),
-                Ok(answer) => {
-                    assert_eq!(answer.text, "Hi");
-                    assert!(bytes > 500, "{kind:?} took {bytes} bytes for a whole stream");
-                    break;
-                }
-            }
-        }
+        let attempts = futures_util::stream::iter(0..whole).map(|_| ask(&port, hello())).buffer_unordered(16);
+        let wrong: Vec<_> =
+            attempts.filter(|end| ready(!matches!(end, Err(e) if e.kind == LlmErrorKind::Unavailable))).collect().await;
+        assert!(wrong.is_empty(), "{kind:?}: {wrong:?}");
+        assert_eq!(provider.requests().len(), whole);
     }
 }
 

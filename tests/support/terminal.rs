@@ -83,6 +83,15 @@ impl Terminal {
         self.press(ENTER);
     }
 
+    /// Sends a signal to the program alone, as `kill PID` would; nothing happens when it has already ended.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let seen = self.view.lock();
+        let pid = self.process.and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+        if let (None, Some(pid)) = (&seen.exit, pid) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
     /// The screen as text, rows separated by newlines, without trailing blanks.
     pub(crate) fn screen(&self) -> String {
         self.view.lock().parser.screen().contents()

@@ -68,8 +68,6 @@ impl Actor for LlmActor {
             LlmMessage::Infer { request, remaining_ms, reply } => {
                 tokio::spawn(call(desk.clone(), request, remaining_ms, reply));
             }
-            // The guard of each call gives its place to the next one by itself.
-            LlmMessage::Released { provider: _ } => {}
         }
         Ok(())
     }

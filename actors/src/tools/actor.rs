@@ -99,11 +99,12 @@ impl ToolsState {
         owner: ActorCell,
     ) {
         match self.gate.admit(&call, grant, &context) {
-            Ok(Admitted { port, timeout_ms }) => {
+            Ok(Admitted { port, timeout_ms, read_only }) => {
                 let port = Arc::clone(&self.ports[port]);
                 let deadline = Instant::now() + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
                 let invocation = Invocation { call, context, deadline };
-                tokio::spawn(run(port, invocation, timeout_ms, reply, owner));
+                let too_late = too_late(&invocation.call, timeout_ms, read_only);
+                tokio::spawn(run(port, invocation, too_late, reply, owner));
             }
             Err(refusal) => reply.send(refusal_result(refusal)),
         }
@@ -114,7 +115,7 @@ impl ToolsState {
 async fn run(
     port: Arc<dyn ToolPort>,
     invocation: Invocation,
-    timeout_ms: u64,
+    too_late: String,
     mut reply: Reply<ToolReturn>,
     owner: ActorCell,
 ) {
@@ -127,9 +128,7 @@ async fn run(
         // The calls of an actor end with it, however it ends; the dropped reply
         // tells the asker.
         _ = owner.wait(None) => return,
-        () = tokio::time::sleep_until(deadline) => {
-            (CallStatus::Error, ToolOutput::error(format!("{name} timed out after {timeout_ms} ms")))
-        }
+        () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(too_late)),
         ended = work => match ended {
             Ok(Ok(output)) if output.is_error => (CallStatus::Error, output),
             Ok(Ok(output)) => (CallStatus::Ok, output),
@@ -142,6 +141,15 @@ async fn run(
     };
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     reply.send(ToolReturn { status, output, duration_ms });
+}
+
+/// What a model is told of a call that took too long.
+fn too_late(call: &ToolCall, timeout_ms: u64, read_only: bool) -> String {
+    let name = &call.name;
+    match read_only {
+        true => format!("{name} timed out after {timeout_ms} ms"),
+        false => format!("{name} timed out after {timeout_ms} ms; it may have done part of its work"),
+    }
 }
 
 /// The result of a call that never reached its tool.

@@ -73,6 +73,8 @@ pub(crate) struct Admitted {
     pub(crate) port: usize,
     /// How long it may run, in milliseconds.
     pub(crate) timeout_ms: u64,
+    /// Whether it changes nothing, however it ends.
+    pub(crate) read_only: bool,
 }
 
 impl Gate {
@@ -134,7 +136,8 @@ impl Gate {
             let reason = format!("{} was called without permission for exactly this call", call.name);
             return Err(Refusal::Denied(reason));
         }
-        Ok(Admitted { port: tool.port, timeout_ms: self.rules.timeout_ms(&call.name, context) })
+        let timeout_ms = self.rules.timeout_ms(&call.name, context);
+        Ok(Admitted { port: tool.port, timeout_ms, read_only: tool.descriptor.read_only })
     }
 
     /// The tool a call names, if the rules and the session's list leave it callable.

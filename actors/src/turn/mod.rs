@@ -96,16 +96,10 @@ impl Actor for TurnActor {
     /// Releases what is in flight here: after a stop the state travels to the
     /// supervisor, and dropping it may come late.
     async fn post_stop(&self, myself: ActorRef<TurnMessage>, state: &mut TurnState) -> Result<(), ActorProcessingErr> {
-        let ending = state.started.ending.get();
-        let reason = ending.map_or(EndReason::Shutdown, |ending| ending.reason);
+        let ending = state.started.ending.get().cloned();
+        let (reason, submission) = ending.map_or((EndReason::Shutdown, None), |end| (end.reason, end.submission));
         let mut closing = Closing::new(&state.started);
-        let meant = ending.and_then(|ending| ending.submission.as_ref());
-        if meant.is_some_and(|meant| state.turn.submission().is_some_and(|running| running != *meant)) {
-            state.in_flight.clear();
-            closing.tell_when_saved();
-            return Ok(());
-        }
-        for effect in state.turn.apply(clock::now(), TurnMessage::Stopped { reason }) {
+        for effect in state.turn.apply(clock::now(), TurnMessage::Stopped { reason, submission }) {
             if let Some(effect) = closing.keep(effect) {
                 state.perform(effect, &myself);
             }

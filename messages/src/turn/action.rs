@@ -126,8 +126,10 @@ pub fn parse_action(text: &str) -> Result<AgentAction, String> {
     let Value::Object(mut fields) = value else {
         return Err("the reply is JSON but not an object".into());
     };
-    let Some(Value::String(kind)) = fields.remove("type") else {
-        return Err("the field `type` is missing; it is \"final\", \"tool_call\" or \"ask_user\"".into());
+    let kind = match fields.remove("type") {
+        Some(Value::String(kind)) => kind,
+        Some(_) => return Err("the field `type` must be a string: \"final\", \"tool_call\" or \"ask_user\"".into()),
+        None => return Err("the field `type` is missing; it is \"final\", \"tool_call\" or \"ask_user\"".into()),
     };
     let action = match kind.as_str() {
         "final" => AgentAction::Final { content: string(&mut fields, "content", &kind)? },

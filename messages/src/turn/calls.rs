@@ -93,7 +93,7 @@ impl Turn {
             }
             let Some(call) = self.call_at(at) else { continue };
             calling.slots[at] = match verdicts.next() {
-                Some(Verdict::Allow { grant, traits }) => Slot::Granted { grant, traits },
+                Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
                 Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
                 Some(Verdict::Deny { reason }) => {
                     self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
@@ -101,7 +101,8 @@ impl Turn {
                 Some(Verdict::Invalid { complaint }) => {
                     self.answer(&call, ToolReturn::note(CallStatus::Error, complaint), effects)
                 }
-                None => self.answer(
+                // Without a verdict, or with the permission of another call.
+                Some(Verdict::Allow { .. }) | None => self.answer(
                     &call,
                     ToolReturn::note(CallStatus::Error, "not run: the tools room did not judge the call"),
                     effects,

@@ -1,80 +1,31 @@
 //! A world in which everything happens in any order, and a guest book that watches
 //! who was promised an answer. Every message is checked against what must always hold.
 
+use super::chance::{Dice, Setup, foreign, reply, returned};
 use super::state::State;
-use super::world::{Question, World, answer, input, model, side_effects, verdict};
-use super::{Brief, Effect, Limits, OnRestart, Recover, ResumeReply, Turn, TurnMessage};
-use crate::chat::{CallStatus, ContentPart, StopReason};
+use super::world::{Question, World, input, side_effects, verdict};
+use super::{Effect, Recover, ResumeReply, Turn, TurnMessage};
+use crate::chat::ContentPart;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, RequestId, ResumeToken, Ticket, TurnId};
-use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ToolMode, ToolModeChoice};
-use crate::session::{ApprovalsMode, Session, TurnInput};
+use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
+use crate::llm::{LlmError, LlmErrorKind};
+use crate::session::{Session, TurnInput};
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
-use crate::store::{Append, Ended, Fact, Record, StoreError};
-use crate::tools::{ToolOutput, ToolReturn, ToolSet};
-use proptest::prelude::*;
+use crate::store::{Append, Fact, Record, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One decision of the scheduler: a number that is used up by choices. Zero always
-/// chooses what happens on a good day, so that a failing case shrinks towards one.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    pub(super) fn pick(&mut self, choices: usize) -> usize {
-        let choices = choices as u64;
-        let chosen = self.0 % choices;
-        self.0 /= choices;
-        chosen as usize
-    }
-
-    /// Once in so many.
-    pub(super) fn rarely(&mut self, often: usize) -> bool {
-        self.pick(often) == often - 1
-    }
-}
-
-/// What is the same for a whole run.
-#[derive(Debug, Clone)]
-pub(super) struct Setup {
-    pub(super) limits: Limits,
-    pub(super) approvals: ApprovalsMode,
-    pub(super) mode: ToolModeChoice,
-    pub(super) on_restart: OnRestart,
-    pub(super) max_waiting: usize,
-}
-
-impl Setup {
-    pub(super) fn brief(&self) -> Brief {
-        let (tool_mode, on_restart, max_waiting) = (self.mode, self.on_restart, self.max_waiting);
-        Brief { tool_mode, on_restart, max_waiting, ..Brief::new(model()) }
-    }
-}
-
-pub(super) fn limits() -> impl Strategy<Value = Limits> {
-    let tokens = prop_oneof![3 => Just(0_u64), 1 => 1_u64..60];
-    (1_u32..=5, 0_u32..=4, 1_u32..=3, 1_u32..=3, tokens).prop_map(|(steps, calls, errors, identical, tokens)| Limits {
-        max_steps: steps,
-        max_tool_calls: calls,
-        max_consecutive_errors: errors,
-        max_identical_calls: identical,
-        max_total_tokens: tokens,
-        ..Limits::default()
-    })
-}
-
-pub(super) fn setups() -> impl Strategy<Value = Setup> {
-    let approvals = prop_oneof![Just(ApprovalsMode::Deny), Just(ApprovalsMode::Wait), Just(ApprovalsMode::Suspend)];
-    let mode = prop_oneof![Just(ToolModeChoice::Native), Just(ToolModeChoice::Json)];
-    let on_restart = prop_oneof![Just(OnRestart::Report), Just(OnRestart::Resume)];
-    (limits(), approvals, mode, on_restart, 0_usize..4).prop_map(
-        |(limits, approvals, mode, on_restart, max_waiting)| Setup { limits, approvals, mode, on_restart, max_waiting },
-    )
-}
-
-pub(super) fn decisions() -> impl Strategy<Value = Vec<u64>> {
-    proptest::collection::vec(any::<u64>(), 0..90)
+/// The promise a run looks at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Watch {
+    ToldOnce,
+    Paired,
+    Guards,
+    SavedAndLoaded,
+    FoldIsLive,
+    EffectsOnce,
+    OutOfPlace,
+    OneTurn,
 }
 
 /// What was told about a submission.
@@ -90,40 +41,42 @@ struct Told {
 pub(super) struct Chaos {
     pub(super) world: World,
     setup: Setup,
+    watch: Watch,
     inputs: u32,
     /// Who waits for an outcome, and what is sent again for them to a new machine.
     owed: BTreeMap<TurnId, TurnMessage>,
     told: BTreeMap<TurnId, Told>,
+    /// Submissions nobody wants any more.
+    withdrawn: BTreeSet<TurnId>,
     pub(super) outcomes: Vec<TurnOutcome>,
     heard: usize,
     /// What this machine was told already.
     said: Vec<TurnMessage>,
     effects_run: BTreeSet<String>,
     tokens: Vec<ResumeToken>,
-    /// What was cancelled while it was owed; each new machine is told again.
-    withdrawn: BTreeSet<TurnId>,
 }
 
 impl Chaos {
-    pub(super) fn new(setup: Setup) -> Self {
+    fn new(setup: Setup, watch: Watch) -> Self {
         Self {
             world: World::new(setup.brief()),
             setup,
+            watch,
             inputs: 0,
             owed: BTreeMap::new(),
             told: BTreeMap::new(),
+            withdrawn: BTreeSet::new(),
             outcomes: Vec::new(),
             heard: 0,
             said: Vec::new(),
             effects_run: BTreeSet::new(),
             tokens: Vec::new(),
-            withdrawn: BTreeSet::new(),
         }
     }
 
     /// A whole run: every decision, then a good day until nothing is open.
-    pub(super) fn run(setup: Setup, decisions: &[u64]) -> Self {
-        let mut chaos = Self::new(setup);
+    pub(super) fn run(setup: Setup, decisions: &[u64], watch: Watch) -> Self {
+        let mut chaos = Self::new(setup, watch);
         chaos.input(&mut Dice(0));
         for decision in decisions {
             chaos.decide(Dice(*decision));
@@ -133,31 +86,32 @@ impl Chaos {
     }
 
     fn decide(&mut self, mut dice: Dice) {
-        match dice.pick(17) {
-            0..=8 => self.answer_any(&mut dice),
-            9 => self.input(&mut dice),
-            10 => self.say(TurnMessage::Steered { parts: vec![ContentPart::text("and this")] }),
-            11 => self.say_again(&mut dice),
-            12 => self.say_foreign(&mut dice),
-            13 => self.crash(&mut dice),
-            14 => self.stop(&mut dice),
-            15 => self.withdraw(&mut dice),
+        match dice.pick(41) {
+            0..=29 => self.answer_any(&mut dice),
+            30 | 31 => self.input(&mut dice),
+            32 => self.say(TurnMessage::Steered { parts: vec![ContentPart::text("and this")] }),
+            33 | 34 => self.say_again(&mut dice),
+            35 | 36 => self.say_foreign(&mut dice),
+            37 => self.crash(&mut dice),
+            38 => self.stop(&mut dice),
+            39 => self.withdraw(&mut dice),
             _ => self.person(&mut dice),
         }
     }
 
-    /// Says one message; a save and a load in between must not be noticed.
-    pub(super) fn say(&mut self, message: TurnMessage) {
+    fn say(&mut self, message: TurnMessage) {
         self.say_and_perform(message, usize::MAX);
     }
 
     /// Says a message to a machine whose driver gets no further than so many effects.
     fn say_and_perform(&mut self, message: TurnMessage, performed: usize) {
-        let mut saved = load(&self.world.turn);
+        let saved = (self.watch == Watch::SavedAndLoaded).then(|| load(&self.world.turn));
         self.world.now += 1;
         let effects = self.world.turn.apply(self.world.now, message.clone());
-        assert_eq!(saved.apply(self.world.now, message.clone()), effects, "a loaded machine does the same");
-        assert_eq!(saved, self.world.turn, "a loaded machine becomes the same");
+        if let Some(mut saved) = saved {
+            assert_eq!(saved.apply(self.world.now, message.clone()), effects, "a loaded machine does the same");
+            assert_eq!(saved, self.world.turn, "a loaded machine becomes the same");
+        }
         self.said.push(message);
         for effect in effects.into_iter().take(performed) {
             self.check_dispatch(&effect);
@@ -169,7 +123,7 @@ impl Chaos {
 
     fn check_dispatch(&mut self, effect: &Effect) {
         let Effect::Call { call, .. } = effect else { return };
-        if side_effects(&call.name) {
+        if self.watch == Watch::EffectsOnce && side_effects(&call.name) {
             let intent = |record: &Arc<Record>| matches!(&record.fact, Fact::Intent { call: of, .. } if *of == call.id);
             assert!(self.world.stored.iter().any(intent), "{} runs before its intent is durable", call.id);
             assert!(self.effects_run.insert(call.id.to_string()), "{} runs a second time", call.id);
@@ -181,16 +135,45 @@ impl Chaos {
         let told_for_good = |turn| self.told.get(turn).is_some_and(|told| told.for_good);
         let ghost = session.waiting.iter().find(|input| told_for_good(&input.turn));
         assert!(ghost.is_none(), "an input that had its outcome still waits");
-        super::world::assert_paired(&session.history);
-        if let Some(open) = &session.open {
-            let (spent, limits) = (&open.spent, &open.input.limits);
-            assert!(spent.steps <= limits.max_steps, "steps");
-            assert!(spent.tool_calls <= limits.max_tool_calls, "tool calls");
-            assert!(spent.identical_calls <= limits.max_identical_calls, "identical calls");
-            assert!(spent.consecutive_errors <= limits.max_consecutive_errors, "errors in a row");
+        match (self.watch, &session.open) {
+            (Watch::Paired, _) => super::world::assert_paired(&session.history),
+            (Watch::Guards, Some(open)) => {
+                let (spent, limits) = (&open.spent, &open.input.limits);
+                assert!(spent.steps <= limits.max_steps, "steps");
+                assert!(spent.tool_calls <= limits.max_tool_calls, "tool calls");
+                assert!(spent.identical_calls <= limits.max_identical_calls, "identical calls");
+                assert!(spent.consecutive_errors <= limits.max_consecutive_errors, "errors in a row");
+            }
+            (Watch::FoldIsLive, _) => {
+                let owns = self.world.turn.journal.epoch == self.world.epoch;
+                if owns && session.version == self.world.stored.len() as u64 {
+                    assert_eq!(self.world.folded(), *session, "the fold of the journal is the live session");
+                }
+            }
+            _ => {}
         }
-        if session.version == self.world.stored.len() as u64 && self.world.turn.journal.epoch == self.world.epoch {
-            assert_eq!(self.world.folded(), *session, "the fold of the journal is the live session");
+    }
+
+    /// In the journal a turn begins when no other one is open, and ends once.
+    fn check_journal(&self) {
+        let mut open: Option<&TurnId> = None;
+        for record in &self.world.stored {
+            match &record.fact {
+                Fact::Started { .. } => {
+                    assert_eq!(open, None, "a turn begins inside another one");
+                    open = record.turn.as_ref();
+                }
+                Fact::Outcome(ended) => {
+                    assert_eq!(open, record.turn.as_ref(), "an outcome is the open turn's");
+                    open = open.filter(|_| ended.suspended.is_some());
+                }
+                Fact::Answered(_) | Fact::Malformed { .. } | Fact::Intent { .. } | Fact::Result(_) => {
+                    assert_eq!(open, record.turn.as_ref(), "a step is the open turn's");
+                }
+                Fact::Resumed { .. } | Fact::Steered { .. } => assert_eq!(open, record.turn.as_ref()),
+                Fact::Options(_) | Fact::Input(_) | Fact::Withdrawn => {}
+                Fact::ApprovalAsked { .. } | Fact::ApprovalDecided { .. } => {}
+            }
         }
     }
 
@@ -212,7 +195,8 @@ impl Chaos {
                 }
             };
             let told = Told { epoch: self.world.epoch, for_good };
-            if let Some(before) = self.told.insert(submission.clone(), told) {
+            let before = self.told.insert(submission.clone(), told);
+            if let Some(before) = before.filter(|_| self.watch == Watch::ToldOnce) {
                 assert!(!before.for_good, "{submission} was told for good and is told again");
                 assert!(before.epoch < told.epoch, "{submission} is told twice by one owner of the journal");
             }
@@ -261,7 +245,7 @@ impl Chaos {
         self.resume(token, reply);
     }
 
-    pub(super) fn resume(&mut self, token: ResumeToken, reply: ResumeReply) {
+    fn resume(&mut self, token: ResumeToken, reply: ResumeReply) {
         self.inputs += 1;
         let submission = TurnId::new(format!("t{}", self.inputs));
         let brief = Arc::clone(&self.world.brief);
@@ -312,7 +296,7 @@ impl Chaos {
     }
 
     fn append(&mut self, append: &Append, dice: &mut Dice) -> Result<u64, StoreError> {
-        for record in &append.records {
+        for record in append.records.iter().filter(|_| self.watch == Watch::SavedAndLoaded) {
             let text = serde_json::to_string(record).unwrap();
             assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), **record, "a record reads back as it was");
         }
@@ -355,29 +339,7 @@ impl Chaos {
     }
 
     fn say_foreign(&mut self, dice: &mut Dice) {
-        let ticket = Ticket(9_000_000);
-        let ended = Ended {
-            finish_reason: crate::chat::FinishReason::Final,
-            guard_reason: None,
-            content: "foreign".into(),
-            suspended: None,
-            error: None,
-        };
-        let state = &self.world.turn.state;
-        let message = match dice.pick(11) {
-            0 => TurnMessage::Checked { ticket, verdicts: vec![] },
-            1 => TurnMessage::ToolReturned { ticket, returned: returned(dice) },
-            2 => TurnMessage::Saved { ticket, result: Ok(1) },
-            3 => TurnMessage::Saved { ticket, result: Err(StoreError::Fenced { epoch: 99 }) },
-            4 => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("foreign", &[]))) },
-            5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Decision::AllowOnce },
-            6 => TurnMessage::Loaded { ticket, result: Ok(crate::store::Claim::default()) },
-            7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()) },
-            8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
-            9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
-            10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
-            _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
-        };
+        let message = foreign(&self.world.turn.state, dice);
         self.say_to_no_effect(message);
     }
 
@@ -385,12 +347,14 @@ impl Chaos {
         let mut before = self.world.turn.clone();
         let effects = self.world.turn.apply(self.world.now, message.clone());
         before.now = self.world.turn.now;
-        assert_eq!(effects, vec![], "out of place: {message:?}");
-        assert_eq!(self.world.turn, before, "out of place: {message:?}");
+        if self.watch == Watch::OutOfPlace {
+            assert_eq!(effects, vec![], "out of place: {message:?}");
+            assert_eq!(self.world.turn, before, "out of place: {message:?}");
+        }
     }
 
     /// The actor is gone, perhaps in the middle of what it was told to do.
-    pub(super) fn crash(&mut self, dice: &mut Dice) {
+    fn crash(&mut self, dice: &mut Dice) {
         if dice.rarely(3) && !self.world.questions.is_empty() {
             let question = self.world.questions.remove(dice.pick(self.world.questions.len()));
             let message = self.answer(&question, dice);
@@ -401,7 +365,7 @@ impl Chaos {
 
     fn stop(&mut self, dice: &mut Dice) {
         let reasons = [EndReason::Cancelled, EndReason::TurnTimeout, EndReason::Shutdown, EndReason::Passivated];
-        self.say(TurnMessage::Stopped { reason: reasons[dice.pick(4)] });
+        self.say(TurnMessage::Stopped { reason: reasons[dice.pick(4)], submission: None });
         self.new_machine(dice);
     }
 
@@ -436,7 +400,7 @@ impl Chaos {
     }
 
     /// Everything works from here on, until nothing is open.
-    pub(super) fn calm(&mut self) {
+    fn calm(&mut self) {
         for _ in 0..3_000 {
             if !self.world.questions.is_empty() {
                 let question = self.world.questions.remove(0);
@@ -448,6 +412,9 @@ impl Chaos {
                 break;
             }
         }
+        if self.watch == Watch::OneTurn {
+            self.check_journal();
+        }
         assert!(self.world.questions.is_empty(), "it goes on for ever");
         assert!(self.world.turn.is_idle(), "it waits for nothing that comes: {:?}", self.world.turn.state);
         assert!(self.owed.is_empty(), "nobody answered {:?}", self.owed.keys());
@@ -455,68 +422,8 @@ impl Chaos {
 }
 
 /// A machine that was written down and read again.
-fn load(turn: &Turn) -> Turn {
+pub(super) fn load(turn: &Turn) -> Turn {
     let loaded: Turn = serde_json::from_str(&serde_json::to_string(turn).unwrap()).unwrap();
     assert_eq!(loaded, *turn, "saving and loading changes nothing");
     loaded
-}
-
-fn returned(dice: &mut Dice) -> ToolReturn {
-    let (status, output) = match dice.pick(4) {
-        0 | 1 => (CallStatus::Ok, ToolOutput::text("done")),
-        2 => (CallStatus::Error, ToolOutput::error("failed")),
-        _ => (CallStatus::Unknown, ToolOutput::error("outcome unknown")),
-    };
-    ToolReturn { status, output, duration_ms: 1 }
-}
-
-/// What a model says; zero gives a final answer.
-pub(super) fn reply(request: &LlmRequest, dice: &mut Dice) -> Result<LlmAnswer, LlmError> {
-    let json = request.mode == ToolMode::Json;
-    let plain = |text: &str| {
-        let enveloped = serde_json::json!({"type": "final", "content": text}).to_string();
-        answer(if json { &enveloped } else { text }, &[])
-    };
-    Ok(match dice.pick(12) {
-        0 | 1 => plain("the answer"),
-        2..=6 if json => answer(&envelope(dice), &[]),
-        2..=7 => {
-            let calls: Vec<_> = (0..=dice.pick(4)).map(|_| native_call(dice)).collect();
-            answer(["", "I will look."][dice.pick(2)], &calls)
-        }
-        8 => answer(["", "{\"type\":\"final\"}", "{\"type\":", "hello"][dice.pick(4)], &[]),
-        9 => LlmAnswer { stop_reason: StopReason::Refusal, ..answer("I would rather not", &[]) },
-        10 => {
-            LlmAnswer { stop_reason: StopReason::MaxTokens, ..answer("so far", &[native_call(dice)][dice.pick(2)..]) }
-        }
-        _ => {
-            let kind = [LlmErrorKind::Unavailable, LlmErrorKind::Rejected][dice.pick(2)];
-            return Err(LlmError::new(kind, "the provider is down"));
-        }
-    })
-}
-
-const TOOLS: [&str; 8] = ["read", "write", "idem", "ask", "deny", "bad", "ask_user", "nope"];
-
-fn native_call(dice: &mut Dice) -> (&'static str, &'static str) {
-    let tool = TOOLS[dice.pick(8)];
-    let arguments = match dice.pick(16) {
-        _ if tool == "ask_user" && !dice.rarely(8) => "{\"question\":\"which?\"}",
-        0..=4 => "{\"a\":1}",
-        5..=8 => "{\"a\":2}",
-        9..=11 => "",
-        12 | 13 => "{\"a\":0.1,\"b\":[1e300,-0.0,5.0142369e-5]}",
-        14 => ["{\"a\":1,\"a\":2}", "{\"a\":"][dice.pick(2)],
-        _ => "[1]",
-    };
-    let native = ["local__read", "local__write", "local__idem", "local__ask", "local__deny", "local__bad"];
-    (TOOLS.iter().position(|name| *name == tool).and_then(|at| native.get(at)).unwrap_or(&tool), arguments)
-}
-
-fn envelope(dice: &mut Dice) -> String {
-    let a = dice.pick(2);
-    match TOOLS[dice.pick(8)] {
-        "ask_user" => "{\"type\":\"ask_user\",\"question\":\"which?\"}".to_owned(),
-        tool => format!("{{\"type\":\"tool_call\",\"name\":\"local/{tool}\",\"arguments\":{{\"a\":{a}}}}}"),
-    }
 }

@@ -174,7 +174,13 @@ impl Turn {
 
     /// The actor is being stopped: the turn is closed with every call paired, what
     /// is written is sent, and the outcome is told. Nothing comes after this.
-    pub(super) fn stopped(&mut self, state: &State, reason: EndReason, effects: &mut Vec<Effect>) {
+    pub(super) fn stopped(
+        &mut self,
+        state: &State,
+        reason: EndReason,
+        meant: Option<&TurnId>,
+        effects: &mut Vec<Effect>,
+    ) {
         effects.push(Effect::AbandonAll);
         if self.session.is_none() {
             // The journal was not read yet; what came with the first input ends here,
@@ -188,7 +194,7 @@ impl Turn {
         }
         let submission = match state {
             State::Done(Finishing { submission, version: Some(_) }) => Some(submission.clone()),
-            _ => self.submission().inspect(|_| {
+            _ => self.submission().filter(|running| meant.is_none_or(|meant| meant == running)).inspect(|_| {
                 self.settle_calls(effects);
                 if let Some(open) = self.session.as_ref().and_then(Session::running) {
                     let ended = ended_by(reason, open);
@@ -207,7 +213,7 @@ impl Turn {
     }
 
     /// Who is owed the outcome of the running turn.
-    pub fn submission(&self) -> Option<TurnId> {
+    pub(super) fn submission(&self) -> Option<TurnId> {
         self.session.as_ref().and_then(Session::running).map(|open| open.submission.clone())
     }
 
@@ -266,7 +272,7 @@ pub(super) fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndRe
         EndReason::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
         EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => (FinishReason::Cancelled, None),
     };
-    let content = "Stopped before the session was read; the input was not kept.";
+    let content = "Stopped before the session was read.";
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
 }
 

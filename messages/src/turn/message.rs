@@ -130,6 +130,9 @@ pub enum TurnMessage {
     Stopped {
         /// Why.
         reason: EndReason,
+        /// Whose turn that is to end; `None` for whatever runs. A turn that has begun
+        /// behind the one that is meant is left open: the next actor goes on with it.
+        submission: Option<TurnId>,
     },
 }
 

@@ -38,11 +38,17 @@ mod withdraw;
 #[cfg(test)]
 mod action_tests;
 #[cfg(test)]
+mod chance;
+#[cfg(test)]
 mod chaos;
+#[cfg(test)]
+mod guard_tests;
 #[cfg(test)]
 mod prompt_tests;
 #[cfg(test)]
 mod property_tests;
+#[cfg(test)]
+mod recovery_tests;
 #[cfg(test)]
 mod resume_tests;
 #[cfg(test)]
@@ -160,7 +166,7 @@ impl Turn {
             (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => self.saved(state, result, e),
             (state, M::Steered { parts }) => self.steered(state, parts, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
-            (state, M::Stopped { reason }) => self.stopped(&state, reason, e),
+            (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), e),
             (state, _late_or_out_of_place) => self.state = state,
         }
         effects

@@ -113,11 +113,8 @@ impl Turn {
 
     /// The turn that was to be closed had not reached the journal: it ends here.
     fn end_unjournaled(&mut self, woken: Option<Recover>, effects: &mut Vec<Effect>) {
-        let told = |session: &Session, arrival: &Arrival| {
-            session.last.as_ref().is_some_and(|last| last.turn_id == *arrival.submission())
-        };
         let Some(session) = &self.session else { return };
-        let Some(first) = self.arrivals.first().filter(|first| !told(session, first)) else { return };
+        let Some(first) = self.arrivals.first().filter(|first| !session.knows(first.submission())) else { return };
         let submission = first.submission().clone();
         let waits = session.waiting.iter().any(|input| input.turn == submission);
         match woken {

@@ -1,25 +1,44 @@
 //! JSON read strictly: one value, nothing after it, no key twice at any depth.
 //!
 //! serde_json keeps the last of two equal keys; a policy and a tool server could
-//! then read different arguments. Nesting is bounded by serde_json's own limit.
+//! then read different arguments. Nesting is bounded below serde_json's own limit:
+//! what is read here is written inside records and saved machines, and must be
+//! readable there too.
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
+/// How many arrays and objects may lie inside one another. serde_json reads 127; a
+/// record or a saved machine puts less than a dozen around a call's arguments.
+pub(super) const MAX_DEPTH: usize = 100;
+
 /// Reads one value.
 ///
 /// # Errors
-/// When the text is not exactly one JSON value without repeated keys.
+/// When the text is not exactly one JSON value without repeated keys, or nested
+/// deeper than [`MAX_DEPTH`].
 pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut deserializer)?;
+    let value = Strict { room: MAX_DEPTH }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
 
-struct Strict;
+/// One value, with room for so many levels inside it.
+#[derive(Clone, Copy)]
+struct Strict {
+    room: usize,
+}
+
+impl Strict {
+    /// What may lie inside an array or object.
+    fn inside<E: Error>(self) -> Result<Self, E> {
+        let room = self.room.checked_sub(1);
+        room.map(|room| Self { room }).ok_or_else(|| E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")))
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
@@ -65,20 +84,22 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
+        while let Some(item) = items.next_element_seed(inside)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("the key `{key}` is there twice")));
             }
-            map.insert(key, entries.next_value_seed(Strict)?);
+            map.insert(key, entries.next_value_seed(inside)?);
         }
         Ok(Value::Object(map))
     }

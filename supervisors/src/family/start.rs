@@ -33,10 +33,11 @@ impl Restart {
         self.hurry.notify_one();
     }
 
-    /// Abandons it, and gives the child if it was started all the same.
-    pub(super) async fn abandon(mut self) -> Option<ActorCell> {
+    /// Abandons it, and gives the child if it was started all the same. A start that
+    /// blocks its thread is waited for only as long as the limit says.
+    pub(super) async fn abandon(mut self, limit: Duration) -> Option<ActorCell> {
         self.task.abort();
-        (&mut self.task).await.ok().flatten()
+        tokio::time::timeout(limit, &mut self.task).await.ok()?.ok().flatten()
     }
 }
 

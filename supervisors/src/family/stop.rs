@@ -6,7 +6,7 @@ use ractor::ActorCell;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a killed child is waited for. A kill acts when the child next waits for
+/// How long a killed child and an abandoned start are waited for. A kill acts when the child next waits for
 /// something; one that never does is left behind.
 const KILLED_LIMIT: Duration = Duration::from_millis(50);
 
@@ -23,7 +23,7 @@ impl Family {
         let mut left = Vec::new();
         for child in &mut self.children {
             let actor = match std::mem::replace(&mut child.phase, Phase::Stopped) {
-                Phase::Restarting(restart) => restart.abandon().await,
+                Phase::Restarting(restart) => restart.abandon(KILLED_LIMIT).await,
                 Phase::Running { actor, .. } => Some(actor),
                 Phase::GaveUp => {
                     child.phase = Phase::GaveUp;

@@ -11,14 +11,25 @@ use std::sync::Arc;
 
 impl Journals {
     pub(super) fn claim(&self, session: &SessionId) -> Result<Claim, StoreError> {
+        let shared = self.slot(session);
+        let mut slot = lock(&shared);
+        let claim = self.claim_in(&mut slot, session);
+        let is_forgettable = slot.known.is_none() && slot.doubt.is_none();
+        drop(slot);
+        if is_forgettable {
+            self.forget(session, shared);
+        }
+        claim
+    }
+
+    fn claim_in(&self, slot: &mut Slot, session: &SessionId) -> Result<Claim, StoreError> {
         let owner = self.owner()?;
-        let slot = self.slot(session);
-        let mut slot = lock(&slot);
+        slot.known = None;
         self.refuse_set_aside(session)?;
         let mut entered = self.enter(session, true)?.ok_or_else(|| {
             StoreError::Unavailable(format!("cannot make {}", self.folder.path_of(&name::of(session))))
         })?;
-        self.settle(&mut slot, &mut entered, session)?;
+        self.settle(slot, &mut entered, session)?;
         let (mut position, records) = self.read_to_claim(&entered, session)?;
         self.refuse_owned(&position)?;
         if entered.seen.size > position.end {
@@ -28,8 +39,8 @@ impl Journals {
         }
         let epoch = position.ledger.epoch() + 1;
         let claim = ClaimLine { epoch, owner: owner.name.clone(), lock: owner.lock.clone() };
-        self.write_claim(&mut slot, entered, session, &mut position, claim)?;
-        Ok(Claim { epoch, version: position_version(&slot), records })
+        self.write_claim(slot, entered, session, &mut position, claim)?;
+        Ok(Claim { epoch, version: position_version(slot), records })
     }
 
     /// Reads the whole journal; a damaged one is set aside, byte for byte.
@@ -42,6 +53,8 @@ impl Journals {
         match position.read_on(entered.file(), None, session, |record| records.push(record)) {
             Ok(_torn) => Ok((position, records)),
             Err(Unreadable::Damaged(what)) => {
+                // Whoever owned it before the damage may still write behind it.
+                self.refuse_owned(&position)?;
                 let journal = name::of(session);
                 self.close(session);
                 let aside = self.folder.set_aside(&journal);

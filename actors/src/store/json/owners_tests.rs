@@ -25,6 +25,24 @@ fn a_session_of_a_living_owner_is_refused_by_name() {
 }
 
 #[test]
+fn a_damaged_journal_is_not_set_aside_under_its_living_owner() {
+    let folder = TempDir::new().unwrap();
+    let (ann, ben, one) = (journals(&folder, "ann"), journals(&folder, "ben"), session("one"));
+    ann.claim(&one).unwrap();
+    assert_eq!(store(&ann, append(&one, 1, 0, 1)), Ok(1));
+    let path = folder.path().join("one.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() - 20;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(ben.claim(&one).unwrap_err(), busy("ann"));
+    assert!(matches!(ben.load(&one), Err(StoreError::Corrupt(_))));
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    assert!(matches!(ann.claim(&one), Err(StoreError::Corrupt(_))), "the owner itself may");
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_released_session_goes_to_the_next_and_its_last_owner_is_fenced() {
     let folder = TempDir::new().unwrap();
     let (ann, ben, one) = (journals(&folder, "ann"), journals(&folder, "ben"), session("one"));

@@ -10,7 +10,8 @@ use super::super::function::{FnTool, tool};
 use super::super::port::{Invocation, ToolError};
 use bob_messages::chat::ContentPart;
 use bob_messages::tools::{Risk, ToolKind, ToolOutput};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -75,6 +76,19 @@ impl Drop for Group {
     }
 }
 
+/// Waits for the first process of a group to exit, and leaves it to be reaped:
+/// until then no other group can get its number, so killing the group is safe.
+async fn exited(leader: Option<Pid>) {
+    let Some(leader) = leader else { return };
+    let wait = move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(leader), options).is_err_and(|error| error == Errno::INTR) {}
+    };
+    // A thread that cannot be had or is lost is as good as an exit: the group is
+    // then killed at once.
+    drop(tokio::task::spawn_blocking(wait).await);
+}
+
 async fn run(
     command: &str,
     environment: &[(String, String)],
@@ -100,21 +114,22 @@ async fn run(
     let (from_stdout, from_stderr) = (child.stdout.take(), child.stderr.take());
     let status = {
         let reading = async { tokio::join!(stdout.keep(from_stdout), stderr.keep(from_stderr)) };
-        tokio::pin!(reading);
+        let exited = exited(group.0);
+        tokio::pin!(reading, exited);
         let mut is_read = false;
-        let status = loop {
+        loop {
             tokio::select! {
                 biased;
-                status = child.wait() => break status,
+                () = &mut exited => break,
                 _ = &mut reading, if !is_read => is_read = true,
             }
-        };
+        }
         // What the command left running in its group ends with it.
         group.kill();
         if !is_read {
             drop(tokio::time::timeout(LAST_WORDS, reading).await);
         }
-        status.map_err(|error| ToolError::new(format!("the shell was lost: {error}")))?
+        child.wait().await.map_err(|error| ToolError::new(format!("the shell was lost: {error}")))?
     };
     Ok(report(status, &stdout, &stderr))
 }

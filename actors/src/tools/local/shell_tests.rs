@@ -116,3 +116,15 @@ fn the_output_cap_is_exact() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_process_that_left_the_group_holds_nobody_up() {
+    let workspace = Workspace::new();
+    let command =
+        "setsid sh -c 'echo $$ >> pids; exec sleep 1000' & while [ ! -s pids ]; do sleep 0.01; done; echo done";
+    let output = run(&workspace, command).await;
+    assert_eq!(output.plain(), "done\n[exit status 0]");
+    for escaped in pids(&workspace, 1).await {
+        rustix::process::kill_process(escaped, Signal::KILL).expect("it was still there");
+    }
+}

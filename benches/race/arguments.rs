@@ -1,0 +1,59 @@
+//! What a run is told: `--name=value`, in any order.
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments {
+    /// `load`: `conc` lanes run turns one after another. `hold`: all sessions start
+    /// together. `idle`: as `load`; the figure is the memory that remains. `start`:
+    /// one turn, from the start of the process. `deltas`: as `load`, with a reader.
+    pub(crate) mode: String,
+    /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
+    pub(crate) backend: String,
+    /// Sessions.
+    pub(crate) n: usize,
+    /// Turns of each session, one after another.
+    pub(crate) turns: usize,
+    /// Lanes.
+    pub(crate) conc: usize,
+    /// Tool calls of a turn.
+    pub(crate) k: usize,
+    /// How long each answer of the model takes, in milliseconds.
+    pub(crate) latency: u64,
+    /// Words of the final answer of `mock`; each is one piece for a reader.
+    pub(crate) words: usize,
+    /// Sessions before the first figure is taken.
+    pub(crate) warmup: usize,
+    /// Base URL of the provider.
+    #[cfg_attr(not(feature = "genai"), allow(dead_code, reason = "only real providers have one"))]
+    pub(crate) base: String,
+    /// Threads of the runtime; 0 means one per core.
+    pub(crate) threads: usize,
+}
+
+impl Arguments {
+    /// The arguments of this process; `None` when no mode is given, as under a test runner.
+    pub(crate) fn given() -> Option<Self> {
+        let given: Vec<String> = std::env::args().collect();
+        let text = |name: &str, otherwise: &str| {
+            let prefix = format!("--{name}=");
+            given.iter().find_map(|word| word.strip_prefix(&prefix)).unwrap_or(otherwise).to_owned()
+        };
+        let number = |name: &str, otherwise: usize| match text(name, "").as_str() {
+            "" => otherwise,
+            value => value.parse().unwrap_or_else(|_| panic!("--{name} takes a number, not {value:?}")),
+        };
+        given.iter().any(|word| word.starts_with("--mode=")).then(|| Self {
+            mode: text("mode", "load"),
+            backend: text("backend", "mock"),
+            n: number("n", 1_000),
+            turns: number("turns", 1),
+            conc: number("conc", 1),
+            k: number("k", 3),
+            latency: number("latency", 0) as u64,
+            words: number("words", 1),
+            warmup: number("warmup", 50),
+            base: text("base", "http://127.0.0.1:18080/v1"),
+            threads: number("threads", 0),
+        })
+    }
+}

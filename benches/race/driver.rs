@@ -1,0 +1,109 @@
+//! Runs turns in the way a mode asks for, and takes the figures.
+
+use crate::arguments::Arguments;
+use crate::figures::{cpu, percentile, resident, since_start};
+use crate::turn::House;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How often the memory of sessions in flight is looked at.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
+
+/// One run; the line to print.
+pub(crate) async fn drive(arguments: Arguments, house: House) -> String {
+    let before_first = Instant::now();
+    house.session(usize::MAX).await;
+    let first_turn = before_first.elapsed().as_secs_f64();
+    let (start, start_cpu) = (since_start(), cpu());
+    if !matches!(arguments.mode.as_str(), "hold" | "start") {
+        for number in 0..arguments.warmup {
+            house.session(usize::MAX - 1 - number).await;
+        }
+    }
+    let (resident_before, cpu_before, began) = (resident(), cpu(), Instant::now());
+    let (mut seconds, peak) = match arguments.mode.as_str() {
+        "start" => (Vec::new(), 0),
+        "load" | "idle" | "deltas" => (lanes(&arguments, &house).await, resident()),
+        "hold" => held(&arguments, &house).await,
+        other => panic!("the mode {other:?} is not known: use load, hold, idle, start or deltas"),
+    };
+    let (wall, used) = (began.elapsed().as_secs_f64(), cpu() - cpu_before);
+    let sessions = arguments.n as f64;
+    let turns = sessions * arguments.turns as f64;
+    let steps = turns * (arguments.k + 1) as f64;
+    json!({
+        "peer": "bob", "backend": arguments.backend, "mode": arguments.mode, "n": arguments.n,
+        "turns": arguments.turns, "conc": arguments.conc, "k": arguments.k, "latency": arguments.latency,
+        "words": arguments.words,
+        "wall_s": wall,
+        "cpu_us_turn": used * 1e6 / turns,
+        "cpu_us_step": used * 1e6 / steps,
+        "wall_us_turn": wall * 1e6 / turns,
+        "turns_s": turns / wall,
+        "p50_ms": percentile(&mut seconds, 0.5) * 1e3,
+        "p99_ms": percentile(&mut seconds, 0.99) * 1e3,
+        "rss_base_mb": resident_before as f64 / 1e6,
+        "rss_delta_b_session": peak.saturating_sub(resident_before) as f64 / sessions,
+        "start_ms": start * 1e3,
+        "start_cpu_ms": start_cpu * 1e3,
+        "first_turn_ms": first_turn * 1e3,
+    })
+    .to_string()
+}
+
+/// Lanes that each run one session after another until all have run.
+async fn lanes(arguments: &Arguments, house: &House) -> Vec<f64> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let lane = |_| {
+        let (next, house, sessions) = (Arc::clone(&next), house.clone(), arguments.n);
+        tokio::spawn(async move {
+            let mut seconds = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                if number >= sessions {
+                    break seconds;
+                }
+                seconds.push(timed(&house, number).await);
+            }
+        })
+    };
+    let lanes: Vec<_> = (0..arguments.conc).map(lane).collect();
+    let mut seconds = Vec::with_capacity(arguments.n);
+    for lane in lanes {
+        seconds.extend(lane.await.unwrap());
+    }
+    seconds
+}
+
+/// All sessions at once, and the most memory they had meanwhile.
+async fn held(arguments: &Arguments, house: &House) -> (Vec<f64>, usize) {
+    let over = Arc::new(AtomicBool::new(false));
+    let sampled = Arc::clone(&over);
+    let sampler = std::thread::spawn(move || {
+        let mut peak = 0;
+        while !sampled.load(Relaxed) {
+            peak = peak.max(resident());
+            std::thread::sleep(SAMPLE_EVERY);
+        }
+        peak
+    });
+    let start = |number| {
+        let house = house.clone();
+        tokio::spawn(async move { timed(&house, number).await })
+    };
+    let all: Vec<_> = (0..arguments.n).map(start).collect();
+    let mut seconds = Vec::with_capacity(arguments.n);
+    for one in all {
+        seconds.push(one.await.unwrap());
+    }
+    over.store(true, Relaxed);
+    (seconds, sampler.join().unwrap())
+}
+
+async fn timed(house: &House, number: usize) -> f64 {
+    let began = Instant::now();
+    house.session(number).await;
+    began.elapsed().as_secs_f64()
+}

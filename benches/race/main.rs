@@ -1,0 +1,45 @@
+//! The race: how much a turn costs here, in the figures of other programs.
+//!
+//! One turn is a new session, one message of its user, three calls of a tool of this
+//! process and a final answer: four model calls, four steps. It goes through the
+//! public face of the runtime with the memory store, and nobody watches. The answer
+//! and the calls are asserted. Each run prints one JSON line.
+//!
+//! ```text
+//! cargo bench --bench race -- --mode=load --backend=mock --conc=64 --n=4000
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for the terminal that has nobody to tell of a failure but its reader"
+)]
+
+mod arguments;
+mod driver;
+mod figures;
+mod turn;
+
+use arguments::Arguments;
+use std::io::Write;
+
+fn main() {
+    let Some(arguments) = Arguments::given() else {
+        return eprintln!("nothing is measured without --mode=; see {}", file!());
+    };
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if arguments.threads > 0 {
+        builder.worker_threads(arguments.threads);
+    }
+    let runtime = builder.enable_all().build().unwrap();
+    let line = runtime.block_on(async {
+        let house = turn::House::build(&arguments).await;
+        driver::drive(arguments, house).await
+    });
+    println!("{line}");
+    std::io::stdout().flush().unwrap();
+    // Ending every session's actor is no part of a turn: the figures end here.
+    std::process::exit(0);
+}

@@ -1,0 +1,119 @@
+//! What a configuration becomes, where that is not plain copying.
+
+use super::*;
+use crate::config::{Environment, Overrides, parse};
+use bob_actors::child::Watcher;
+use bob_actors::model_server::ModelServers;
+use bob_messages::llm::LlmErrorKind;
+use std::fs;
+
+/// A configuration in a folder of its own.
+fn configured(folder: &Path, text: &str) -> Config {
+    let text = format!("[runtime]\ndefault_model = \"openai:m\"\n{text}");
+    let parsed = parse(&text, &folder.join("agent.toml"), &Environment::from([]), &Overrides::default());
+    parsed.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn nothing(_name: &str) -> Option<String> {
+    None
+}
+
+fn in_folder(text: &str, check: impl FnOnce(&Path, Config)) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let config = configured(&path, text);
+    check(&path, config);
+}
+
+fn refused(result: Result<Assembly, AgentError>) -> AgentError {
+    result.err().expect("a refusal")
+}
+
+#[test]
+fn the_workspace_is_absolute_and_must_be_there() {
+    in_folder("[policy]\nworkspace = \"sub\"", |folder, config| {
+        let error = refused(assemble(&config, &nothing, Choices::default()));
+        assert!(matches!(&error, AgentError::Invalid(text) if text.contains("policy.workspace")), "{error}");
+        fs::create_dir(folder.join("sub")).unwrap();
+        let assembly = assemble(&config, &nothing, Choices::default()).unwrap();
+        assert_eq!(assembly.workspace, folder.join("sub"));
+    });
+}
+
+#[test]
+fn a_missing_key_is_named_when_its_model_is_wanted() {
+    in_folder("", |_folder, config| {
+        let model = model(&config, &nothing, ModelServers::default()).unwrap();
+        let error = model.capabilities(&ModelName::parse("openai:m").unwrap()).unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::MissingKey);
+        assert!(error.message.contains("OPENAI_API_KEY"), "{error}");
+        let error = model.capabilities(&ModelName::parse("nobody:m").unwrap()).unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::UnknownProvider);
+    });
+}
+
+#[test]
+fn providers_keep_their_patience() {
+    let text = "[llm]\ntimeout_ms = 1234\n[providers.mine]\nbase_url = \"http://127.0.0.1:1/v1\"\ntimeout_ms = 99\n";
+    in_folder(text, |_folder, config| {
+        let model = model(&config, &nothing, ModelServers::default()).unwrap();
+        assert_eq!(model.limits("openai").timeout_ms, 1234);
+        assert_eq!(model.limits("mine").timeout_ms, 99);
+    });
+}
+
+#[test]
+fn a_script_that_is_missing_or_broken_is_named() {
+    let text = "[providers.demo]\nkind = \"scripted\"\nscript = \"demo.json\"\n";
+    in_folder(text, |folder, config| {
+        let missing = model(&config, &nothing, ModelServers::default()).err().expect("a refusal");
+        assert!(missing.to_string().contains("demo.json"), "{missing}");
+        fs::write(folder.join("demo.json"), "[{]").unwrap();
+        let broken = model(&config, &nothing, ModelServers::default()).err().expect("a refusal");
+        assert!(broken.to_string().contains("demo.json"), "{broken}");
+        fs::write(folder.join("demo.json"), r#"[{"replies":[{"text":"hi"}]}]"#).unwrap();
+        let model = model(&config, &nothing, ModelServers::default()).unwrap();
+        assert!(model.capabilities(&ModelName::parse("demo:any").unwrap()).is_ok());
+    });
+}
+
+#[test]
+fn prompt_files_are_looked_up_in_the_working_folder_first() {
+    let text = "[prompt]\ninstructions = \"Be kind.\"\nfiles = [\"SOUL.md\"]\n";
+    in_folder(text, |folder, config| {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let missing = prompt::layers(&config, elsewhere.path()).unwrap_err();
+        assert!(missing.to_string().contains("SOUL.md"), "{missing}");
+        fs::write(folder.join("SOUL.md"), "from the configuration's folder\n").unwrap();
+        fs::write(folder.join("MEMORY.md"), "remembered").unwrap();
+        let layers = prompt::layers(&config, elsewhere.path()).unwrap();
+        assert_eq!(layers.instructions, "Be kind.\n\nfrom the configuration's folder");
+        assert_eq!((layers.memory.as_str(), layers.tool_notes.as_str()), ("remembered", ""));
+        fs::write(elsewhere.path().join("SOUL.md"), "from here").unwrap();
+        let layers = prompt::layers(&config, elsewhere.path()).unwrap();
+        assert_eq!(layers.instructions, "Be kind.\n\nfrom here");
+    });
+}
+
+#[test]
+fn a_prompt_file_that_is_no_text_is_refused() {
+    in_folder("", |folder, config| {
+        fs::write(folder.join("MEMORY.md"), b"caf\xe9").unwrap();
+        let error = prompt::layers(&config, folder).unwrap_err();
+        assert!(error.to_string().contains("prompt.memory"), "{error}");
+    });
+}
+
+#[test]
+fn only_a_server_on_this_machine_is_started() {
+    let provider = |url: &str| {
+        format!("[providers.mine]\nkind = \"openai\"\nbase_url = \"{url}\"\nstart = {{ command = \"sh\" }}\n")
+    };
+    in_folder(&provider("http://127.0.0.1:1/v1/"), |_folder, config| {
+        assert_eq!(servers::servers(&config, None, &Watcher::new()).unwrap().len(), 1);
+    });
+    in_folder(&provider("https://models.example.com/v1/"), |_folder, config| {
+        let error = servers::servers(&config, None, &Watcher::new()).unwrap_err();
+        assert!(error.to_string().contains("mine"), "{error}");
+    });
+}

@@ -1,0 +1,91 @@
+//! What begins with a slash: the commands of the chat.
+
+use bob::facade::AgentRuntime;
+use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::store::SessionFilter;
+
+use super::Chat;
+use crate::exit::Failure;
+use crate::run::new_session;
+use crate::{print, sessions, tools};
+
+/// How many sessions `/sessions` names.
+const SESSIONS_SHOWN: usize = 20;
+
+const HELP: &str = "\
+/tools        the tools the model may use
+/sessions     the sessions used last
+/new          begin another session
+/resume ID    go on with a session
+/model M      use another model from the next message on, as provider:model
+/cancel       cancel what runs in this session elsewhere in this program; Ctrl-C cancels the answer under way
+/quit         leave, as Ctrl-D does
+Everything else is said to the model.
+";
+
+/// What became of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Obeyed {
+    /// It was a command.
+    Done,
+    /// It was the command to leave.
+    Leave,
+    /// It is a message.
+    NoCommand,
+}
+
+/// Obeys a line that is a command. A person who mistypes one is told so; on a pipe, where messages may begin with a slash
+/// for reasons of their own, what is no command is a message.
+pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure> {
+    let line = line.trim();
+    if !line.starts_with('/') {
+        return Ok(Obeyed::NoCommand);
+    }
+    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = argument.trim();
+    match command {
+        "/help" => print::text(HELP)?,
+        "/tools" => {
+            for tool in chat.house.runtime.tools().await {
+                print::line(&tools::row(&tool))?;
+            }
+        }
+        "/sessions" => {
+            let filter = SessionFilter { prefix: None, limit: SESSIONS_SHOWN };
+            for summary in chat.house.runtime.sessions(filter, None).await?.sessions {
+                print::line(&sessions::row(&summary))?;
+            }
+        }
+        "/new" => {
+            chat.session = new_session()?;
+            print::note(&format!("session {}", chat.session));
+        }
+        "/resume" => resume(chat, argument).await?,
+        "/model" => {
+            let model = ModelName::parse(argument)?;
+            chat.house.check_model(&model)?;
+            print::note(&format!("model {model}"));
+            chat.model = Some(model);
+        }
+        "/cancel" => {
+            let was_running = chat.house.runtime.cancel(chat.session.clone()).await;
+            print::note(if was_running { "cancelled" } else { "nothing is running" });
+        }
+        "/quit" => return Ok(Obeyed::Leave),
+        unknown if chat.is_person => {
+            print::note(&format!("there is no command {}; /help lists them", print::first_line(unknown, 20)));
+        }
+        _a_message_that_begins_with_a_slash => return Ok(Obeyed::NoCommand),
+    }
+    Ok(Obeyed::Done)
+}
+
+async fn resume(chat: &mut Chat, id: &str) -> Result<(), Failure> {
+    let session = SessionId::parse(id)?;
+    if chat.house.runtime.records(session.clone()).await?.is_empty() {
+        return Err(Failure::usage(format!("there is no session {session}; /sessions names those there are")));
+    }
+    print::note(&format!("session {session}"));
+    chat.session = session;
+    Ok(())
+}

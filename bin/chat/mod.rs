@@ -1,0 +1,187 @@
+//! `chat`: a conversation, line by line.
+//!
+//! Owns the loop: read a line, run it as a turn or obey it as a command, show what happens. The lines come from the
+//! editor on a terminal and plainly from anything else; turns go the way of every turn.
+//!
+//! - `editor`: the line editor, on a thread of its own
+//! - `lines`: lines of a pipe
+//! - `commands`: what begins with a slash
+
+mod commands;
+mod editor;
+mod lines;
+
+use std::io::{self, IsTerminal};
+
+use bob::assemble::Choices;
+use bob::config::Config;
+use bob::facade::AgentRequest;
+use bob_messages::ids::{ModelName, SessionId};
+
+use crate::cli::ChatArgs;
+use crate::exit::{Exit, Failure};
+use crate::house::House;
+use crate::run::new_session;
+use crate::show::{self, Show};
+use crate::signals::Signals;
+use crate::{print, progress, prompt, turn};
+use commands::Obeyed;
+use editor::Editor;
+use lines::Lines;
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A line without its end.
+    Line(Vec<u8>),
+    /// Ctrl-C on a line with text: nothing to do.
+    Cleared,
+    /// The end: Ctrl-D, Ctrl-C on an empty line, or nothing more to read.
+    End,
+}
+
+/// Where lines come from.
+enum Source {
+    Person(Editor),
+    Pipe(Lines),
+}
+
+impl Source {
+    async fn next(&mut self) -> Input {
+        match self {
+            Self::Person(editor) => editor.next().await,
+            Self::Pipe(lines) => lines.next().await,
+        }
+    }
+}
+
+/// A conversation under way.
+pub(crate) struct Chat {
+    house: House,
+    session: SessionId,
+    /// The model of the turns from now on; the session's or the default one if `None`.
+    model: Option<ModelName>,
+    is_person: bool,
+    /// Whether answers are shown while they grow.
+    grows: bool,
+    /// The code of the first turn that failed.
+    failed: Option<Exit>,
+}
+
+/// Talks until the input ends. On a terminal this is a success whatever the turns were; on a pipe the code is that of the
+/// first turn that failed.
+///
+/// # Errors
+/// When there can be no conversation: a bad id, a missing key, a store that does not open.
+pub(crate) async fn chat(args: &ChatArgs, config: Config) -> Result<Exit, Failure> {
+    let session = match &args.session {
+        Some(id) => SessionId::parse(id)?,
+        None => new_session()?,
+    };
+    let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let choices = Choices { progress: Some(progress::to_stderr()), ..Choices::default() };
+    let house = House::open(&config, choices).await?;
+    house.check_model(&house.default_model)?;
+    let model = args.model.as_deref().map(ModelName::parse).transpose()?;
+    let grows = is_person && config.llm.stream_default;
+    let mut source = match is_person {
+        true => Source::Person(Editor::start(&config)?),
+        false => Source::Pipe(Lines::start()),
+    };
+    let mut chat = Chat { house, session, model, is_person, grows, failed: None };
+    chat.greet();
+    let result = chat.talk(&mut source, &mut signals).await;
+    if let Source::Person(editor) = &source {
+        editor.restore();
+    }
+    chat.house.close(&mut signals).await;
+    result
+}
+
+impl Chat {
+    fn greet(&self) {
+        if self.is_person {
+            let model = self.model.as_ref().unwrap_or(&self.house.default_model);
+            print::note(&format!("{model}, session {}; /help lists the commands, Ctrl-D leaves", self.session));
+        }
+    }
+
+    async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
+        loop {
+            let input = tokio::select! {
+                input = source.next() => input,
+                caught = signals.next() => return Ok(caught.exit()),
+            };
+            let line = match input {
+                Input::End => break,
+                Input::Cleared => continue,
+                Input::Line(line) => line,
+            };
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let text = match prompt::checked(line) {
+                Ok(text) => text,
+                Err(failure) => {
+                    self.tell(&failure);
+                    continue;
+                }
+            };
+            match commands::obey(self, &text).await {
+                Ok(Obeyed::Leave) => break,
+                Ok(Obeyed::Done) => {}
+                Ok(Obeyed::NoCommand) => {
+                    if let Some(exit) = self.say(text, signals).await? {
+                        return Ok(exit);
+                    }
+                }
+                Err(failure) if failure.exit.is_cancelled() => return Err(failure),
+                Err(failure) => self.tell(&failure),
+            }
+        }
+        Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
+    }
+
+    /// Runs one turn. An exit code means that a signal ends the program.
+    async fn say(&mut self, text: String, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
+        let request = AgentRequest {
+            model: self.model.clone(),
+            interactive: true,
+            ..AgentRequest::text(self.session.clone(), text)
+        };
+        let mut shown = Show::new(self.grows);
+        let followed = turn::follow(&self.house, request, signals, |event| show::print(shown.event(&event.event)));
+        let ended = match followed.await {
+            Ok(ended) => ended,
+            Err(failure) => {
+                self.tell(&failure);
+                return Ok(None);
+            }
+        };
+        let told = ended.unread.map_or_else(|| show::print(shown.outcome(&ended.outcome)), Err);
+        match ended.caught {
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            None | Some(turn::Interrupted::Once) => told?,
+            Some(turn::Interrupted::ToLeave(_)) => {}
+        }
+        match ended.caught {
+            // A person who presses Ctrl-C during an answer wants to go on talking; on a pipe there is nobody.
+            Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
+            Some(interrupted) => return Ok(Some(interrupted.exit())),
+            None => self.count(Exit::of(&ended.outcome)),
+        }
+        Ok(None)
+    }
+
+    fn count(&mut self, exit: Exit) {
+        if !matches!(exit, Exit::Success | Exit::Suspended) {
+            self.failed = self.failed.or(Some(exit));
+        }
+    }
+
+    fn tell(&mut self, failure: &Failure) {
+        self.count(failure.exit);
+        print::note(&format!("error: {failure}"));
+    }
+}

@@ -1,0 +1,212 @@
+//! `doctor`: what is wrong, and what to do about it.
+//!
+//! Each check says one line. A check that needs the configuration is left out when that cannot be read. The exit code is
+//! 0 when everything is fine, else that of the first group that is not: 2 configuration and keys, 5 model, 6 tools,
+//! 7 store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bob::assemble::{self, Choices};
+use bob::config::{Config, Environment, Overrides};
+use bob::facade::{AgentRequest, AgentRuntime};
+use bob_actors::store::MemoryStore;
+use bob_messages::chat::FinishReason;
+use bob_messages::error::AgentError;
+use bob_messages::ids::SessionId;
+use bob_messages::llm::LlmErrorKind;
+use bob_messages::sessions::TurnOutcome;
+use bob_messages::store::{Append, FORMAT, Fact, Record};
+use bob_messages::turn::Limits;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::exit::{Exit, Failure};
+use crate::house::House;
+use crate::signals::Signals;
+use crate::{print, progress};
+
+/// How long the model may take to its answer, beyond the start of a local server.
+const MODEL_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What one check found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    ok: bool,
+    message: String,
+    #[serde(skip)]
+    exit: Exit,
+}
+
+/// Checks everything there is to check and prints what it found.
+///
+/// # Errors
+/// When the findings cannot be printed.
+pub(crate) async fn doctor(file: &Path, as_json: bool) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let mut report = Report { as_json, findings: Vec::new() };
+    let checked = tokio::select! {
+        checked = examine(file, &mut report) => checked,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    if let Some(house) = checked? {
+        house.close(&mut signals).await;
+    }
+    let first_bad = report.findings.iter().find(|finding| !finding.ok).map(|finding| finding.exit);
+    if as_json {
+        print::json(&json!({ "ok": first_bad.is_none(), "checks": report.findings }))?;
+    }
+    Ok(first_bad.unwrap_or(Exit::Success))
+}
+
+/// The findings so far; for people each is printed as soon as it is there, because the next check may take a while.
+struct Report {
+    as_json: bool,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn add(&mut self, check: &'static str, exit: Exit, found: Result<String, String>) -> Result<(), Failure> {
+        let (ok, message) = match found {
+            Ok(message) => (true, message),
+            Err(message) => (false, message),
+        };
+        if !self.as_json {
+            print::line(&format!("{:<6} {check}: {message}", if ok { "ok" } else { "FAULT" }))?;
+        }
+        self.findings.push(Finding { check, ok, message, exit });
+        Ok(())
+    }
+}
+
+async fn examine(file: &Path, report: &mut Report) -> Result<Option<House>, Failure> {
+    let config = match bob::config::load(file, &Environment::of_process(), &Overrides::default()) {
+        Ok(config) => config,
+        Err(error) => {
+            let failure = Failure::from(error);
+            report.add("config", Exit::Usage, Err(format!("{}: {}", file.display(), failure.message)))?;
+            return Ok(None);
+        }
+    };
+    let ignored = config.not_yet().len();
+    let note = if ignored > 0 { format!(", {ignored} keys have no effect yet") } else { String::new() };
+    report.add("config", Exit::Usage, Ok(format!("{}{note}", file.display())))?;
+    let stored = store(&config).await;
+    let choices =
+        Choices { store: Some(MemoryStore::new()), progress: Some(progress::to_stderr()), ..Choices::default() };
+    let house = match House::open(&config, choices).await {
+        Ok(house) => house,
+        Err(failure) => {
+            report.add("config", failure.exit, Err(failure.message))?;
+            report.add("store", Exit::Store, stored)?;
+            return Ok(None);
+        }
+    };
+    let keyed = house.check_model(&house.default_model);
+    let is_keyed = keyed.is_ok();
+    report.add("key", Exit::Usage, keyed.map(|()| house.default_model.to_string()).map_err(|why| why.message))?;
+    if is_keyed {
+        report.add("model", Exit::Model, model(&config, &house).await)?;
+    }
+    let count = house.runtime.tools().await.len();
+    let health = house.runtime.health().await;
+    let tools = match health.tools_ready {
+        true => Ok(format!("{count} on offer")),
+        false => Err("the tools room does not answer; start again with log.level = \"debug\"".to_owned()),
+    };
+    report.add("tools", Exit::Tools, tools)?;
+    report.add("store", Exit::Store, stored)?;
+    Ok(Some(house))
+}
+
+/// A tiny real request, in a session nobody keeps.
+async fn model(config: &Config, house: &House) -> Result<String, String> {
+    let session = SessionId::parse("doctor").map_err(|error| error.to_string())?;
+    let starting = config.providers.get(house.default_model.provider()).and_then(|provider| provider.start.as_ref());
+    let patience =
+        MODEL_PATIENCE + starting.map_or(Duration::ZERO, |start| Duration::from_millis(start.ready_timeout_ms));
+    let turn_timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    let request = AgentRequest {
+        allow_tools: Some(Vec::new()),
+        limits: Some(Limits { max_steps: 1, turn_timeout_ms, ..assemble::limits(config) }),
+        interactive: true,
+        ..AgentRequest::text(session, "Say ok.")
+    };
+    match house.runtime.run(request).await {
+        Ok(result) => judged(result.response(), patience),
+        Err(error) => Err(advice(&error)),
+    }
+}
+
+fn judged(outcome: &TurnOutcome, patience: Duration) -> Result<String, String> {
+    let answered = || format!("{} answered in {} ms", name(outcome), outcome.duration_ms);
+    match (&outcome.error, outcome.finish_reason) {
+        // What it said is another question than whether it can be reached.
+        (Some(AgentError::Llm(error)), _) if error.kind == LlmErrorKind::Malformed => Ok(answered()),
+        (Some(error), _) => Err(advice(error)),
+        (None, FinishReason::GuardExceeded) if outcome.steps == 0 => {
+            Err(format!("no answer within {} s; is the provider overloaded, or its address wrong?", patience.as_secs()))
+        }
+        (None, _) => Ok(answered()),
+    }
+}
+
+fn name(outcome: &TurnOutcome) -> String {
+    outcome.model.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What failed, and what to do about it.
+fn advice(error: &AgentError) -> String {
+    let AgentError::Llm(failed) = error else { return error.to_string() };
+    let advice = match failed.kind {
+        LlmErrorKind::Unauthorized => "; check the key",
+        LlmErrorKind::QuotaExhausted => "; check the account of the provider",
+        LlmErrorKind::UnknownModel => "; check the name of the model",
+        LlmErrorKind::Unavailable | LlmErrorKind::Timeout => "; check base_url and the network",
+        LlmErrorKind::RateLimited
+        | LlmErrorKind::UnknownProvider
+        | LlmErrorKind::MissingKey
+        | LlmErrorKind::ContextExceeded
+        | LlmErrorKind::Rejected
+        | LlmErrorKind::TooLarge
+        | LlmErrorKind::NotStarted
+        | LlmErrorKind::Malformed
+        | LlmErrorKind::NotScripted
+        | LlmErrorKind::Gone => "",
+    };
+    format!("{failed}{advice}")
+}
+
+/// Writes a record to a session of its own, and removes both.
+async fn store(config: &Config) -> Result<String, String> {
+    let place = match config.store.kind {
+        bob::config::StoreKind::Memory => return Ok("memory: sessions end with the process".to_owned()),
+        bob::config::StoreKind::Json | bob::config::StoreKind::Sqlite => config.resolve(&config.store.path),
+    };
+    let store = assemble::store(config).map_err(|error| error.to_string())?;
+    let session = SessionId::parse(&format!("doctor-{}", uuid::Uuid::now_v7())).map_err(|error| error.to_string())?;
+    let tried = async {
+        let claim = store.claim(&session).await?;
+        let record = Record {
+            format: FORMAT,
+            id: bob_messages::ids::RecordId::new(uuid::Uuid::now_v7().to_string()),
+            session: session.clone(),
+            version: 1,
+            epoch: claim.epoch,
+            turn: None,
+            at: jiff::Timestamp::now().as_millisecond(),
+            fact: Fact::Options(bob_messages::session::SessionOptions::default()),
+        };
+        let append = Append {
+            session: session.clone(),
+            epoch: claim.epoch,
+            expected_version: 0,
+            records: vec![Arc::new(record)],
+        };
+        store.append(vec![append]).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        store.delete(&session).await
+    };
+    tried.await.map(|_deleted| format!("{} can be written", place.display())).map_err(|error| error.to_string())
+}

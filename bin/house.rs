@@ -1,0 +1,63 @@
+//! A runtime for one command: opened from the configuration, and closed in bounded time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bob::assemble::{Assembly, Choices, assemble};
+use bob::config::Config;
+use bob::facade::{AgentRuntime, Runtime};
+use bob_actors::llm::LlmPort;
+use bob_messages::ids::ModelName;
+
+use crate::exit::Failure;
+use crate::print;
+use crate::signals::Signals;
+
+/// Closing may take this long beyond the grace of running turns, since children are given time to end.
+const CLOSING: Duration = Duration::from_secs(3);
+
+/// A running tree and what its front end must know of it.
+pub(crate) struct House {
+    /// The way to the tree.
+    pub(crate) runtime: Runtime,
+    /// Answers at once whether a model may be used.
+    pub(crate) model: Arc<dyn LlmPort>,
+    /// The model of turns that name none.
+    pub(crate) default_model: ModelName,
+    /// The default working folder, absolute.
+    pub(crate) workspace: std::path::PathBuf,
+    grace: Duration,
+}
+
+impl House {
+    /// Starts the tree. No server and no model is started or waited for.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration on this machine, and what kept the tree from starting.
+    pub(crate) async fn open(config: &Config, choices: Choices) -> Result<Self, Failure> {
+        let environment = |name: &str| std::env::var(name).ok();
+        let Assembly { model, default_model, workspace, builder } = assemble(config, &environment, choices)?;
+        let runtime = builder.build().await.map_err(|error| Failure::internal(error.to_string()))?;
+        let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
+        Ok(Self { runtime, model, default_model, workspace, grace })
+    }
+
+    /// Whether the model may be used: its provider is known and has its key. Nothing is sent.
+    ///
+    /// # Errors
+    /// What is missing, naming the variable of a missing key.
+    pub(crate) fn check_model(&self, model: &ModelName) -> Result<(), Failure> {
+        self.model.capabilities(model).map(|_can| ()).map_err(Failure::from)
+    }
+
+    /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
+    /// left of the children then is ended by their watcher.
+    pub(crate) async fn close(self, signals: &mut Signals) {
+        let limit = self.grace + CLOSING;
+        tokio::select! {
+            () = self.runtime.shutdown() => {}
+            () = tokio::time::sleep(limit) => print::note("the runtime did not end in time and is left"),
+            _ = signals.next() => {}
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Log records on stderr: which of them, and what they look like.
+//!
+//! Records may quote text of models, tools and servers, so every record passes the sanitiser as a whole before it is
+//! written.
+
+use std::io::{self, Write};
+
+use bob::config::{Log, LogFormat, LogLevel};
+use bob::sanitise;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+/// Starts logging for this process. A second call changes nothing.
+pub(crate) fn start(log: &Log) {
+    let layer = fmt::layer().with_ansi(false).with_writer(CleanStderr);
+    let layer = match log.format {
+        LogFormat::Text => layer.with_target(false).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+    };
+    let _started_before = tracing_subscriber::registry().with(layer.with_filter(targets(log.level))).try_init();
+}
+
+/// The actor library warns about what supervisors handle anyway, and the provider library logs bodies.
+fn targets(level: LogLevel) -> Targets {
+    let level = match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    Targets::new()
+        .with_default(level)
+        .with_target("ractor", level.min(LevelFilter::WARN))
+        .with_target("hyper", level.min(LevelFilter::WARN))
+        .with_target("genai", LevelFilter::OFF)
+}
+
+/// Makes a writer for each record.
+struct CleanStderr;
+
+/// Collects one record and writes it when it is complete.
+struct Record(Vec<u8>);
+
+impl<'a> MakeWriter<'a> for CleanStderr {
+    type Writer = Record;
+
+    fn make_writer(&'a self) -> Record {
+        Record(Vec::new())
+    }
+}
+
+impl Write for Record {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            crate::print::report(&sanitise::clean(&String::from_utf8_lossy(&self.0)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn libraries_are_never_louder_than_warnings() {
+        let targets = targets(LogLevel::Trace);
+        assert!(targets.would_enable("bob_actors::llm", &Level::TRACE));
+        assert!(targets.would_enable("ractor::actor", &Level::WARN));
+        assert!(!targets.would_enable("ractor::actor", &Level::INFO));
+        assert!(!targets.would_enable("genai", &Level::ERROR));
+    }
+
+    #[test]
+    fn a_quiet_configuration_quiets_libraries_too() {
+        assert!(!super::targets(LogLevel::Off).would_enable("ractor", &Level::ERROR));
+    }
+}

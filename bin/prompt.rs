@@ -1,0 +1,78 @@
+//! The prompt of `run`: the argument, or all of stdin.
+
+use std::io::Read;
+
+use crate::exit::Failure;
+
+/// The largest message that is taken, bytes: of `run` its prompt, of `chat` one line.
+pub(crate) const MAX_BYTES: usize = 1 << 20;
+
+/// The prompt that was asked for. With an argument other than `-` stdin is not touched.
+///
+/// # Errors
+/// When it is empty, too large, no text, or cannot be read.
+pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
+    let bytes = match argument {
+        None | Some("-") => stdin().await?,
+        Some(prompt) => prompt.as_bytes().to_vec(),
+    };
+    checked(bytes)
+}
+
+/// A message as it may be sent: text, not blank, and not too large.
+///
+/// # Errors
+/// What is wrong with it, with the number that was exceeded.
+pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
+    if bytes.len() > MAX_BYTES {
+        return Err(Failure::usage(format!(
+            "the message is larger than {MAX_BYTES} bytes; shorten it, or put it into a file and name that"
+        )));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::usage(format!("the message is not valid UTF-8 at byte {at}; send it as UTF-8 text"))
+    })?;
+    match text.trim().is_empty() {
+        true => Err(Failure::usage("the message is empty; say something as PROMPT or on stdin")),
+        false => Ok(text),
+    }
+}
+
+/// Everything on stdin, but never more than is taken anyway.
+async fn stdin() -> Result<Vec<u8>, Failure> {
+    tracing::debug!("reading the prompt from stdin");
+    let read = tokio::task::spawn_blocking(|| {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map(|_count| bytes)
+    });
+    match read.await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => Err(Failure::usage(format!("cannot read stdin: {error}"))),
+        Err(error) => Err(Failure::internal(format!("reading stdin broke off: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_exact() {
+        assert_eq!(checked(vec![b'a'; MAX_BYTES]).map(|text| text.len()), Ok(MAX_BYTES));
+        let refused = checked(vec![b'a'; MAX_BYTES + 1]).unwrap_err();
+        assert!(refused.message.contains("1048576"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for bytes in [&b""[..], b" \n\t", b"caf\xe9"] {
+            assert_eq!(checked(bytes.to_vec()).unwrap_err().exit as u8, 2, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn control_characters_are_kept() {
+        assert_eq!(checked(b"a\0\x1b[31mb\r\n".to_vec()).as_deref(), Ok("a\0\u{1b}[31mb\r\n"));
+    }
+}

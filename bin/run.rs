@@ -1,0 +1,167 @@
+//! `run`: one turn without a person beside it.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use bob::assemble::{Choices, existing_folder};
+use bob::config::Config;
+use bob::facade::{AgentRequest, AgentRuntime};
+use bob_messages::event::{AgentEvent, Envelope};
+use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::session::{Session, SessionOptions};
+use bob_messages::store::SessionFilter;
+use serde_json::{Map, Value};
+
+use crate::cli::{OutputForm, RunArgs};
+use crate::exit::{Exit, Failure};
+use crate::house::House;
+use crate::output::{self, ResultObject};
+use crate::progress;
+use crate::show::{self, Show};
+use crate::signals::Signals;
+use crate::{print, prompt, turn};
+
+/// Runs one turn and prints its outcome in the form that was asked for.
+///
+/// # Errors
+/// When there was no turn; the caller then prints the result object.
+pub(crate) async fn run(args: &RunArgs, config: Config) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let prepared = tokio::select! {
+        prepared = prepare(args, &config) => prepared?,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    let (house, prompt, folder) = prepared;
+    let result = one_turn(args, &house, prompt, folder, &mut signals).await;
+    house.close(&mut signals).await;
+    result
+}
+
+/// Everything that can be refused before anything is sent.
+async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Option<PathBuf>), Failure> {
+    for id in [&args.session, &args.resume].into_iter().flatten() {
+        SessionId::parse(id)?;
+    }
+    let folder = args.cwd.as_deref().map(|cwd| working_folder(cwd, config)).transpose()?;
+    if args.prompt.is_none() && io::stdin().is_terminal() {
+        print::note("reading the prompt from the terminal; end it with Ctrl-D");
+    }
+    let prompt = prompt::read(args.prompt.as_deref()).await?;
+    let choices = Choices { folder: folder.clone(), progress: Some(progress::to_stderr()), store: None };
+    let house = House::open(config, choices).await?;
+    house.check_model(&house.default_model)?;
+    Ok((house, prompt, folder))
+}
+
+/// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
+fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
+    let folder = existing_folder(cwd).map_err(|why| Failure::usage(format!("--cwd {why}")))?;
+    let workspace = bob::assemble::workspace(config)?;
+    match folder.starts_with(&workspace) {
+        true => Ok(folder),
+        false => Err(Failure::usage(format!(
+            "--cwd {} is outside policy.workspace, {}; choose a folder inside it, or set policy.workspace",
+            folder.display(),
+            workspace.display()
+        ))),
+    }
+}
+
+async fn one_turn(
+    args: &RunArgs,
+    house: &House,
+    prompt: String,
+    folder: Option<PathBuf>,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let session = session(args, house).await?;
+    let options = match folder {
+        Some(folder) => Some(moved(house, &session, &folder).await?),
+        None => None,
+    };
+    let request = AgentRequest {
+        model: args.model.as_deref().map(ModelName::parse).transpose()?,
+        approvals: args.approvals.mode(),
+        approve: args.approve.risk(),
+        options,
+        interactive: true,
+        ..AgentRequest::text(session, prompt)
+    };
+    let form = args.output;
+    let mut shown = Show::new(form == OutputForm::Text && io::stdout().is_terminal());
+    let ended = turn::follow(house, request, signals, |event| match form {
+        OutputForm::Text => show::print(shown.event(&event.event)),
+        OutputForm::Json => Ok(()),
+        OutputForm::StreamJson => print::json(&streamed(event, house)),
+    })
+    .await?;
+    if let Some(error) = ended.unread {
+        return ended.caught.map_or_else(|| Err(error.into()), |caught| Ok(caught.exit()));
+    }
+    match form {
+        OutputForm::Text => show::print(shown.outcome(&ended.outcome))?,
+        OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,
+        OutputForm::StreamJson => {
+            let event = ended.event.as_deref().map(Envelope::to_json);
+            let event = event.and_then(|event| if let Value::Object(keys) = event { Some(keys) } else { None });
+            if output::claim_result() {
+                print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
+            }
+        }
+    }
+    Ok(ended.caught.map_or_else(|| Exit::of(&ended.outcome), |caught| caught.exit()))
+}
+
+/// Which session the turn belongs to.
+async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
+    if args.continue_last {
+        let filter = SessionFilter { prefix: None, limit: 1 };
+        let last = house.runtime.sessions(filter, None).await?.sessions.into_iter().next();
+        let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
+        return last.map(|summary| summary.session).ok_or_else(nothing);
+    }
+    if let Some(id) = &args.resume {
+        let session = SessionId::parse(id)?;
+        if house.runtime.records(session.clone()).await?.is_empty() {
+            return Err(Failure::usage(format!(
+                "there is no session {session}; `cli-agent sessions list` names those there are, --session creates one"
+            )));
+        }
+        return Ok(session);
+    }
+    match &args.session {
+        Some(id) => Ok(SessionId::parse(id)?),
+        None => new_session(),
+    }
+}
+
+/// A session nobody has used before.
+///
+/// # Errors
+/// Never, as long as a UUID is a session id.
+pub(crate) fn new_session() -> Result<SessionId, Failure> {
+    Ok(SessionId::parse(&uuid::Uuid::now_v7().to_string())?)
+}
+
+/// The options a session has, with another working folder.
+async fn moved(house: &House, session: &SessionId, folder: &Path) -> Result<SessionOptions, Failure> {
+    let records = house.runtime.records(session.clone()).await?;
+    let options = Session::fold(session.clone(), &records).options;
+    let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
+    Ok(SessionOptions { cwd: Some(cwd.to_owned()), ..options })
+}
+
+/// An event as programs get it; the first one says where they are.
+fn streamed(event: &Envelope, house: &House) -> Value {
+    let mut json = event.to_json();
+    if let (AgentEvent::TurnStarted { cwd, .. }, Some(keys)) = (&event.event, json.as_object_mut()) {
+        started(keys, cwd.clone().unwrap_or_else(|| house.workspace.display().to_string()));
+    }
+    json
+}
+
+fn started(keys: &mut Map<String, Value>, cwd: String) {
+    keys.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+    keys.insert("cwd".to_owned(), cwd.into());
+    keys.insert("servers".to_owned(), Value::Array(Vec::new()));
+}

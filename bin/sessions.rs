@@ -1,0 +1,162 @@
+//! `sessions`: what the store holds. It reads the store itself; no tree and no server is started.
+
+use std::sync::Arc;
+
+use bob::assemble;
+use bob::config::Config;
+use bob_actors::store::SessionStore;
+use bob_messages::chat::{CallStatus, Message};
+use bob_messages::ids::SessionId;
+use bob_messages::session::Session;
+use bob_messages::store::{Record, SessionFilter, SessionPage, SessionSummary};
+use serde_json::json;
+
+use crate::cli::SessionsAction;
+use crate::exit::{Exit, Failure};
+use crate::output::ResultObject;
+use crate::print;
+
+/// How many characters of a tool's arguments and results `show` prints.
+const MOST_SHOWN: usize = 100;
+
+/// Does what was asked with the stored sessions.
+///
+/// # Errors
+/// When there is no such session, or the store fails.
+pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result<Exit, Failure> {
+    let id = match action {
+        SessionsAction::List(_) => None,
+        SessionsAction::Show { id, .. } | SessionsAction::Export { id, .. } | SessionsAction::Delete { id, .. } => {
+            Some(SessionId::parse(id)?)
+        }
+    };
+    let store = assemble::store(config)?;
+    match (action, id) {
+        (SessionsAction::Show { json, .. }, Some(id)) => show(&id, &read(&*store, &id).await?, *json)?,
+        (SessionsAction::Export { .. }, Some(id)) => {
+            for record in read(&*store, &id).await? {
+                print::json(&*record)?;
+            }
+        }
+        (SessionsAction::Delete { json, .. }, Some(id)) => {
+            if !store.delete(&id).await? {
+                return Err(no_such(&id));
+            }
+            match json {
+                true => print::json(&json!({ "deleted": id }))?,
+                false => print::note(&format!("deleted {id}")),
+            }
+        }
+        (SessionsAction::List(list), _) => match list.json {
+            true => print::json(&as_json(&all(&*store).await?))?,
+            false => table(&all(&*store).await?)?,
+        },
+        (_, None) => {}
+    }
+    Ok(Exit::Success)
+}
+
+/// All sessions, the last used first, and the journals that cannot be read.
+async fn all(store: &dyn SessionStore) -> Result<SessionPage, Failure> {
+    let mut all = SessionPage::default();
+    let filter = SessionFilter::default();
+    let mut cursor: Option<String> = None;
+    loop {
+        let page = store.list(&filter, cursor.as_deref()).await?;
+        all.sessions.extend(page.sessions);
+        for damaged in page.quarantined {
+            if !all.quarantined.contains(&damaged) {
+                all.quarantined.push(damaged);
+            }
+        }
+        match page.cursor {
+            Some(next) => cursor = Some(next),
+            None => return Ok(all),
+        }
+    }
+}
+
+async fn read(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<Arc<Record>>, Failure> {
+    let records = store.load(id).await?;
+    if records.is_empty() { Err(no_such(id)) } else { Ok(records) }
+}
+
+fn no_such(id: &SessionId) -> Failure {
+    Failure::usage(format!("there is no session {id}; `cli-agent sessions list` names those there are"))
+}
+
+/// One line for a session, as lists show it.
+pub(crate) fn row(summary: &SessionSummary) -> String {
+    let time = jiff::Timestamp::from_millisecond(summary.updated_at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    format!("{}  {:>9} bytes  {}", time.strftime("%Y-%m-%d %H:%M:%S UTC"), summary.bytes, summary.session)
+}
+
+fn table(page: &SessionPage) -> Result<(), Failure> {
+    for summary in &page.sessions {
+        print::line(&row(summary))?;
+    }
+    for (name, reason) in &page.quarantined {
+        print::note(&format!("damaged and left as it is: {name}: {reason}"));
+    }
+    if page.sessions.is_empty() {
+        print::note("there are no sessions yet");
+    }
+    Ok(())
+}
+
+fn as_json(page: &SessionPage) -> serde_json::Value {
+    let sessions = page.sessions.iter().map(
+        |summary| json!({"session_id": summary.session, "updated_at": summary.updated_at, "bytes": summary.bytes}),
+    );
+    let damaged = page.quarantined.iter().map(|(name, reason)| json!({"name": name, "reason": reason}));
+    json!({"sessions": sessions.collect::<Vec<_>>(), "quarantined": damaged.collect::<Vec<_>>()})
+}
+
+fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Result<(), Failure> {
+    let session = Session::fold(id.clone(), records);
+    if as_json {
+        let last = session.last.as_deref().map(ResultObject::of);
+        print::json(&json!({
+            "session_id": id, "records": records.len(), "turns": session.turns, "options": session.options,
+            "messages": session.history, "waiting": session.waiting.len(), "last": last,
+        }))?;
+        return Ok(());
+    }
+    for message in &session.history {
+        print::text(&spoken(message))?;
+    }
+    for input in &session.waiting {
+        print::line(&format!("you (waiting): {}", input.text()))?;
+    }
+    if let Some(last) = &session.last {
+        let reason = serde_json::to_value(last.finish_reason).unwrap_or_default();
+        let reason = reason.as_str().unwrap_or_default().to_owned();
+        print::note(&format!("{} turns; the last one ended: {reason}", session.turns));
+    }
+    Ok(())
+}
+
+/// A message of the history as lines.
+fn spoken(message: &Message) -> String {
+    match message {
+        Message::User { parts } => {
+            let text: Vec<String> = parts.iter().map(|part| part.as_text()).collect();
+            format!("you: {}\n", text.join("\n"))
+        }
+        Message::Assistant { text, calls } => {
+            let mut lines = String::new();
+            if !text.trim().is_empty() {
+                lines.push_str(&format!("model: {}\n", text.trim_end()));
+            }
+            for call in calls {
+                let arguments = print::first_line(&call.arguments.to_string(), MOST_SHOWN);
+                lines.push_str(&format!("> {} {arguments}\n", call.name));
+            }
+            lines
+        }
+        Message::Tool { result } => {
+            let status = if result.status == CallStatus::Ok { "ok" } else { "failed" };
+            format!("  {}: {status}: {}\n", result.name, print::first_line(&result.output.plain(), MOST_SHOWN))
+        }
+    }
+}

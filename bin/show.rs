@@ -1,0 +1,236 @@
+//! A turn as a person sees it: the answer while it grows, tool calls as they happen, and what went wrong.
+//!
+//! Owns the wording and the order, and prints nothing itself: it turns events into pieces, and the pieces say where they
+//! belong. The answer goes to stdout, everything else to stderr.
+
+use std::io;
+use std::time::Duration;
+
+use bob::sanitise::Sanitiser;
+use bob_messages::chat::{CallStatus, FinishReason, StopReason, ToolCall, ToolResult};
+use bob_messages::event::{AgentEvent, CallState, Delta};
+use bob_messages::ids::CallId;
+use bob_messages::sessions::TurnOutcome;
+use serde_json::Value;
+
+use crate::print;
+
+/// How many characters of a call's arguments and of its result are shown: what a line of a terminal holds.
+const MOST_ARGUMENTS: usize = 60;
+const MOST_RESULT: usize = 66;
+
+/// Something to be printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// A part of the answer, cleaned.
+    Answer(String),
+    /// A line beside it, not cleaned yet.
+    Note(String),
+}
+
+/// Prints pieces where they belong.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(crate) fn print(pieces: Vec<Piece>) -> io::Result<()> {
+    for piece in pieces {
+        match piece {
+            Piece::Answer(text) => print::cleaned(&text)?,
+            Piece::Note(line) => print::note(&line),
+        }
+    }
+    Ok(())
+}
+
+/// What was shown of one turn so far.
+pub(crate) struct Show {
+    /// Whether the answer is shown while it grows, or whole at the end.
+    grows: bool,
+    sanitiser: Sanitiser,
+    /// The message that grows, and its words so far, as the model said them.
+    message: String,
+    words: String,
+    /// Whether the last line of the answer is not ended.
+    is_line_open: bool,
+    /// The calls whose line was shown.
+    running: Vec<CallId>,
+}
+
+impl Show {
+    /// The beginning of a turn.
+    pub(crate) fn new(grows: bool) -> Self {
+        Self {
+            grows,
+            sanitiser: Sanitiser::new(),
+            message: String::new(),
+            words: String::new(),
+            is_line_open: false,
+            running: Vec::new(),
+        }
+    }
+
+    /// What there is to print of an event.
+    pub(crate) fn event(&mut self, event: &AgentEvent) -> Vec<Piece> {
+        let line = match event {
+            AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
+            AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
+                self.running.push(call.id.clone());
+                Some(format!("> {}", called(call)))
+            }
+            AgentEvent::ToolCompleted { result, .. } => Some(self.result(result)),
+            AgentEvent::LlmRetried { attempt, of, delay_ms, reason, model, .. } => {
+                let wait = Duration::from_millis(*delay_ms).as_secs_f64();
+                Some(format!("[{reason}; asking {model} again in {wait:.1} s ({attempt} of {of})]"))
+            }
+            AgentEvent::ActionMalformed { .. } => Some("[the reply was not understood; asking again]".to_owned()),
+            AgentEvent::GuardTripped { guard, limit } => Some(format!("[guard: {} is {limit}]", word(guard))),
+            AgentEvent::ApprovalRequested { call, reason, .. } => Some(format!("[{}: {reason}]", called(call))),
+            AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
+                Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
+            }
+            AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
+            AgentEvent::ToolCalled { .. }
+            | AgentEvent::TurnStarted { .. }
+            | AgentEvent::PromptBuilt { .. }
+            | AgentEvent::LlmRequested { .. }
+            | AgentEvent::LlmCompleted { .. }
+            | AgentEvent::LlmFailed { .. }
+            | AgentEvent::ActionParsed { .. }
+            | AgentEvent::ApprovalDecided { .. }
+            | AgentEvent::TurnFinished { .. } => None,
+        };
+        line.map(|line| self.note(line)).unwrap_or_default()
+    }
+
+    /// What there is to print at the end.
+    pub(crate) fn outcome(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
+        let mut pieces = self.end_line();
+        let is_said = self.words.trim() == outcome.content.trim();
+        // A cancelled turn knows nothing of the words that were shown and not finished, and only says that it ended.
+        let is_shown =
+            self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
+        if !outcome.content.trim().is_empty() && !is_shown {
+            pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(outcome.content.trim_end()))));
+        }
+        let question = outcome.question.as_deref().filter(|question| question.trim() != outcome.content.trim());
+        if let Some(question) = question {
+            pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
+        }
+        pieces.extend(remarks(outcome).into_iter().map(Piece::Note));
+        pieces
+    }
+
+    fn delta(&mut self, message_id: &str, delta: &Delta) -> Vec<Piece> {
+        match delta {
+            Delta::Text(text) if self.grows => {
+                let mut pieces = Vec::new();
+                if self.message != message_id {
+                    pieces = self.end_line();
+                    self.begin(message_id);
+                }
+                self.words.push_str(text);
+                let shown = self.sanitiser.push(text);
+                if !shown.is_empty() {
+                    self.is_line_open = !shown.ends_with('\n');
+                    pieces.push(Piece::Answer(shown));
+                }
+                pieces
+            }
+            Delta::Reset if self.grows && !self.words.is_empty() => {
+                self.begin(message_id);
+                self.note("[the answer broke off and begins again]".to_owned())
+            }
+            Delta::Text(_) | Delta::Reset | Delta::Reasoning(_) => Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, message_id: &str) {
+        message_id.clone_into(&mut self.message);
+        self.words.clear();
+        self.sanitiser = Sanitiser::new();
+    }
+
+    fn result(&mut self, result: &ToolResult) -> String {
+        let known = self.running.iter().position(|call| *call == result.call);
+        let is_alone = self.running.len() == 1 && known.is_some();
+        if let Some(at) = known {
+            self.running.remove(at);
+        }
+        let name = if is_alone { String::new() } else { format!("{}: ", result.name) };
+        let status = match result.status {
+            CallStatus::Ok => "ok",
+            CallStatus::Error => "error",
+            CallStatus::Denied => "denied",
+            CallStatus::Unknown => "unknown",
+            CallStatus::Cancelled => "cancelled",
+        };
+        let line = print::first_line(&result.output.plain(), MOST_RESULT);
+        format!("  {name}{status}, {} ms: {line}", result.duration_ms)
+    }
+
+    fn note(&mut self, line: String) -> Vec<Piece> {
+        let mut pieces = self.end_line();
+        pieces.push(Piece::Note(line));
+        pieces
+    }
+
+    fn end_line(&mut self) -> Vec<Piece> {
+        match std::mem::take(&mut self.is_line_open) {
+            true => vec![Piece::Answer("\n".to_owned())],
+            false => Vec::new(),
+        }
+    }
+}
+
+/// A call on one line.
+fn called(call: &ToolCall) -> String {
+    format!("{} {}", call.name, print::first_line(&call.arguments.to_string(), MOST_ARGUMENTS))
+}
+
+/// What a person should know about an outcome besides its content.
+fn remarks(outcome: &TurnOutcome) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match outcome.finish_reason {
+        FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
+        FinishReason::GuardExceeded => {
+            let guard = outcome.guard_reason.as_ref().map(word).unwrap_or_default();
+            remarks.push(format!("[stopped by the guard {guard}]"));
+        }
+        FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
+        FinishReason::Suspended => {
+            remarks.push("[the turn waits for your answer: send it as the next message of the session]".to_owned());
+        }
+        FinishReason::Error => {}
+    }
+    for denied in &outcome.denied {
+        remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
+    }
+    if let Some(error) = &outcome.error {
+        remarks.push(format!("error: {error}"));
+    }
+    if !outcome.saved {
+        remarks.push("[this turn is not saved, or not yet]".to_owned());
+    }
+    remarks
+}
+
+fn cut_by(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::MaxTokens => Some("[the answer was cut at the model's limit of tokens]"),
+        StopReason::Refusal => Some("[the model declined]"),
+        StopReason::ContentFilter => Some("[the provider's content filter ended the answer]"),
+        StopReason::Stop | StopReason::ToolCalls | StopReason::Other => None,
+    }
+}
+
+/// One of our own words as outputs spell it.
+fn word(reason: &impl serde::Serialize) -> String {
+    match serde_json::to_value(reason) {
+        Ok(Value::String(word)) => word,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "show_tests.rs"]
+mod tests;

@@ -1,0 +1,149 @@
+//! One turn on its way: its events to whoever shows them, and the signals of this process to it.
+//!
+//! The first Ctrl-C cancels the turn and keeps everything else alive. A second signal gives up waiting for its outcome,
+//! and a third one ends the process on the spot. SIGTERM and SIGHUP shut the runtime down, which gives the turn its grace.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bob::facade::{AgentRequest, AgentRuntime};
+use bob_messages::chat::FinishReason;
+use bob_messages::error::AgentError;
+use bob_messages::event::{AgentEvent, Envelope};
+use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::sessions::TurnOutcome;
+use tokio::time::Instant;
+
+use crate::exit::{Exit, Failure};
+use crate::house::House;
+use crate::signals::{Caught, Signals};
+
+/// How long the outcome is still waited for after a second signal.
+const LAST_WAIT: Duration = Duration::from_millis(1_500);
+
+/// A turn that ended.
+pub(crate) struct Ended {
+    /// How.
+    pub(crate) outcome: Box<TurnOutcome>,
+    /// The event that said so, when there was one.
+    pub(crate) event: Option<Arc<Envelope>>,
+    /// Whether signals came meanwhile.
+    pub(crate) caught: Option<Interrupted>,
+    /// Why it could not be shown to its end.
+    pub(crate) unread: Option<io::Error>,
+}
+
+/// What came while a turn ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupted {
+    /// Ctrl-C, once: the turn was cancelled, and the program may go on.
+    Once,
+    /// Something that ends the program; the first signal says how.
+    ToLeave(Caught),
+}
+
+impl Interrupted {
+    /// The exit code of a program that ends for it.
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            Self::Once => Exit::Interrupted,
+            Self::ToLeave(caught) => caught.exit(),
+        }
+    }
+
+    fn of(caught: &[Caught]) -> Option<Self> {
+        match caught {
+            [] => None,
+            [Caught::Interrupt] => Some(Self::Once),
+            [first, ..] => Some(Self::ToLeave(*first)),
+        }
+    }
+}
+
+/// Runs one turn and shows each of its events but the last. When showing fails, nobody reads, and the turn is cancelled.
+///
+/// # Errors
+/// When the request was not taken.
+pub(crate) async fn follow(
+    house: &House,
+    request: AgentRequest,
+    signals: &mut Signals,
+    mut show: impl FnMut(&Envelope) -> io::Result<()>,
+) -> Result<Ended, Failure> {
+    let session = request.session.clone();
+    let mut caught = Vec::new();
+    let mut unread = None;
+    let mut deadline = None;
+    let mut stream = house.runtime.run_stream(request).await?;
+    loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                caught.push(signal);
+                obey(house, &session, &caught, &mut deadline);
+            }
+            event = stream.next_event() => {
+                let Some(event) = event else { break };
+                if let AgentEvent::TurnFinished { outcome } = &event.event {
+                    let outcome = outcome.clone();
+                    return Ok(Ended { outcome, event: Some(event), caught: Interrupted::of(&caught), unread });
+                }
+                if unread.is_none() && let Err(error) = show(&event) {
+                    unread = Some(error);
+                    house.runtime.cancel(session.clone()).await;
+                }
+            }
+            () = until(deadline) => break,
+        }
+    }
+    if let Some(Err(refusal)) = stream.ended() {
+        return Err(refusal.clone().into());
+    }
+    let outcome = Box::new(without_outcome(house, session, stream.turn().clone(), !caught.is_empty()));
+    Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread })
+}
+
+fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Option<Instant>) {
+    match caught {
+        [Caught::Interrupt] => cancel(house, session),
+        [Caught::HangUp | Caught::Terminate] => {
+            let runtime = house.runtime.clone();
+            tokio::spawn(async move { runtime.shutdown().await });
+        }
+        [_, second] => {
+            cancel(house, session);
+            *deadline = Some(Instant::now() + LAST_WAIT);
+            if *second != Caught::Interrupt {
+                let runtime = house.runtime.clone();
+                tokio::spawn(async move { runtime.shutdown().await });
+            }
+        }
+        // Whatever still runs as a child is ended by the watcher when this process is gone.
+        [first, ..] => std::process::exit(i32::from(first.exit() as u8)),
+        [] => {}
+    }
+}
+
+fn cancel(house: &House, session: &SessionId) {
+    let (runtime, session) = (house.runtime.clone(), session.clone());
+    tokio::spawn(async move { runtime.cancel(session).await });
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is said of a turn whose stream broke off.
+fn without_outcome(house: &House, session: SessionId, turn: TurnId, is_cancelled: bool) -> TurnOutcome {
+    if is_cancelled {
+        let content = "Cancelled; what the turn did until then is in the session.";
+        return TurnOutcome::bare(session, turn, FinishReason::Cancelled, content);
+    }
+    let gave_up = house.runtime.ended().borrow().is_some();
+    let text = if gave_up { "the runtime gave up; its log says why" } else { "the turn ended without an outcome" };
+    TurnOutcome::failed(session, turn, AgentError::Internal(text.to_owned()))
+}

@@ -1,0 +1,225 @@
+//! Stories of single turns: what is said, and what the machine asks of the world.
+
+mod answers;
+mod calls;
+mod endings;
+mod guards;
+mod people;
+mod recovery;
+
+use super::message::{Recover, ResumeReply};
+use super::world::{Question, World, answer, input};
+use super::{Brief, Limits, TurnMessage};
+use crate::chat::{CallStatus, StopReason};
+use crate::ids::ResumeToken;
+use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, ToolModeChoice};
+use crate::session::{ApprovalsMode, TurnInput};
+use crate::sessions::{Decision, EndReason, TurnNews};
+use crate::store::StoreError;
+use expect_test::{Expect, expect};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Plays a story and compares what the machine asked for.
+///
+/// `user TEXT` · `llm TEXT` · `calls NAME JSON; NAME JSON` · `cut TEXT` ·
+/// `refuse TEXT` · `llm-fails` · `ok ID TEXT` · `error ID TEXT` · `stop REASON` ·
+/// `crash` (and a new actor goes on) · `restart TEXT` (a new program with an input)
+/// · `approve ID` · `deny ID` · `resume TOKEN TEXT` · `store-fails`
+pub(super) fn check(setup: Setup, steps: &[&str], expected: Expect) {
+    let mut told = Teller::new(setup);
+    for step in steps {
+        told.step(step);
+    }
+    expected.assert_eq(&told.trace);
+}
+
+#[derive(Clone)]
+pub(super) struct Setup {
+    pub(super) brief: Brief,
+    pub(super) limits: Limits,
+    pub(super) approvals: ApprovalsMode,
+}
+
+pub(super) fn native() -> Setup {
+    let brief = Brief::new(super::world::model());
+    Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny }
+}
+
+fn json() -> Setup {
+    let mut setup = native();
+    setup.brief.tool_mode = ToolModeChoice::Json;
+    setup
+}
+
+fn limited(change: impl FnOnce(&mut Limits)) -> Setup {
+    let mut setup = native();
+    change(&mut setup.limits);
+    setup
+}
+
+struct Teller {
+    world: World,
+    setup: Setup,
+    trace: String,
+    inputs: u32,
+    said: usize,
+    store_fails: bool,
+}
+
+impl Teller {
+    fn new(setup: Setup) -> Self {
+        let world = World::new(setup.brief.clone());
+        Self { world, setup, trace: String::new(), inputs: 0, said: 0, store_fails: false }
+    }
+
+    fn next_input(&mut self, text: &str) -> Arc<TurnInput> {
+        self.inputs += 1;
+        Arc::new(TurnInput { approvals: self.setup.approvals, ..input(self.inputs, text, self.setup.limits) })
+    }
+
+    fn step(&mut self, step: &str) {
+        writeln!(self.trace, "> {step}").unwrap();
+        let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
+        let (id, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        let brief = Arc::clone(&self.world.brief);
+        match word {
+            "user" => {
+                let input = self.next_input(rest);
+                self.say(TurnMessage::Start { input, brief });
+            }
+            "llm" => self.llm(Ok(answer(rest, &[]))),
+            "calls" => {
+                let calls: Vec<_> = rest.split("; ").filter_map(|call| call.split_once(' ')).collect();
+                self.llm(Ok(answer("", &calls)));
+            }
+            "cut" => self.llm(Ok(LlmAnswer { stop_reason: StopReason::MaxTokens, ..answer(rest, &[]) })),
+            "refuse" => self.llm(Ok(LlmAnswer { stop_reason: StopReason::Refusal, ..answer(rest, &[]) })),
+            "llm-fails" => self.llm(Err(LlmError::new(LlmErrorKind::Unavailable, "the provider is down"))),
+            "ok" => self.tool(id, CallStatus::Ok, text),
+            "error" => self.tool(id, CallStatus::Error, text),
+            "stop" => self.say(TurnMessage::Stopped { reason: rest.parse().unwrap(), submission: None }),
+            "crash" => {
+                self.world.crash();
+                self.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+            }
+            "killed" => {
+                self.world.crash();
+                self.say(TurnMessage::Wake { brief, recover: Recover::Close(EndReason::Cancelled) });
+            }
+            "restart" => {
+                self.world.crash();
+                let input = self.next_input(rest);
+                self.say(TurnMessage::Start { input, brief });
+            }
+            "approve" => {
+                self.say(TurnMessage::Decided {
+                    approval: crate::ids::ApprovalId::new(rest),
+                    decision: Decision::AllowOnce,
+                });
+            }
+            "deny" => {
+                let decision = Decision::Deny { reason: "not today".into() };
+                self.say(TurnMessage::Decided { approval: crate::ids::ApprovalId::new(rest), decision });
+            }
+            "resume" => {
+                self.inputs += 1;
+                let submission = crate::ids::TurnId::new(format!("t{}", self.inputs));
+                let reply = match text {
+                    "allow" => ResumeReply::Decision(Decision::AllowOnce),
+                    text => ResumeReply::Answer(text.to_owned()),
+                };
+                self.say(TurnMessage::Resume { submission, token: ResumeToken::new(id), reply, brief });
+            }
+            "steer" => self.say(TurnMessage::Steered { parts: vec![crate::chat::ContentPart::text(rest)] }),
+            "store-fails" => self.store_fails = true,
+            other => panic!("no such step: {other}"),
+        }
+    }
+
+    fn llm(&mut self, result: Result<LlmAnswer, LlmError>) {
+        let is = |q: &Question| matches!(q, Question::Infer(..));
+        let at = self.world.questions.iter().position(is).expect("the model was asked");
+        let Question::Infer(ticket, _) = self.world.questions.remove(at) else { unreachable!() };
+        self.say(TurnMessage::ParseAction { ticket, result: result.map(Arc::new) });
+    }
+
+    fn tool(&mut self, id: &str, status: CallStatus, text: &str) {
+        let is = |q: &Question| matches!(q, Question::Call(_, call) if call.id.as_str().ends_with(id));
+        let at = self.world.questions.iter().position(is).expect("the call runs");
+        let Question::Call(ticket, _) = self.world.questions.remove(at) else { unreachable!() };
+        let output =
+            crate::tools::ToolOutput { is_error: status != CallStatus::Ok, ..crate::tools::ToolOutput::text(text) };
+        let returned = crate::tools::ToolReturn { status, output, duration_ms: 1 };
+        self.say(TurnMessage::ToolReturned { ticket, returned });
+    }
+
+    /// One message, then everything the rooms answer at once; what is asked is written down.
+    fn say(&mut self, message: TurnMessage) {
+        let before: Vec<_> = self.world.questions.clone();
+        self.world.say(message);
+        self.write_down(&before);
+        loop {
+            let quick = |q: &Question| !matches!(q, Question::Infer(..) | Question::Call(..));
+            let Some(at) = self.world.questions.iter().position(quick) else { break };
+            let question = self.world.questions.remove(at);
+            let before = self.world.questions.clone();
+            let answer = match &question {
+                Question::Append(ticket, _) if self.store_fails => {
+                    let error = StoreError::Unavailable("the disk is full".into());
+                    Some(TurnMessage::Saved { ticket: *ticket, result: Err(error) })
+                }
+                question => self.world.works(question),
+            };
+            if let Some(message) = answer {
+                self.world.say(message);
+                self.write_down(&before);
+            }
+        }
+    }
+
+    fn write_down(&mut self, before: &[Question]) {
+        for question in self.world.questions.iter().filter(|question| !before.contains(question)) {
+            match question {
+                Question::Infer(_, request) => {
+                    writeln!(self.trace, "    infer step {} with {} messages", request.step, request.messages.len())
+                }
+                Question::Call(_, call) => writeln!(self.trace, "    run {} {} {}", call.id, call.name, call.arguments),
+                Question::Append(_, append) => {
+                    let kinds: Vec<_> = append.records.iter().map(|record| kind(record)).collect();
+                    writeln!(self.trace, "    save {}", kinds.join(", "))
+                }
+                _ => Ok(()),
+            }
+            .unwrap();
+        }
+        for news in &self.world.news[self.said..] {
+            match news {
+                TurnNews::Finished { submission, outcome } => {
+                    let guard = outcome.guard_reason.map(|guard| format!(" {guard:?}")).unwrap_or_default();
+                    let error = outcome.error.as_ref().map(|error| format!(" [{error}]")).unwrap_or_default();
+                    let token = outcome.token.as_ref().map(|token| format!(" token {token}")).unwrap_or_default();
+                    let saved = if outcome.saved { "" } else { " (not saved)" };
+                    let calls: Vec<_> = outcome.tool_transcript.iter().map(|e| format!("{:?}", e.status)).collect();
+                    let calls = if calls.is_empty() { String::new() } else { format!(" calls {}", calls.join(" ")) };
+                    writeln!(
+                        self.trace,
+                        "    finish {submission} {:?}{guard} {:?}{calls}{token}{error}{saved}",
+                        outcome.finish_reason, outcome.content
+                    )
+                }
+                TurnNews::Refused { submission, error } => writeln!(self.trace, "    refuse {submission}: {error}"),
+                TurnNews::Paused { .. } => writeln!(self.trace, "    pause the clock"),
+                TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
+                TurnNews::Accepted { .. } | TurnNews::Left => Ok(()),
+            }
+            .unwrap();
+        }
+        self.said = self.world.news.len();
+    }
+}
+
+fn kind(record: &crate::store::Record) -> String {
+    let value = serde_json::to_value(record).unwrap();
+    value["kind"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,249 @@
+//! Stories of crashes, restarts and stores that fail.
+
+use super::*;
+
+#[test]
+fn a_cancel_while_the_outcome_is_being_saved_keeps_the_outcome() {
+    let mut told = Teller::new(native());
+    told.step("user hi");
+    let Some(Question::Infer(ticket, _)) = told.world.questions.pop() else { panic!() };
+    told.world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("hello", &[]))) });
+    let Some(Question::Own(done)) = told.world.questions.pop() else { panic!() };
+    told.world.say(done);
+    told.step("stop cancelled");
+    expect![[r#"
+        > user hi
+            save options, input, started
+            infer step 1 with 1 messages
+        > stop cancelled
+            save answered, outcome
+            finish t1 Final "hello" (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn a_crash_runs_reads_again_and_doubts_effects() {
+    check(
+        native(),
+        &["user go", "calls local__read {}", "crash", "ok 1 again", "llm done"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__read {}
+                run c00000001 local/read {}
+                save answered
+            > crash
+                run c00000001 local/read {}
+            > ok 1 again
+                save result
+                infer step 2 with 3 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Ok
+        "#]],
+    );
+    check(
+        native(),
+        &["user go", "calls local__write {}", "crash", "llm done"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > crash
+                save result
+                infer step 2 with 3 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Unknown
+        "#]],
+    );
+    check(
+        native(),
+        &["user go", "calls local__idem {}", "crash", "ok 1 again", "llm done"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__idem {}
+                save answered, intent
+                run c00000001 local/idem {}
+            > crash
+                save intent
+                run c00000001 local/idem {}
+            > ok 1 again
+                save result
+                infer step 2 with 3 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Ok
+        "#]],
+    );
+}
+
+#[test]
+fn a_killed_turn_is_closed_from_its_journal() {
+    check(
+        native(),
+        &["user go", "calls local__write {}", "killed"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > killed
+                save result, outcome
+                finish t1 Cancelled "Cancelled before there was an answer." calls Unknown
+        "#]],
+    );
+}
+
+#[test]
+fn after_a_restart_of_the_program_the_interrupted_turn_is_reported() {
+    check(
+        native(),
+        &["user go", "calls local__write {}", "restart next", "llm hello"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > restart next
+                save result, input
+                save outcome
+                save started
+                finish t1 Error "(a crash of the program interrupted the turn; its calls are marked)" calls Unknown [a crash of the program interrupted the turn; its calls are marked]
+                infer step 1 with 5 messages
+            > llm hello
+                save answered, outcome
+                finish t2 Final "hello"
+        "#]],
+    );
+}
+
+#[test]
+fn after_a_restart_the_interrupted_turn_is_finished_first_if_asked() {
+    let mut setup = native();
+    setup.brief.on_restart = super::super::OnRestart::Resume;
+    check(
+        setup,
+        &["user go", "calls local__write {}", "restart next", "llm finished", "llm hello"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > restart next
+                save result
+                save input
+                infer step 2 with 3 messages
+            > llm finished
+                save answered, outcome
+                save started
+                finish t1 Final "finished" calls Unknown
+                infer step 1 with 5 messages
+            > llm hello
+                save answered, outcome
+                finish t2 Final "hello"
+        "#]],
+    );
+}
+
+#[test]
+fn an_effect_that_cannot_be_journaled_is_not_run() {
+    let mut told = Teller::new(native());
+    told.step("user go");
+    told.step("store-fails");
+    told.step("calls local__write {}");
+    told.step("llm well");
+    expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > store-fails
+        > calls local__write {}
+            save answered, intent
+            infer step 2 with 3 messages
+        > llm well
+            save answered, intent, result, answered, outcome
+            finish t1 Final "well" calls Error (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn an_input_that_cannot_be_journaled_is_refused_and_the_next_one_works() {
+    let mut told = Teller::new(native());
+    told.step("store-fails");
+    told.step("user go");
+    told.store_fails = false;
+    told.step("user again");
+    told.step("llm hello");
+    expect![[r#"
+        > store-fails
+        > user go
+            save options, input, started
+            finish t1 Error "" [the store is unavailable: the disk is full] (not saved)
+        > user again
+            save options, input, started
+            infer step 1 with 1 messages
+        > llm hello
+            save answered, outcome
+            finish t2 Final "hello"
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn a_fenced_owner_writes_nothing_more() {
+    let mut told = Teller::new(native());
+    told.step("user go");
+    told.world.epoch += 1;
+    told.step("calls local__write {}");
+    expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > calls local__write {}
+            save answered, intent
+            finish t1 Error "" [the session was taken over by another owner (epoch 2)] (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn a_repeated_request_id_returns_the_first_outcome() {
+    let mut told = Teller::new(native());
+    let brief = Arc::clone(&told.world.brief);
+    let named = |told: &mut Teller| {
+        let input = told.next_input("go");
+        Arc::new(TurnInput { request_id: Some(crate::ids::RequestId::new("r")), ..(*input).clone() })
+    };
+    let first = named(&mut told);
+    told.say(TurnMessage::Start { input: first, brief: Arc::clone(&brief) });
+    let second = named(&mut told);
+    told.say(TurnMessage::Start { input: second, brief: Arc::clone(&brief) });
+    told.step("llm once");
+    let third = named(&mut told);
+    told.say(TurnMessage::Start { input: third, brief });
+    expect![[r#"
+            save options, input, started
+            infer step 1 with 1 messages
+            refuse t2: a request of this request_id is running; its outcome comes once
+        > llm once
+            save answered, outcome
+            finish t1 Final "once"
+            finish t3 Final "once"
+    "#]]
+    .assert_eq(&told.trace);
+}

@@ -1,0 +1,22 @@
+//! The real binary, as a person, a script and a shell meet it: help, refusals, conversations, signals, a terminal.
+
+mod support;
+
+#[path = "cli/chat.rs"]
+mod chat;
+#[path = "cli/commands.rs"]
+mod commands;
+#[path = "cli/escapes.rs"]
+mod escapes;
+#[path = "cli/help.rs"]
+mod help;
+#[path = "cli/home.rs"]
+mod home;
+#[path = "cli/refusals.rs"]
+mod refusals;
+#[path = "cli/run.rs"]
+mod run;
+#[path = "cli/signals.rs"]
+mod signals;
+#[path = "cli/terminal.rs"]
+mod terminal;
