@@ -1,4 +1,5 @@
 //! Embeds the runtime: a scripted model and one tool of our own.
+#![allow(clippy::print_stdout, reason = "it speaks to whoever runs it")]
 
 use bob::*;
 use std::sync::Arc;

@@ -233,14 +233,16 @@ impl House {
         loop {
             tokio::select! {
                 biased;
-                message = self.sessions.recv() => match message.unwrap() {
-                    SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } => return *outcome,
-                    _ => {}
-                },
-                message = self.store.recv() => match message.unwrap() {
-                    message @ StoreMessage::Append { .. } => self.stored(message),
-                    _ => {}
-                },
+                message = self.sessions.recv() => {
+                    if let SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } = message.unwrap() {
+                        return *outcome;
+                    }
+                }
+                message = self.store.recv() => {
+                    if let message @ StoreMessage::Append { .. } = message.unwrap() {
+                        self.stored(message);
+                    }
+                }
                 message = self.llm.recv() => answer_model(message.unwrap(), "done", false),
                 () = tokio::time::sleep(DEADLINE) => panic!("the turn does not end"),
             }
