@@ -5,6 +5,7 @@
 
 use std::io;
 
+use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
@@ -49,6 +50,11 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
+    }
+
+    /// Passes over a Ctrl-C that came when what it was meant for had just ended.
+    pub(crate) fn forget_interrupts(&mut self) {
+        while self.interrupt.recv().now_or_never().is_some() {}
     }
 
     /// Waits for the next one. Cancel-safe. Equal signals that come while nobody waits count once.

@@ -1,4 +1,5 @@
 //! Embeds the runtime: a scripted model and one tool of our own.
+#![allow(clippy::print_stdout, reason = "a program may print")]
 
 use bob::*;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Cancel is stop: from every wait, at any moment, once.
 
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
 mod support;
 
 #[path = "cancel/races.rs"]

@@ -1,5 +1,7 @@
 //! What a session keeps, and what a request may ask of it.
 
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
 mod support;
 
 #[path = "sessions/kept.rs"]

@@ -1,5 +1,7 @@
 //! The events of a turn, as its reader and as sinks see them.
 
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
 mod support;
 
 #[path = "streams/dropped.rs"]

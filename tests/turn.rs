@@ -1,5 +1,6 @@
 //! One turn from a request to its outcome: real tools, a provider over HTTP, guards.
 #![cfg(feature = "genai")]
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
 mod support;
 

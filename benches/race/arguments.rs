@@ -24,6 +24,7 @@ pub(crate) struct Arguments {
     /// Sessions before the first figure is taken.
     pub(crate) warmup: usize,
     /// Base URL of the provider.
+    #[cfg_attr(not(feature = "genai"), allow(dead_code, reason = "only real providers have one"))]
     pub(crate) base: String,
     /// Threads of the runtime; 0 means one per core.
     pub(crate) threads: usize,

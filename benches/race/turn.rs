@@ -2,8 +2,6 @@
 
 use crate::arguments::Arguments;
 use bob::*;
-use bob_actors::llm::GenaiLlm;
-use bob_actors::llm::providers::{CapabilityOverrides, KeySource, ProviderConfig};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -26,14 +24,13 @@ impl House {
     /// Starts a runtime for these arguments.
     pub(crate) async fn build(arguments: &Arguments) -> Self {
         let answer = vec!["done"; arguments.words].join(" ");
-        let (model, port): (String, Arc<dyn LlmPort>) = match arguments.backend.as_str() {
-            "mock" => ("scripted:race".to_owned(), Arc::new(scripted(arguments, &answer))),
-            "http" | "stream" => {
-                let model = format!("fake:fake-k{}-l{}", arguments.k, arguments.latency);
-                (model, Arc::new(provider(arguments)))
-            }
-            other => panic!("the backend {other:?} is not known: use mock, http or stream"),
+        let port: Arc<dyn LlmPort> = match arguments.backend.as_str() {
+            "mock" => Arc::new(scripted(arguments, &answer)),
+            #[cfg(feature = "genai")]
+            "http" | "stream" => Arc::new(provider(arguments)),
+            other => panic!("the backend {other:?} is not known: use mock or, with the feature genai, http or stream"),
         };
+        let model = format!("fake:fake-k{}-l{}", arguments.k, arguments.latency);
         let layers = PromptLayers { instructions: "You are a bot.".into(), ..PromptLayers::default() };
         let brief = Brief { layers, ..Brief::new(ModelName::parse(&model).unwrap()) };
         let echo = tool("local/echo", "Echo text", |echo: Echo, _| async move { Ok(ToolOutput::text(echo.text)) });
@@ -78,7 +75,9 @@ fn scripted(arguments: &Arguments, answer: &str) -> ScriptedLlm {
     ScriptedLlm::from_json(&script.to_string()).unwrap()
 }
 
-fn provider(arguments: &Arguments) -> GenaiLlm {
+#[cfg(feature = "genai")]
+fn provider(arguments: &Arguments) -> bob_actors::llm::GenaiLlm {
+    use bob_actors::llm::providers::{CapabilityOverrides, KeySource, ProviderConfig};
     let fake = ProviderConfig {
         name: "fake".into(),
         base_url: Some(arguments.base.clone()),
@@ -91,5 +90,5 @@ fn provider(arguments: &Arguments) -> GenaiLlm {
         },
         ..ProviderConfig::default()
     };
-    GenaiLlm::new(&[fake], &|_| None).unwrap()
+    bob_actors::llm::GenaiLlm::new(&[fake], &|_| None).unwrap()
 }

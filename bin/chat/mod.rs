@@ -167,7 +167,7 @@ impl Chat {
         }
         match ended.caught {
             // A person who presses Ctrl-C during an answer wants to go on talking; on a pipe there is nobody.
-            Some(turn::Interrupted::Once) if self.is_person => {}
+            Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
             Some(interrupted) => return Ok(Some(interrupted.exit())),
             None => self.count(Exit::of(&ended.outcome)),
         }

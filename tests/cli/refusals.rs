@@ -1,7 +1,9 @@
 //! Bad input: one clear message that says what to do, the right code, no panic, nothing on stdout that is not asked for.
 
 use serde_json::json;
+use std::ffi::OsStr;
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::home::{Home, the_line};
 use crate::support::clean::assert_clean;
@@ -80,6 +82,7 @@ fn prompts_that_are_none_are_refused() {
     assert_refused(&home.run(["run", " \n"]), "empty");
     assert_refused(&home.run(["run"]), "empty");
     assert_refused(&home.agent(["run", "-"]).stdin(b"caf\xe9").run(), "UTF-8");
+    assert_refused(&home.agent(["run"]).arg(OsStr::from_bytes(b"caf\xe9")).run(), "UTF-8");
     let run = home.agent(["run"]).stdin(vec![b'a'; (1 << 20) + 1]).run();
     assert_refused(&run, "1048576");
 }

@@ -131,3 +131,33 @@ fn a_reader_that_leaves_ends_the_run_quietly() {
     assert_eq!(run.stderr, "code 141\n", "128 and the number of SIGPIPE, and not a word");
     assert!(home.run(["sessions", "show", "s"]).stdout.contains("you: hi"));
 }
+
+/// A model that wants to run a shell command, where policy leaves that to a person.
+fn risky() -> Home {
+    let call = json!({ "calls": [{ "name": "local/shell_exec", "arguments": { "command": "echo ran" } }] });
+    let script = json!([{ "replies": [call, { "text": "Done." }] }]);
+    let tables = "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n[policy]\ndeny_tools = []\n";
+    let home = Home::with("default_model = \"demo:one\"", tables);
+    home.scratch.write("s.json", script.to_string());
+    home
+}
+
+#[test]
+fn headless_runs_fail_closed_and_say_what_was_denied() {
+    let (code, line) = risky().json(["do it"]);
+    assert_eq!((code, &line["finish_reason"]), (Some(0), &json!("final")), "{line}");
+    assert_eq!(line["tool_transcript"][0]["status"], "denied");
+    assert_eq!(line["denied"][0]["name"], "local/shell_exec");
+}
+
+#[test]
+fn approvals_can_be_given_beforehand_or_put_off() {
+    let (code, line) = risky().json(["--approve", "all", "do it"]);
+    assert_eq!((code, &line["tool_transcript"][0]["status"]), (Some(0), &json!("ok")), "{line}");
+    assert!(line["tool_transcript"][0]["result"].as_str().is_some_and(|result| result.contains("ran")), "{line}");
+    let (_, line) = risky().json(["--approve", "medium", "do it"]);
+    assert_eq!(line["tool_transcript"][0]["status"], "denied", "{line}");
+    let (code, line) = risky().json(["--approvals", "suspend", "do it"]);
+    assert_eq!((code, &line["finish_reason"]), (Some(4), &json!("suspended")), "{line}");
+    assert!(line["token"].is_string() && line["question"].is_string(), "{line}");
+}

@@ -1,0 +1,145 @@
+//! A TurnActor that is killed: started again from its journal, and the same turn finishes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bob::{AgentError, AgentEvent, FinishReason, FnTool, MemoryStore, ScriptedLlm, ScriptedReply, ToolOutput, tool};
+use bob_messages::chat::CallStatus;
+use serde_json::json;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::house::House;
+use crate::support::runtime::{Nothing, within};
+
+/// A tool that runs when the test lets it, and counts how often it was entered.
+struct Gate {
+    entered: Arc<Notify>,
+    open: Arc<Semaphore>,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { entered: Arc::default(), open: Arc::new(Semaphore::new(0)), runs: Arc::default() }
+    }
+
+    fn tool(&self) -> FnTool {
+        let (entered, open, runs) = (Arc::clone(&self.entered), Arc::clone(&self.open), Arc::clone(&self.runs));
+        tool("test/gate", "Waits to be let through.", move |_: Nothing, _| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            entered.notify_one();
+            let open = Arc::clone(&open);
+            async move {
+                let _let_through = open.acquire().await;
+                Ok(ToolOutput::text("through"))
+            }
+        })
+    }
+}
+
+fn calls_the_gate() -> ScriptedLlm {
+    ScriptedLlm::replies(vec![ScriptedReply::call("test/gate", json!({})), ScriptedReply::text("done")])
+}
+
+fn restarts(house: &House) -> usize {
+    let restarted = |event: &&bob::Envelope| matches!(event.event, AgentEvent::ActorRestarted { .. });
+    house.recorder.events().iter().filter(restarted).count()
+}
+
+#[tokio::test]
+async fn a_killed_turn_finishes_and_a_call_in_doubt_is_not_run_again() {
+    let gate = Gate::new();
+    let house = House::new(calls_the_gate(), vec![gate.tool()]).await;
+    let owed = house.submit("s", "go");
+    within(gate.entered.notified()).await;
+    house.kill_turn();
+    let outcome = house.outcome(owed).await;
+    assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "done"));
+    assert_eq!(outcome.tool_transcript.len(), 1);
+    assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown);
+    assert!(outcome.tool_transcript[0].result.contains("outcome unknown"));
+    assert_eq!(gate.runs.load(Ordering::SeqCst), 1, "a side effect never happens twice");
+    assert_eq!(restarts(&house), 1);
+    assert_eq!(house.recorder.ends(&outcome.turn_id), 1);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_turn_runs_a_harmless_call_again() {
+    let gate = Gate::new();
+    let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
+    let owed = house.submit("s", "go");
+    within(gate.entered.notified()).await;
+    house.kill_turn();
+    within(gate.entered.notified()).await;
+    gate.open.close();
+    let outcome = house.outcome(owed).await;
+    assert_eq!((outcome.content.as_str(), outcome.tool_transcript[0].result.as_str()), ("done", "through"));
+    assert_eq!(gate.runs.load(Ordering::SeqCst), 2);
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_turn_whose_actor_dies_again_and_again_ends_in_a_clear_error() {
+    let gate = Gate::new();
+    let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
+    let owed = house.submit("s", "go");
+    for crash in 1..=4 {
+        within(gate.entered.notified()).await;
+        house.kill_turn();
+        house.recorder.seen_times(crash, |event| matches!(event, AgentEvent::ActorRestarted { .. })).await;
+    }
+    let outcome = house.outcome(owed).await;
+    assert_eq!(outcome.finish_reason, FinishReason::Error);
+    assert!(matches!(&outcome.error, Some(AgentError::Internal(why)) if why.contains("crashed")), "{outcome:?}");
+    assert_eq!(gate.runs.load(Ordering::SeqCst), 4, "started again three times");
+    gate.open.close();
+    assert_eq!(house.run("again").await.content, "done", "the session is usable");
+    house.stop().await;
+}
+
+#[tokio::test]
+async fn a_turn_killed_at_any_event_ends_once() {
+    let quick = || tool("test/gate", "Returns.", |_: Nothing, _| async move { Ok(ToolOutput::text("ok")) });
+    let whole = House::new(calls_the_gate(), vec![quick()]).await;
+    whole.run("how many events has a turn?").await;
+    let events = whole.recorder.events().len();
+    whole.stop().await;
+    let mut restarted = 0;
+    for at in 1..=events {
+        let house = House::killing(calls_the_gate(), vec![quick()], MemoryStore::new(), at).await;
+        let outcome = house.run("go").await;
+        assert_eq!(outcome.finish_reason, FinishReason::Final, "killed at event {at}: {outcome:?}");
+        assert_eq!((outcome.tool_transcript.len(), outcome.saved), (1, true), "killed at event {at}: {outcome:?}");
+        assert_eq!(house.recorder.ends(&outcome.turn_id), 1, "killed at event {at}");
+        restarted += restarts(&house);
+        assert_eq!(house.run("again").await.content, "done", "killed at event {at}");
+        house.stop().await;
+    }
+    assert!(restarted >= events - 2, "nearly every kill hit a running turn: {restarted} of {events}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_turns_killed_at_once_all_end() {
+    const SESSIONS: usize = 200;
+    let gate = Gate::new();
+    let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
+    let owed: Vec<_> = (0..SESSIONS).map(|number| house.submit(&format!("s{number}"), "go")).collect();
+    within(async {
+        while gate.runs.load(Ordering::SeqCst) < SESSIONS {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    for actor in house.turn_actors() {
+        actor.kill();
+    }
+    gate.open.close();
+    for owed in owed {
+        let outcome = house.outcome(owed).await;
+        assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Final, true));
+        assert_eq!(house.recorder.ends(&outcome.turn_id), 1);
+    }
+    assert!(house.tree.ended().borrow().is_none(), "the root lives");
+    house.stop().await;
+}
