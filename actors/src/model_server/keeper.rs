@@ -111,7 +111,7 @@ impl Keeper {
                 held.child = None;
                 Ok(())
             }
-            Ok(false) | Err(_silent) => Err(ended),
+            Ok(false) | Err(_) => Err(ended),
         }
     }
 
