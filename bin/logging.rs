@@ -24,7 +24,8 @@ pub(crate) fn start(log: &Log) {
     let _started_before = tracing_subscriber::registry().with(layer.with_filter(targets(log.level))).try_init();
 }
 
-/// The actor library warns about what supervisors handle anyway, and the provider library logs bodies.
+/// Libraries are heard only when they warn: what more they say is about their insides, and may quote what they carry. The
+/// provider library is not heard at all, since it logs bodies.
 fn targets(level: LogLevel) -> Targets {
     let level = match level {
         LogLevel::Off => LevelFilter::OFF,
@@ -35,9 +36,9 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     Targets::new()
-        .with_default(level)
-        .with_target("ractor", level.min(LevelFilter::WARN))
-        .with_target("hyper", level.min(LevelFilter::WARN))
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("bob", level)
+        .with_target("cli_agent", level)
         .with_target("genai", LevelFilter::OFF)
 }
 
@@ -82,9 +83,13 @@ mod tests {
     #[test]
     fn libraries_are_never_louder_than_warnings() {
         let targets = targets(LogLevel::Trace);
-        assert!(targets.would_enable("bob_actors::llm", &Level::TRACE));
-        assert!(targets.would_enable("ractor::actor", &Level::WARN));
-        assert!(!targets.would_enable("ractor::actor", &Level::INFO));
+        for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::family", module_path!()] {
+            assert!(targets.would_enable(ours, &Level::TRACE), "{ours}");
+        }
+        for library in ["ractor::actor", "hyper_util::client", "h2::codec", "reqwest::connect", "rustls::client"] {
+            assert!(targets.would_enable(library, &Level::WARN), "{library}");
+            assert!(!targets.would_enable(library, &Level::INFO), "{library}");
+        }
         assert!(!targets.would_enable("genai", &Level::ERROR));
     }
 

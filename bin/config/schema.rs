@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use bob_actors::tools::policy::DENIED_COMMANDS;
 use toml_spanner::Toml;
 
 use super::endpoints::{Mcp, Provider, Skills};
@@ -140,10 +141,6 @@ section! {
         pub require_high_risk_approval: bool = true,
     }
 }
-
-/// A seat belt for the shell tool, not a sandbox: programs that destroy, or that become somebody else.
-const DENIED_COMMANDS: [&str; 10] =
-    ["rm", "sudo", "su", "doas", "dd", "mkfs", "shutdown", "reboot", "halt", "poweroff"];
 
 section! {
     /// `[tools."<name>"]`: settings of one tool. What is not set follows the tool and the runtime.

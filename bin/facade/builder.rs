@@ -169,7 +169,7 @@ impl RuntimeBuilder {
         let model = self.model.ok_or(BuildError::NoModel)?;
         let mut tools = self.tools;
         if self.local_tools {
-            tools.splice(0..0, local::tools());
+            tools.splice(0..0, local::tools(&self.watcher));
         }
         let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
         let (servers, specs) = self.model_servers;

@@ -112,11 +112,7 @@ impl Runtime {
     /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong.
     pub(super) fn submit(&self, request: AgentRequest) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
-        let bytes: usize = request.input.iter().map(|part| part.bytes()).sum();
-        if bytes > MAX_INPUT_BYTES {
-            let text = format!("the input has {bytes} bytes; at most {MAX_INPUT_BYTES} are taken");
-            return Err(AgentError::Invalid(text));
-        }
+        refuse_oversized(request.input.iter().map(|part| part.bytes()).sum())?;
         if request.input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
@@ -195,6 +191,14 @@ impl Runtime {
     }
 }
 
+fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {
+    if bytes > MAX_INPUT_BYTES {
+        let text = format!("the input has {bytes} bytes; at most {MAX_INPUT_BYTES} are taken");
+        return Err(AgentError::Invalid(text));
+    }
+    Ok(())
+}
+
 /// The same reply, at whose end `over` is dropped.
 fn told_also<T: Send + 'static>(reply: Reply<T>, over: oneshot::Sender<()>) -> Reply<T> {
     Reply::to(move |answer| {
@@ -248,6 +252,9 @@ impl AgentRuntime for Runtime {
         said: ResumeReply,
     ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
         async move {
+            if let ResumeReply::Answer(text) = &said {
+                refuse_oversized(text.len())?;
+            }
             let (reply, owed) = Reply::channel();
             let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
             let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
@@ -320,7 +327,7 @@ impl AgentRuntime for Runtime {
             let (reply, drained) = Reply::channel();
             self.0.tree.rooms.sessions.tell(SessionsMessage::Drain { grace_ms, reply });
             // A cancelled turn is saved within milliseconds; the second more is for a slow disk.
-            let limit = self.0.shutdown_grace + Duration::from_secs(1);
+            let limit = self.0.shutdown_grace.saturating_add(Duration::from_secs(1));
             let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
             self.0.tree.stop(STOP_WITHIN).await;
             self.0.watcher.idle(STOP_WITHIN).await;

@@ -30,7 +30,9 @@ pub use ring::{RING_BYTES, Ring};
 pub use spec::{ChildSpec, OnLine, SpawnError, Stdin, Stdout};
 pub use watcher::Watcher;
 
-use group::Group;
+pub(crate) use exit::Leader;
+pub(crate) use group::Group;
+
 use rustix::process::{Pid, Signal};
 use std::convert::Infallible;
 use std::process::Stdio;
@@ -78,7 +80,7 @@ impl Child {
         let (stdin, mut stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let group = Arc::new(Group::new(pid, watcher.clone()));
         let remembered = watcher.remember(pid);
-        let exit = exit::Leader::watch(child, Arc::clone(&group));
+        let exit = Leader::watch(child, Arc::clone(&group));
         if let Err(error) = remembered {
             group.signal(Signal::KILL);
             return Err(spec.unwatched(&error));

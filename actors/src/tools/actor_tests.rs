@@ -194,7 +194,7 @@ async fn tools_that_could_be_mistaken_do_not_start() {
 
 #[tokio::test]
 async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
-    let arguments = ToolsArguments { ports: local::tools(), policy: Policy::default() };
+    let arguments = ToolsArguments { ports: local::tools(&crate::child::Watcher::new()), policy: Policy::default() };
     let (actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
     let set = ask(&actor, |reply| ToolsMessage::List { allow: None, reply }).await.expect("the tools");
     let names: Vec<&str> = set.tools().iter().map(|tool| tool.id.as_str()).collect();

@@ -365,7 +365,10 @@ impl Chaos {
 
     fn stop(&mut self, dice: &mut Dice) {
         let reasons = [EndReason::Cancelled, EndReason::TurnTimeout, EndReason::Shutdown, EndReason::Passivated];
-        self.say(TurnMessage::Stopped { reason: reasons[dice.pick(4)], submission: None });
+        let reason = reasons[dice.pick(4)];
+        let meant = if self.owed.is_empty() || dice.rarely(2) { None } else { Some(dice.pick(self.owed.len())) };
+        let submission = meant.and_then(|at| self.owed.keys().nth(at).cloned());
+        self.say(TurnMessage::Stopped { reason, submission });
         self.new_machine(dice);
     }
 

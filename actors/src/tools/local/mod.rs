@@ -16,6 +16,7 @@ pub(crate) mod fixture;
 
 use super::function::FnTool;
 use super::port::{Invocation, ToolError, ToolPort};
+use crate::child::Watcher;
 use bob_messages::tools::ToolOutput;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,10 +27,11 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// Bob's own tools, one port each, in the order they are offered. The shell is
 /// among them; it is the policy that keeps it from being offered.
 ///
-/// The shell's environment is taken from this process now, once.
-pub fn tools() -> Vec<Arc<dyn ToolPort>> {
+/// The shell's environment is taken from this process now, once; its commands are
+/// registered with the watcher.
+pub fn tools(watcher: &Watcher) -> Vec<Arc<dyn ToolPort>> {
     let tools = [read::list_dir(), read::read_file(), search::search_files()];
-    let changing = [write::write_file(), write::edit_file(), shell::shell_exec(shell::inherited())];
+    let changing = [write::write_file(), write::edit_file(), shell::shell_exec(shell::inherited(), watcher.clone())];
     tools.into_iter().chain(changing).map(|tool: FnTool| -> Arc<dyn ToolPort> { Arc::new(tool.local()) }).collect()
 }
 

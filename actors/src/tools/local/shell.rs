@@ -3,24 +3,25 @@
 //! Runs one line with `sh -c` in the session's first folder, in a process group of
 //! its own. It is no sandbox: the line can do whatever the user who runs Bob can.
 //! What confines it is the policy, the approval, the time limit, and the end: when
-//! the call is over, however it is over, every process left in the group is killed.
+//! the call is over, however it is over, every process left in the group is killed;
+//! the watcher sees to it when this process is killed itself.
 //! A process that leaves the group on purpose is not followed.
 
 use super::super::function::{FnTool, tool};
 use super::super::port::{Invocation, ToolError};
+use crate::child::{Exit, ExitWatch, Group, Leader, Watcher};
 use bob_messages::chat::ContentPart;
 use bob_messages::tools::{Risk, ToolKind, ToolOutput};
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::io;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use tokio::process::{ChildStderr, ChildStdout, Command};
 
 /// How much of each output is kept: half from its beginning, half from its end.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
@@ -43,98 +44,81 @@ pub(super) fn inherited() -> Vec<(String, String)> {
     INHERITED.iter().filter_map(|name| std::env::var(name).ok().map(|value| ((*name).to_owned(), value))).collect()
 }
 
-pub(super) fn shell_exec(environment: Vec<(String, String)>) -> FnTool {
+pub(super) fn shell_exec(environment: Vec<(String, String)>, watcher: Watcher) -> FnTool {
     let environment: Arc<[(String, String)]> = environment.into();
     tool("local/shell_exec", "Run a command in the shell", move |arguments: ShellExec, invocation| {
-        let environment = Arc::clone(&environment);
-        async move { run(&arguments.command, &environment, &invocation).await }
+        let (environment, watcher) = (Arc::clone(&environment), watcher.clone());
+        async move { run(&arguments.command, &environment, &watcher, &invocation).await }
     })
     .kind(ToolKind::Execute)
     .risk(Risk::High)
 }
 
-/// A process group that ends with this value.
-struct Group(Option<Pid>);
+/// A running command; dropping it kills its whole group.
+struct Running {
+    group: Arc<Group>,
+    exit: ExitWatch,
+}
 
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
-    }
-
-    /// Kills what is left of the group, once: its number may be another's later.
-    fn kill(&mut self) {
-        if let Some(group) = self.0.take() {
-            // In most groups nobody is left, and that is all an error here can say.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+impl Running {
+    /// Starts the command in a group that the watcher knows, so that it ends with us,
+    /// however we end.
+    fn start(mut command: Command, watcher: &Watcher) -> io::Result<(Self, Option<ChildStdout>, Option<ChildStderr>)> {
+        // First, so that no command ever runs unwatched.
+        watcher.start()?;
+        let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let group = Arc::new(Group::new(pid, watcher.clone()));
+        let remembered = watcher.remember(pid);
+        let exit = Leader::watch(child, Arc::clone(&group));
+        let running = Self { group, exit };
+        remembered.map(|()| (running, stdout, stderr))
     }
 }
 
-impl Drop for Group {
+impl Drop for Running {
     fn drop(&mut self) {
-        self.kill();
+        self.group.signal(Signal::KILL);
     }
-}
-
-/// Waits for the first process of a group to exit, and leaves it to be reaped:
-/// until then no other group can get its number, so killing the group is safe.
-async fn exited(leader: Option<Pid>) {
-    let Some(leader) = leader else { return };
-    let wait = move || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while waitid(WaitId::Pid(leader), options).is_err_and(|error| error == Errno::INTR) {}
-    };
-    // A thread that cannot be had or is lost is as good as an exit: the group is
-    // then killed at once.
-    drop(tokio::task::spawn_blocking(wait).await);
 }
 
 async fn run(
     command: &str,
     environment: &[(String, String)],
+    watcher: &Watcher,
     invocation: &Invocation,
 ) -> Result<ToolOutput, ToolError> {
     let folder =
         invocation.context.roots.first().ok_or_else(|| ToolError::new("this session has no folder to work in"))?;
-    let mut child = Command::new("/bin/sh")
-        .arg("-c")
-        .arg(command)
-        .env_clear()
-        .envs(environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).current_dir(folder).env_clear();
+    shell.envs(environment.iter().map(|(name, value)| (name, value)));
+    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (mut running, from_stdout, from_stderr) = Running::start(shell, watcher)
         .map_err(|error| ToolError::new(format!("the shell could not be started in {folder}: {error}")))?;
-    let mut group = Group::of(&child);
     let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
-    let (from_stdout, from_stderr) = (child.stdout.take(), child.stderr.take());
-    let status = {
+    let exit = {
         let reading = async { tokio::join!(stdout.keep(from_stdout), stderr.keep(from_stderr)) };
-        let exited = exited(group.0);
-        tokio::pin!(reading, exited);
+        tokio::pin!(reading);
         let mut is_read = false;
-        loop {
+        // What the command left running in its group has ended when this does.
+        let exit = loop {
             tokio::select! {
                 biased;
-                () = &mut exited => break,
+                exit = running.exit.exited() => break exit,
                 _ = &mut reading, if !is_read => is_read = true,
             }
-        }
-        // What the command left running in its group ends with it.
-        group.kill();
+        };
         if !is_read {
             drop(tokio::time::timeout(LAST_WORDS, reading).await);
         }
-        child.wait().await.map_err(|error| ToolError::new(format!("the shell was lost: {error}")))?
+        exit
     };
-    Ok(report(status, &stdout, &stderr))
+    Ok(report(exit, &stdout, &stderr))
 }
 
-fn report(status: ExitStatus, stdout: &Kept, stderr: &Kept) -> ToolOutput {
+fn report(exit: Exit, stdout: &Kept, stderr: &Kept) -> ToolOutput {
     let mut parts = Vec::new();
     if !stdout.is_empty() {
         parts.push(ContentPart::text(stdout.text()));
@@ -142,14 +126,14 @@ fn report(status: ExitStatus, stdout: &Kept, stderr: &Kept) -> ToolOutput {
     if !stderr.is_empty() {
         parts.push(ContentPart::text(format!("[stderr]\n{}", stderr.text())));
     }
-    let ending = match (status.code(), status.signal()) {
-        (Some(code), _) => format!("[exit status {code}]"),
-        (None, Some(signal)) => format!("[killed by signal {signal}]"),
-        (None, None) => "[ended]".to_owned(),
+    let (ending, status, signal) = match exit {
+        Exit::Code(code) => (format!("[exit status {code}]"), Some(code), None),
+        Exit::Signal(signal) => (format!("[killed by signal {signal}]"), None, Some(signal)),
+        Exit::Unknown => ("[ended]".to_owned(), None, None),
     };
     parts.push(ContentPart::text(ending));
-    let structured = Some(json!({"exit_status": status.code(), "signal": status.signal()}));
-    ToolOutput { parts, structured, is_error: !status.success(), ..ToolOutput::default() }
+    let structured = Some(json!({"exit_status": status, "signal": signal}));
+    ToolOutput { parts, structured, is_error: status != Some(0), ..ToolOutput::default() }
 }
 
 /// The beginning and the end of an output of any length.

@@ -3,7 +3,7 @@ use crate::tools::local::fixture::Workspace;
 use serde_json::json;
 
 fn shell() -> FnTool {
-    shell_exec(inherited())
+    shell_exec(inherited(), Watcher::new())
 }
 
 async fn run(workspace: &Workspace, command: &str) -> ToolOutput {
@@ -82,6 +82,21 @@ async fn a_dropped_call_leaves_no_process() {
         }
     };
     until("all of the group are gone", || !started.iter().any(|pid| is_running(*pid))).await;
+}
+
+#[tokio::test]
+async fn the_watcher_knows_a_command_for_as_long_as_it_runs() {
+    let (workspace, watcher) = (Workspace::new(), Watcher::new());
+    let shell = shell_exec(inherited(), watcher.clone());
+    {
+        let mut call = std::pin::pin!(workspace.run(&shell, json!({"command": "echo $$ >> pids; sleep 1000"})));
+        tokio::select! {
+            ended = &mut call => panic!("it should still run: {ended:?}"),
+            _ = pids(&workspace, 1) => {}
+        }
+        assert!(!watcher.idle(Duration::ZERO).await, "it is ended also when this process is killed");
+    }
+    assert!(watcher.idle(Duration::from_secs(10)).await, "and forgotten when it has ended");
 }
 
 #[tokio::test]
