@@ -57,6 +57,12 @@ impl Feed {
         !self.sinks.is_empty() || self.readers.load(Ordering::Acquire) > 0
     }
 
+    /// Whether somebody saw events of this turn and not yet its last one.
+    pub fn awaits_end(&self, session: &SessionId, turn: &TurnId) -> bool {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.get(session).is_some_and(|entry| entry.turn.as_ref() == Some(turn) && !entry.is_over)
+    }
+
     /// Watches a session from now on. Dropping the subscription ends it.
     pub fn subscribe(self: &Arc<Self>, session: &SessionId) -> Subscription {
         let buffer = Arc::new(Buffer::default());
@@ -104,7 +110,8 @@ impl Feed {
         self.readers.fetch_sub(1, Ordering::Release);
         if let Some(entry) = watched.get_mut(session) {
             entry.buffers.retain(|other| !Arc::ptr_eq(other, buffer));
-            if entry.buffers.is_empty() && self.sinks.is_empty() {
+            let is_followed = !self.sinks.is_empty() && entry.turn.is_some() && !entry.is_over;
+            if entry.buffers.is_empty() && !is_followed {
                 watched.remove(session);
             }
         }

@@ -1,8 +1,9 @@
 //! Readers get what was told, in order, joined where nobody read in time.
 
 use super::*;
-use bob_messages::chat::GuardReason;
+use bob_messages::chat::{FinishReason, GuardReason};
 use bob_messages::event::Delta;
+use bob_messages::sessions::TurnOutcome;
 
 fn names() -> (SessionId, TurnId) {
     (SessionId::parse("s").unwrap(), TurnId::new("t"))
@@ -42,6 +43,39 @@ async fn a_reader_that_never_reads_is_detached_and_told() {
         reader.next().await.unwrap();
     }
     assert_eq!(reader.next().await, Err(Detached));
+}
+
+/// Takes everything and keeps nothing.
+struct Deaf;
+
+impl EventSink for Deaf {
+    fn emit(&self, _: &Envelope) {}
+}
+
+#[tokio::test]
+async fn a_reader_that_leaves_after_the_end_leaves_nothing_behind_for_the_sinks() {
+    let feed = Feed::new(vec![Arc::new(Deaf)]);
+    let (session, turn) = names();
+    let reader = feed.subscribe(&session);
+    feed.emit(&session, &turn, 0, guard());
+    assert!(feed.awaits_end(&session, &turn));
+    let outcome = TurnOutcome::bare(session.clone(), turn.clone(), FinishReason::Final, "done");
+    feed.emit(&session, &turn, 0, AgentEvent::TurnFinished { outcome: Box::new(outcome) });
+    assert!(!feed.awaits_end(&session, &turn));
+    drop(reader);
+    assert!(feed.watched.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_turn_that_a_sink_follows_goes_on_counting_when_a_reader_leaves() {
+    let feed = Feed::new(vec![Arc::new(Deaf)]);
+    let (session, turn) = names();
+    let first = feed.subscribe(&session);
+    feed.emit(&session, &turn, 0, guard());
+    drop(first);
+    let mut second = feed.subscribe(&session);
+    feed.emit(&session, &turn, 0, guard());
+    assert_eq!(second.next().await.unwrap().seq, 2);
 }
 
 #[tokio::test]

@@ -149,6 +149,16 @@ pub enum EndReason {
     Passivated,
 }
 
+impl EndReason {
+    /// How a turn finishes that is ended for this reason.
+    pub fn finishes(self) -> (FinishReason, Option<GuardReason>) {
+        match self {
+            Self::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
+            Self::Cancelled | Self::Shutdown | Self::Passivated => (FinishReason::Cancelled, None),
+        }
+    }
+}
+
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

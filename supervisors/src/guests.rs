@@ -95,6 +95,11 @@ impl Guest {
         Self { actor: None, ending: Arc::default(), brief, owed: VecDeque::new(), crashes: 0, leaving: None }
     }
 
+    /// Whether this debt is the one whose turn runs.
+    pub(crate) fn is_first(&self, submission: &TurnId) -> bool {
+        self.owed.front().is_some_and(|first| first.submission == *submission)
+    }
+
     /// Takes a debt out of the book: it is paid once.
     pub(crate) fn take(&mut self, submission: &TurnId) -> Option<Owed> {
         let at = self.owed.iter().position(|owed| owed.submission == *submission)?;
@@ -141,3 +146,7 @@ impl GuestBook {
         self.guests.values().any(|guest| !guest.owed.is_empty())
     }
 }
+
+#[cfg(test)]
+#[path = "guests_tests.rs"]
+mod tests;

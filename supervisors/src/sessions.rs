@@ -181,9 +181,7 @@ impl SessionsState {
         };
         match ActorRuntime::spawn_linked_instant(None, TurnActor, started, myself.get_cell()) {
             Ok((actor, _started)) => self.book.moved_in(session, actor),
-            Err(error) => {
-                self.settle_all(session, &format!("the session's actor could not be started: {error}"), myself)
-            }
+            Err(error) => self.settle_all(session, &format!("the session's actor could not be started: {error}")),
         }
     }
 

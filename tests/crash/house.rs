@@ -21,10 +21,12 @@ use crate::support::runtime::{DEADLINE, Recorder, model_name, session, within};
 
 pub(crate) type Owed = Answer<Result<Box<AgentResponse>, AgentError>>;
 
+/// Counts submissions: their names must not meet again in another house over the same store.
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+
 pub(crate) struct House {
     pub(crate) tree: Tree,
     pub(crate) recorder: Arc<Recorder>,
-    turns: AtomicUsize,
 }
 
 impl House {
@@ -59,12 +61,12 @@ impl House {
             policy: Policy::default(),
         };
         let tree = within(start(spec)).await.expect("a tree");
-        Self { tree, recorder, turns: 0.into() }
+        Self { tree, recorder }
     }
 
     /// Submits a message; its outcome is owed from here on.
     pub(crate) fn submit(&self, to: &str, text: &str) -> Owed {
-        let number = self.turns.fetch_add(1, Ordering::SeqCst);
+        let number = TURNS.fetch_add(1, Ordering::SeqCst);
         let input = Arc::new(TurnInput {
             turn: TurnId::new(format!("t{number}")),
             request_id: None,

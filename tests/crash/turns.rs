@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{AgentError, AgentEvent, FinishReason, FnTool, MemoryStore, ScriptedLlm, ScriptedReply, ToolOutput, tool};
+use bob::{
+    AgentError, AgentEvent, FinishReason, FnTool, MemoryStore, Record, ScriptedLlm, ScriptedReply, SessionStore,
+    ToolOutput, tool,
+};
 use bob_messages::chat::CallStatus;
+use bob_messages::store::Fact;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::house::House;
-use crate::support::runtime::{Nothing, within};
+use crate::support::runtime::{Nothing, session, within};
 
 /// A tool that runs when the test lets it, and counts how often it was entered.
 struct Gate {
@@ -96,6 +100,36 @@ async fn a_turn_whose_actor_dies_again_and_again_ends_in_a_clear_error() {
     gate.open.close();
     assert_eq!(house.run("again").await.content, "done", "the session is usable");
     house.stop().await;
+}
+
+#[tokio::test]
+async fn an_input_that_waited_in_an_earlier_process_has_its_one_end_for_whoever_watches() {
+    let (gate, store) = (Gate::new(), MemoryStore::new());
+    let before = House::over(calls_the_gate(), vec![gate.tool()], store.clone()).await;
+    let _never_paid = (before.submit("s", "first"), before.submit("s", "second"));
+    within(gate.entered.notified()).await;
+    within(async {
+        let inputs = |records: &[Arc<Record>]| records.iter().filter(|r| matches!(r.fact, Fact::Input(_))).count();
+        while inputs(&store.load(&session("s")).await.unwrap()) < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(before);
+
+    gate.open.close();
+    let after = House::over(calls_the_gate(), vec![gate.tool()], store).await;
+    assert_eq!(after.run("third").await.content, "done");
+    let started = after.recorder.events().into_iter().filter_map(|event| match event.event {
+        AgentEvent::TurnStarted { .. } => Some(event.turn_id),
+        _ => None,
+    });
+    let started: Vec<_> = started.collect();
+    assert_eq!(started.len(), 2, "the one that waited, and the new one");
+    for turn in started {
+        assert_eq!(after.recorder.ends(&turn), 1);
+    }
+    after.stop().await;
 }
 
 #[tokio::test]

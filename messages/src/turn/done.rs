@@ -202,6 +202,7 @@ impl Turn {
                 }
             }),
         };
+        self.take_out_meant(meant, reason);
         let ticket = self.ticket();
         self.journal.flush_last(&self.id, ticket, effects);
         if let Some(submission) = submission {
@@ -268,10 +269,7 @@ fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
 
 /// The outcome of an input whose session was never read.
 pub(super) fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndReason) -> TurnOutcome {
-    let (finish_reason, guard_reason) = match reason {
-        EndReason::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
-        EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => (FinishReason::Cancelled, None),
-    };
+    let (finish_reason, guard_reason) = reason.finishes();
     let content = "Stopped before the session was read.";
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
 }

@@ -62,6 +62,19 @@ impl Turn {
         self.flush(effects);
     }
 
+    /// The actor is stopped for an input that waits, since a turn that was recovered
+    /// runs before it: the input must not begin after its caller was told.
+    pub(super) fn take_out_meant(&mut self, meant: Option<&TurnId>, reason: EndReason) {
+        let Some(session) = &self.session else { return };
+        let Some(input) = session.waiting.iter().find(|input| Some(&input.turn) == meant) else { return };
+        let (finish_reason, guard_reason) = reason.finishes();
+        let cancelled = withdrawn(input, &self.id);
+        let content = guard_reason.map_or(cancelled.content, |guard| input.limits.sentence(guard));
+        let outcome = TurnOutcome { finish_reason, guard_reason, content, ..cancelled };
+        self.record(Some(outcome.turn_id.clone()), Fact::Withdrawn);
+        self.withdrawing.push((self.version(), outcome));
+    }
+
     /// Tells the outcomes of withdrawn inputs that are durable.
     pub(super) fn tell_withdrawn(&mut self, effects: &mut Vec<Effect>) {
         let durable = self.journal.durable;

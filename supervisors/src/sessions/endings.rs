@@ -4,7 +4,6 @@ use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::guests::Owed;
 use bob_actors::clock;
-use bob_messages::chat::{FinishReason, GuardReason};
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
@@ -28,7 +27,10 @@ impl SessionsState {
         result: Result<Box<TurnOutcome>, AgentError>,
         myself: &Myself,
     ) {
-        let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.take(submission)) else { return };
+        let was_first = self.book.get_mut(session).is_some_and(|guest| guest.is_first(submission));
+        let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.take(submission)) else {
+            return self.announce_unowed(session, &result);
+        };
         self.forget_deadlines(&owed);
         if let Ok(outcome) = &result
             && !owed.repeats(outcome)
@@ -36,11 +38,21 @@ impl SessionsState {
             self.announce(session, outcome);
         }
         owed.reply.send(result);
-        if let Some(guest) = self.book.get_mut(session) {
+        if let Some(guest) = self.book.get_mut(session).filter(|_| was_first) {
             guest.crashes = 0;
         }
         self.arm_first(session, myself);
         self.tell_drained();
+    }
+
+    /// A turn that an earlier process accepted, or an outcome told twice: nobody here is
+    /// owed it, and whoever saw the turn begin sees its one end all the same.
+    fn announce_unowed(&self, session: &SessionId, result: &Result<Box<TurnOutcome>, AgentError>) {
+        if let Ok(outcome) = result
+            && self.started.feed.awaits_end(session, &outcome.turn_id)
+        {
+            self.announce(session, outcome);
+        }
     }
 
     fn announce(&self, session: &SessionId, outcome: &TurnOutcome) {
@@ -54,7 +66,7 @@ impl SessionsState {
         }
     }
 
-    pub(super) fn settle_all(&mut self, session: &SessionId, why: &str, myself: &Myself) {
+    pub(super) fn settle_all(&mut self, session: &SessionId, why: &str) {
         while let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.owed.pop_front()) {
             self.forget_deadlines(&owed);
             let error = AgentError::Internal(why.to_owned());
@@ -64,7 +76,6 @@ impl SessionsState {
         }
         self.book.remove(session);
         self.tell_drained();
-        let _nobody_is_left_to_be_armed = myself;
     }
 
     /// An actor ended. Politely: it says the rest itself. In any other way: it is
@@ -99,12 +110,14 @@ impl SessionsState {
             };
             self.started.feed.emit(session, &first.submission.clone(), clock::now(), event);
         }
+        // Whoever is started now says again what it asks a person; until then time passes.
+        if let Some(first) = guest.owed.front().map(|first| first.submission.clone()) {
+            self.unpause(session, &first, myself);
+        }
         match crashes {
             ..=MOST_RESTARTS => self.reopen(session, Recover::Continue, myself),
             crashes if crashes == MOST_RESTARTS + 1 => self.reopen(session, Recover::GiveUp, myself),
-            _ => {
-                self.settle_all(session, "the session's actor crashed too often; what it did is in the session", myself)
-            }
+            _ => self.settle_all(session, "the session's actor crashed too often; what it did is in the session"),
         }
     }
 
@@ -203,10 +216,7 @@ impl SessionsState {
 }
 
 fn unheard(session: &SessionId, submission: &TurnId, reason: EndReason) -> TurnOutcome {
-    let (finish_reason, guard_reason) = match reason {
-        EndReason::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
-        EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => (FinishReason::Cancelled, None),
-    };
+    let (finish_reason, guard_reason) = reason.finishes();
     let content = "Stopped before the turn began; the input was not kept.";
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session.clone(), submission.clone(), finish_reason, content) }
 }

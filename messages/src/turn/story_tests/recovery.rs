@@ -160,6 +160,32 @@ fn after_a_restart_the_interrupted_turn_is_finished_first_if_asked() {
 }
 
 #[test]
+fn a_stop_for_an_input_behind_a_recovered_turn_takes_it_out_and_leaves_the_turn_open() {
+    let mut setup = native();
+    setup.brief.on_restart = super::super::OnRestart::Resume;
+    let mut told = Teller::new(setup);
+    for step in ["user go", "restart next"] {
+        told.step(step);
+    }
+    let meant = Some(crate::ids::TurnId::new("t2"));
+    told.say(TurnMessage::Stopped { reason: EndReason::TurnTimeout, submission: meant });
+    let session = told.world.folded();
+    assert!(session.waiting.is_empty(), "it never begins: its caller was told");
+    assert!(session.running().is_some(), "whoever is started next goes on with it");
+    expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > restart next
+            save input
+            infer step 1 with 1 messages
+            save withdrawn
+            finish t2 GuardExceeded TurnTimeout "Stopped: the turn took longer than 90000 ms (turn_timeout_ms)." (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
 fn an_effect_that_cannot_be_journaled_is_not_run() {
     let mut told = Teller::new(native());
     told.step("user go");
