@@ -107,13 +107,18 @@ impl OpenTurn {
 
     /// The calls that were denied.
     pub fn denied(&self) -> Vec<DeniedCall> {
-        let denied = |entry: &TranscriptEntry| entry.status == CallStatus::Denied;
-        let all = self.full_transcript();
-        all.into_iter()
-            .filter(denied)
-            .map(|entry| DeniedCall { name: entry.name, arguments: entry.arguments, reason: entry.result })
-            .collect()
+        let open = self.step.iter().flat_map(|step| &step.calls);
+        let answered = open.filter_map(|open| Some((&open.call, open.result.as_ref()?)));
+        let open_denied = answered
+            .filter(|(_, result)| result.status == CallStatus::Denied)
+            .map(|(call, result)| denied(entry(call, result)));
+        let closed_denied = self.transcript.iter().filter(|entry| entry.status == CallStatus::Denied);
+        closed_denied.cloned().map(denied).chain(open_denied).collect()
     }
+}
+
+fn denied(entry: TranscriptEntry) -> DeniedCall {
+    DeniedCall { name: entry.name, arguments: entry.arguments, reason: entry.result }
 }
 
 /// A call and its result as the transcript shows them.
