@@ -15,6 +15,7 @@ mod tests;
 use crate::clock;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
+use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
@@ -87,8 +88,9 @@ impl Actor for TurnActor {
         if let Some(ticket) = message.answers() {
             state.in_flight.remove(&ticket);
         }
-        for effect in state.turn.apply(clock::now(), message) {
-            state.perform(effect, &myself);
+        let now = clock::now();
+        for effect in state.turn.apply(now, message) {
+            state.perform(effect, now, &myself);
         }
         Ok(())
     }
@@ -105,9 +107,10 @@ impl Actor for TurnActor {
             closing.tell_when_saved();
             return Ok(());
         }
-        for effect in state.turn.apply(clock::now(), TurnMessage::Stopped { reason }) {
+        let now = clock::now();
+        for effect in state.turn.apply(now, TurnMessage::Stopped { reason }) {
             if let Some(effect) = closing.keep(effect) {
-                state.perform(effect, &myself);
+                state.perform(effect, now, &myself);
             }
         }
         closing.tell_when_saved();
@@ -118,7 +121,7 @@ impl Actor for TurnActor {
 impl TurnState {
     /// Performs one effect: one send, no decision. A question that nobody takes is
     /// answered all the same, because a dropped reply answers.
-    fn perform(&mut self, effect: Effect, myself: &ActorRef<TurnMessage>) {
+    fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) {
         let rooms = &self.started.rooms;
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
@@ -152,7 +155,7 @@ impl TurnState {
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(llm_gone()))));
                 self.in_flight.insert(ticket, interest);
-                let passed_ms = u64::try_from(clock::now() - started_at).unwrap_or(0);
+                let passed_ms = u64::try_from(now - started_at).unwrap_or(0);
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
@@ -175,7 +178,7 @@ impl TurnState {
             }
             Effect::Emit(event) => {
                 if let Some(turn) = self.turn.turn_id() {
-                    self.started.feed.emit(&self.started.session, turn, clock::now(), event);
+                    self.started.feed.emit(&self.started.session, turn, now, event);
                 }
             }
         }
