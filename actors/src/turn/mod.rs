@@ -26,7 +26,6 @@ use bob_messages::tools::{ToolReturn, ToolsMessage};
 use bob_messages::turn::{Effect, Turn, TurnMessage};
 use closing::Closing;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 /// The actor of one session.
@@ -63,7 +62,8 @@ pub struct TurnState {
     turn: Turn,
     started: TurnArguments,
     /// Held for as long as an answer is wanted; dropping one abandons the question.
-    in_flight: HashMap<Ticket, Interest>,
+    /// Never more than a step's calls, so a list is searched fastest.
+    in_flight: Vec<(Ticket, Interest)>,
 }
 
 impl Actor for TurnActor {
@@ -76,7 +76,7 @@ impl Actor for TurnActor {
         _: ActorRef<TurnMessage>,
         started: TurnArguments,
     ) -> Result<TurnState, ActorProcessingErr> {
-        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: HashMap::new() })
+        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: Vec::new() })
     }
 
     async fn handle(
@@ -86,7 +86,7 @@ impl Actor for TurnActor {
         state: &mut TurnState,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(ticket) = message.answers() {
-            state.in_flight.remove(&ticket);
+            state.in_flight.retain(|(asked, _)| *asked != ticket);
         }
         let now = clock::now();
         for effect in state.turn.apply(now, message) {
@@ -154,7 +154,7 @@ impl TurnState {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(llm_gone()))));
-                self.in_flight.insert(ticket, interest);
+                self.in_flight.push((ticket, interest));
                 let passed_ms = u64::try_from(now - started_at).unwrap_or(0);
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
@@ -168,7 +168,7 @@ impl TurnState {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
                 let (reply, interest) =
                     Reply::abandonable(move |returned| tell(Option::unwrap_or_else(returned, tool_gone)));
-                self.in_flight.insert(ticket, interest);
+                self.in_flight.push((ticket, interest));
                 rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
             Effect::AbandonAll => self.in_flight.clear(),
