@@ -93,6 +93,19 @@ pub(crate) fn first_line(text: &str, most: usize) -> String {
     shown
 }
 
+/// A text as one line, its blanks as single spaces, cut to a number of characters.
+pub(crate) fn on_one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    // Words beyond these cannot fit, and what is taken is long enough to be cut visibly.
+    for word in text.split_whitespace().take(most) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().take(most + 1));
+    }
+    first_line(&line, most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +118,14 @@ mod tests {
         let text = json_text(&value);
         assert!(text.chars().all(|character| sanitise::is_shown(character) && character != '\n'), "{text:?}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn many_lines_become_one_that_is_cut() {
+        assert_eq!(on_one_line("\n a.txt\n\tb.txt \n", 66), "a.txt b.txt");
+        assert_eq!(on_one_line("one\ntwo three", 7), "one two…");
+        assert_eq!(on_one_line(&"åå ".repeat(1_000), 4), "åå å…");
+        assert_eq!(on_one_line(" \n", 4), "");
     }
 
     #[test]

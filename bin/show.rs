@@ -83,13 +83,14 @@ impl Show {
                 Some(format!("[{reason}; asking {model} again in {wait:.1} s ({attempt} of {of})]"))
             }
             AgentEvent::ActionMalformed { .. } => Some("[the reply was not understood; asking again]".to_owned()),
-            AgentEvent::GuardTripped { guard, limit } => Some(format!("[guard: {} is {limit}]", word(guard))),
             AgentEvent::ApprovalRequested { call, reason, .. } => Some(format!("[{}: {reason}]", called(call))),
             AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
             }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
-            AgentEvent::ToolCalled { .. }
+            // The outcome, which follows at once, names the guard.
+            AgentEvent::GuardTripped { .. }
+            | AgentEvent::ToolCalled { .. }
             | AgentEvent::TurnStarted { .. }
             | AgentEvent::PromptBuilt { .. }
             | AgentEvent::LlmRequested { .. }
@@ -164,7 +165,7 @@ impl Show {
             CallStatus::Unknown => "unknown",
             CallStatus::Cancelled => "cancelled",
         };
-        let line = print::first_line(&result.output.plain(), MOST_RESULT);
+        let line = print::on_one_line(&result.output.plain(), MOST_RESULT);
         format!("  {name}{status}, {} ms: {line}", result.duration_ms)
     }
 

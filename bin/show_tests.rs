@@ -102,7 +102,7 @@ fn calls_are_shown_as_they_happen() {
             out "Let me look."
             out "\n"
             err > local/list_dir {"path":"."}
-            err   ok, 3 ms: a.txt…
+            err   ok, 3 ms: a.txt b.txt
             out "Two files."
             out "\n"
         "#]],
@@ -207,7 +207,6 @@ fn a_guard_and_a_denial_are_named() {
         &[tripped],
         &outcome,
         expect![[r#"
-            err [guard: max_steps is 1]
             out "So far.\n"
             err [stopped by the guard max_steps]
             err [denied: local/shell_exec: the tool is of high risk]

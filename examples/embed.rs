@@ -1,5 +1,5 @@
 //! Embeds the runtime: a scripted model and one tool of our own.
-#![allow(clippy::print_stdout, reason = "a program may print")]
+#![allow(clippy::print_stdout, reason = "it speaks to whoever runs it")]
 
 use bob::*;
 use std::sync::Arc;

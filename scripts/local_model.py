@@ -30,11 +30,11 @@ LOG_ERRORS = 1
 
 def fail(message):
     """Ends the program with one line that says what to do."""
-    sys.exit(f"local model: {message}")
+    sys.exit(message)
 
 
 def say(message):
-    print(f"local model: {message}", file=sys.stderr, flush=True)
+    print(message, file=sys.stderr, flush=True)
 
 
 def parse_options():
@@ -175,7 +175,7 @@ def main():
     except Exception as error:  # Whatever llama.cpp reports, the program ends with it.
         fail(f"llama.cpp could not serve {path.name}: {error}")
     seconds = time.monotonic() - started
-    say(f"{alias} listens on {server.listening_address}/v1 (loaded in {seconds:.1f} s)")
+    say(f"{alias} is ready on {server.listening_address} after {seconds:.1f} s")
     while True:
         signal.pause()
 

@@ -1,24 +1,28 @@
 //! What the system says this process has used.
 
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// What Linux tells programs, at whatever rate its own clock ticks.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// CPU seconds of this process, of its own and in the system.
 pub(crate) fn cpu() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap()).as_secs_f64()
 }
 
-/// Resident memory in bytes.
+/// Resident memory in bytes, in steps of a kibibyte.
 pub(crate) fn resident() -> usize {
-    let pages = field(&std::fs::read_to_string("/proc/self/statm").unwrap(), 1) as usize;
-    pages * rustix::param::page_size()
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    field(line, 1) as usize * 1_024
 }
 
 /// Seconds since the process was started, in steps of a clock tick.
 pub(crate) fn since_start() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let after_name = stat.rsplit(')').next().unwrap();
-    let started = field(after_name, 19) / rustix::param::clock_ticks_per_second() as f64;
+    let started = field(after_name, 19) / TICKS_PER_SECOND;
     field(&std::fs::read_to_string("/proc/uptime").unwrap(), 0) - started
 }
 

@@ -17,8 +17,8 @@ const HELP: &str = "\
 /sessions     the sessions used last
 /new          begin another session
 /resume ID    go on with a session
-/model M      use another model from the next message on, as provider:model
-/cancel       cancel what runs in this session elsewhere in this program; Ctrl-C cancels the answer under way
+/model M      use another model from now on, as provider:model
+/cancel       cancel what else runs in this session (an answer: Ctrl-C)
 /quit         leave, as Ctrl-D does
 Everything else is said to the model.
 ";
@@ -59,6 +59,9 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         "/new" => {
             chat.session = new_session()?;
             print::note(&format!("session {}", chat.session));
+        }
+        "/resume" | "/model" if argument.is_empty() => {
+            print::note(&format!("{command} needs to know which one: /help shows how it is written"));
         }
         "/resume" => resume(chat, argument).await?,
         "/model" => {

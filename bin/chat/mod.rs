@@ -103,7 +103,8 @@ impl Chat {
     fn greet(&self) {
         if self.is_person {
             let model = self.model.as_ref().unwrap_or(&self.house.default_model);
-            print::note(&format!("{model}, session {}; /help lists the commands, Ctrl-D leaves", self.session));
+            print::note(&format!("{model}, session {}", self.session));
+            print::note("/help lists the commands, Ctrl-D leaves");
         }
     }
 

@@ -17,7 +17,8 @@ pub fn trace_id(turn: &TurnId, traceparent: Option<&str>) -> String {
     if let Some((trace, _)) = traceparent.and_then(parse) {
         return trace.to_owned();
     }
-    let digits: String = turn.as_str().chars().filter(|c| *c != '-').collect();
+    let mut digits = String::with_capacity(32);
+    turn.as_str().split('-').for_each(|part| digits.push_str(part));
     let is_id = digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     if is_id && digits.bytes().any(|b| b != b'0') {
         return digits;
@@ -43,7 +44,7 @@ pub fn call_span(turn: &TurnId, call: &str) -> String {
 
 /// The header that carries a trace and a span on.
 pub fn traceparent(trace: &str, span: &str) -> String {
-    format!("00-{trace}-{span}-01")
+    ["00-", trace, "-", span, "-01"].concat()
 }
 
 /// The span a `traceparent` names, if it is well formed.
@@ -52,7 +53,9 @@ pub fn parent_span(traceparent: &str) -> Option<&str> {
 }
 
 fn span(parts: &[&str]) -> String {
-    format!("{:016x}", fnv64(parts.concat().as_bytes()).max(1))
+    let hash = fnv64(parts.concat().as_bytes()).max(1);
+    let digit = |at: u32| char::from_digit((hash >> (60 - 4 * at)) as u32 & 0xf, 16).unwrap_or('0');
+    (0..16).map(digit).collect()
 }
 
 fn parse(header: &str) -> Option<(&str, &str)> {

@@ -82,3 +82,7 @@ impl Drop for Deadlines {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "deadlines_tests.rs"]
+mod tests;

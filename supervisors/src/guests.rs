@@ -146,3 +146,7 @@ impl GuestBook {
         self.guests.values().any(|guest| !guest.owed.is_empty())
     }
 }
+
+#[cfg(test)]
+#[path = "guests_tests.rs"]
+mod tests;

@@ -299,7 +299,8 @@ impl SessionsState {
     }
 
     fn tell_drained(&mut self) {
-        if !self.book.owes() {
+        // Asked at the end of every turn: the whole book is read only when somebody waits for it.
+        if self.draining.is_some() && !self.book.owes() {
             for reply in self.draining.iter_mut().flat_map(|waiting| waiting.drain(..)) {
                 reply.send(());
             }

@@ -70,12 +70,10 @@ async fn same_read_in_two_turns_runs_twice() {
 
 #[tokio::test]
 async fn panicking_tool_is_an_error_result() {
-    let panics = tool("test/panics", "Panics.", |_: Nothing, _| async move {
-        if std::hint::black_box(true) {
-            panic!("the tool was told to panic");
-        }
-        Ok(ToolOutput::text("never said"))
-    });
+    fn panics() -> Result<ToolOutput, bob::ToolError> {
+        panic!("the tool was told to panic")
+    }
+    let panics = tool("test/panics", "Panics.", |_: Nothing, _| async move { panics() });
     let provider = FakeProvider::start([Reply::call("x1", "test__panics", "{}"), Reply::text("It broke.")]);
     let builder = provided(&provider, ProviderKind::OpenAi).tools(std::sync::Arc::new(panics));
     let runtime = build(builder).await;

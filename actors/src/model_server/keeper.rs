@@ -98,13 +98,21 @@ impl Keeper {
         let child = Child::spawn(self.command(&is_ready), &self.spec.watcher)
             .map_err(|error| self.error(LlmErrorKind::NotStarted, &error.to_string()))?;
         let child = held.child.insert(child);
-        let ready = tokio::select! { biased;
-            exit = child.exited() => Err(self.ended_early(exit, &child.last_words().await)),
-            answered = timeout_at(deadline, self.answers()) =>
-                answered.map_err(|_not_in_time| self.never_answered(Some(child))),
+        let ended = tokio::select! { biased;
+            exit = child.exited() => self.ended_early(exit, &child.last_words().await),
+            answered = timeout_at(deadline, self.answers()) => {
+                is_ready.store(answered.is_ok(), Ordering::Relaxed);
+                return answered.map_err(|_not_in_time| self.never_answered(Some(child)));
+            }
         };
-        is_ready.store(ready.is_ok(), Ordering::Relaxed);
-        ready
+        // Another process may have started its server at the same time, and ours found the port taken.
+        match timeout_at(deadline, self.somebody_elses()).await {
+            Ok(true) => {
+                held.child = None;
+                Ok(())
+            }
+            Ok(false) | Err(_) => Err(ended),
+        }
     }
 
     /// Whether somebody already runs a server there, and it is ready; waits for one

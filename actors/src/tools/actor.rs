@@ -10,6 +10,7 @@ use super::gate::{Admitted, Gate, Refusal};
 use super::policy::Policy;
 use super::port::{Invocation, ToolPort};
 use bob_messages::chat::{CallStatus, ToolCall};
+use bob_messages::ids::ToolName;
 use bob_messages::reply::Reply;
 use bob_messages::tools::{CallContext, Grant, ToolOutput, ToolReturn, ToolsMessage};
 use futures_util::FutureExt;
@@ -103,19 +104,24 @@ impl ToolsState {
                 let port = Arc::clone(&self.ports[port]);
                 let deadline = Instant::now() + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
                 let invocation = Invocation { call, context, deadline };
-                let too_late = too_late(&invocation.call, timeout_ms, read_only);
-                tokio::spawn(run(port, invocation, too_late, reply, owner));
+                tokio::spawn(run(port, invocation, Limit { timeout_ms, read_only }, reply, owner));
             }
             Err(refusal) => reply.send(refusal_result(refusal)),
         }
     }
 }
 
+/// How long a call may take, and what is said when it took longer.
+struct Limit {
+    timeout_ms: u64,
+    read_only: bool,
+}
+
 /// Runs one call until it is over, unwanted or too late, and answers it.
 async fn run(
     port: Arc<dyn ToolPort>,
     invocation: Invocation,
-    too_late: String,
+    limit: Limit,
     mut reply: Reply<ToolReturn>,
     owner: ActorCell,
 ) {
@@ -125,10 +131,7 @@ async fn run(
     let (status, output) = tokio::select! {
         biased;
         () = reply.abandoned() => return,
-        // The calls of an actor end with it, however it ends; the dropped reply
-        // tells the asker.
-        _ = owner.wait(None) => return,
-        () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(too_late)),
+        // Before the clock, which most tools of this process then never set.
         ended = work => match ended {
             Ok(Ok(output)) if output.is_error => (CallStatus::Error, output),
             Ok(Ok(output)) => (CallStatus::Ok, output),
@@ -138,17 +141,23 @@ async fn run(
                 (CallStatus::Error, ToolOutput::error(format!("the tool panicked: {name} has a fault of its own")))
             }
         },
+        // The calls of an actor end with it, however it ends; the dropped reply
+        // tells the asker.
+        _ = owner.wait(None) => return,
+        () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(limit.too_late(&name))),
     };
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     reply.send(ToolReturn { status, output, duration_ms });
 }
 
-/// What a model is told of a call that took too long.
-fn too_late(call: &ToolCall, timeout_ms: u64, read_only: bool) -> String {
-    let name = &call.name;
-    match read_only {
-        true => format!("{name} timed out after {timeout_ms} ms"),
-        false => format!("{name} timed out after {timeout_ms} ms; it may have done part of its work"),
+impl Limit {
+    /// What a model is told of a call that took too long.
+    fn too_late(&self, name: &ToolName) -> String {
+        let Self { timeout_ms, read_only } = self;
+        match read_only {
+            true => format!("{name} timed out after {timeout_ms} ms"),
+            false => format!("{name} timed out after {timeout_ms} ms; it may have done part of its work"),
+        }
     }
 }
 

@@ -42,8 +42,21 @@ pub(crate) struct Tool {
     pub(crate) descriptor: Arc<ToolDescriptor>,
     /// Which port it came from.
     pub(crate) port: usize,
+    /// What the rules say of its name; they never change, so it is asked once.
+    pub(crate) ruled: Ruled,
     /// Compiled at the first call; most tools of a session are never called.
     validator: OnceLock<Result<Validator, String>>,
+}
+
+/// What the rules say of a tool's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ruled {
+    /// It may be called.
+    Allowed,
+    /// A rule denies it.
+    Denied,
+    /// No rule allows it.
+    NotAllowed,
 }
 
 /// The tools of a room, in the order their ports gave them.
@@ -70,9 +83,14 @@ impl Catalogue {
                 if spelled.insert(name.as_str().to_ascii_lowercase(), ()).is_some() {
                     return Err(CatalogueError::Duplicate(name.as_str().to_owned()));
                 }
+                let ruled = match (rules.denies(&name), rules.allows(&name)) {
+                    (true, _) => Ruled::Denied,
+                    (false, true) => Ruled::Allowed,
+                    (false, false) => Ruled::NotAllowed,
+                };
                 catalogue.by_name.insert(name, catalogue.tools.len());
                 let descriptor = Arc::new(rules.apply_to(descriptor));
-                catalogue.tools.push(Tool { descriptor, port, validator: OnceLock::new() });
+                catalogue.tools.push(Tool { descriptor, port, ruled, validator: OnceLock::new() });
             }
         }
         Ok(catalogue)
@@ -118,6 +136,9 @@ impl Tool {
                 return Some(format!("{name} cannot be called: its own argument schema is broken ({broken})"));
             }
         };
+        if validator.is_valid(arguments) {
+            return None;
+        }
         let complaints: Vec<String> = validator
             .iter_errors(arguments)
             .take(MAX_COMPLAINTS)

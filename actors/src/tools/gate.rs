@@ -4,7 +4,7 @@
 //! is allowed ([`Gate::check`]) and again when it arrives with its grant
 //! (`Gate::admit`). Nothing reaches a tool by another way.
 
-use super::catalogue::{Catalogue, CatalogueError, Tool};
+use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
 use super::grant::{RoomKey, canonical};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use bob_messages::chat::ToolCall;
@@ -145,15 +145,17 @@ impl Gate {
         let name = &call.name;
         let in_list = |name: &ToolName| list.is_none_or(|list| list.names.contain(name));
         let denied = |why: &str| Refusal::Denied(format!("{name} is {why}"));
-        if self.rules.denies(name) {
-            return Err(denied("denied by the policy"));
-        }
         let Some(tool) = self.catalogue.get(name) else {
+            if self.rules.denies(name) {
+                return Err(denied("denied by the policy"));
+            }
             let complaint = self.catalogue.unknown(name, |other| self.rules.allows(other) && in_list(other));
             return Err(Refusal::Invalid(complaint));
         };
-        if !self.rules.allows(name) {
-            return Err(denied("not among the tools the policy allows"));
+        match tool.ruled {
+            Ruled::Allowed => {}
+            Ruled::Denied => return Err(denied("denied by the policy")),
+            Ruled::NotAllowed => return Err(denied("not among the tools the policy allows")),
         }
         if !in_list(name) {
             return Err(denied("not among the tools of this session"));

@@ -15,6 +15,7 @@ mod tests;
 use crate::clock;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
+use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
@@ -25,7 +26,6 @@ use bob_messages::tools::{ToolReturn, ToolsMessage};
 use bob_messages::turn::{Effect, Turn, TurnMessage};
 use closing::Closing;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 /// The actor of one session.
@@ -62,7 +62,8 @@ pub struct TurnState {
     turn: Turn,
     started: TurnArguments,
     /// Held for as long as an answer is wanted; dropping one abandons the question.
-    in_flight: HashMap<Ticket, Interest>,
+    /// Never more than a step's calls, so a list is searched fastest.
+    in_flight: Vec<(Ticket, Interest)>,
 }
 
 impl Actor for TurnActor {
@@ -75,7 +76,7 @@ impl Actor for TurnActor {
         _: ActorRef<TurnMessage>,
         started: TurnArguments,
     ) -> Result<TurnState, ActorProcessingErr> {
-        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: HashMap::new() })
+        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: Vec::new() })
     }
 
     async fn handle(
@@ -85,10 +86,11 @@ impl Actor for TurnActor {
         state: &mut TurnState,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(ticket) = message.answers() {
-            state.in_flight.remove(&ticket);
+            state.in_flight.retain(|(asked, _)| *asked != ticket);
         }
-        for effect in state.turn.apply(clock::now(), message) {
-            state.perform(effect, &myself);
+        let now = clock::now();
+        for effect in state.turn.apply(now, message) {
+            state.perform(effect, now, &myself);
         }
         Ok(())
     }
@@ -99,9 +101,10 @@ impl Actor for TurnActor {
         let ending = state.started.ending.get().cloned();
         let (reason, submission) = ending.map_or((EndReason::Shutdown, None), |end| (end.reason, end.submission));
         let mut closing = Closing::new(&state.started);
-        for effect in state.turn.apply(clock::now(), TurnMessage::Stopped { reason, submission }) {
+        let now = clock::now();
+        for effect in state.turn.apply(now, TurnMessage::Stopped { reason, submission }) {
             if let Some(effect) = closing.keep(effect) {
-                state.perform(effect, &myself);
+                state.perform(effect, now, &myself);
             }
         }
         closing.tell_when_saved();
@@ -112,7 +115,7 @@ impl Actor for TurnActor {
 impl TurnState {
     /// Performs one effect: one send, no decision. A question that nobody takes is
     /// answered all the same, because a dropped reply answers.
-    fn perform(&mut self, effect: Effect, myself: &ActorRef<TurnMessage>) {
+    fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) {
         let rooms = &self.started.rooms;
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
@@ -145,8 +148,8 @@ impl TurnState {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(llm_gone()))));
-                self.in_flight.insert(ticket, interest);
-                let passed_ms = u64::try_from(clock::now() - started_at).unwrap_or(0);
+                self.in_flight.push((ticket, interest));
+                let passed_ms = u64::try_from(now - started_at).unwrap_or(0);
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
@@ -159,7 +162,7 @@ impl TurnState {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
                 let (reply, interest) =
                     Reply::abandonable(move |returned| tell(Option::unwrap_or_else(returned, tool_gone)));
-                self.in_flight.insert(ticket, interest);
+                self.in_flight.push((ticket, interest));
                 rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
             Effect::AbandonAll => self.in_flight.clear(),
@@ -169,7 +172,7 @@ impl TurnState {
             }
             Effect::Emit(event) => {
                 if let Some(turn) = self.turn.turn_id() {
-                    self.started.feed.emit(&self.started.session, turn, clock::now(), event);
+                    self.started.feed.emit(&self.started.session, turn, now, event);
                 }
             }
         }

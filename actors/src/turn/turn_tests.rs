@@ -1,1 +1,441 @@
-//! x
+//! The driver among rooms that answer when the test says so, or never. The clock
+//! stands still until it is waited for.
+
+use super::*;
+use bob_messages::chat::{ContentPart, FinishReason, StopReason};
+use bob_messages::ids::{ModelName, ResumeToken};
+use bob_messages::llm::{Capabilities, LlmAnswer, ModelProfile, RawCall};
+use bob_messages::session::{ApprovalsMode, TurnInput};
+use bob_messages::sessions::{TurnNews, TurnOutcome};
+use bob_messages::store::{Append, Claim, Record};
+use bob_messages::tools::{
+    CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSet, ToolSource, Verdict,
+};
+use bob_messages::turn::{Brief, Limits};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// Longer, on the virtual clock, than anything here takes.
+const DEADLINE: Duration = Duration::from_secs(3_600);
+
+/// Whoever is in a room: hands every message to the test.
+struct Room<M>(PhantomData<fn(M)>);
+
+impl<M: ractor::Message> Actor for Room<M> {
+    type Msg = M;
+    type State = UnboundedSender<M>;
+    type Arguments = UnboundedSender<M>;
+
+    async fn pre_start(&self, _: ActorRef<M>, to: UnboundedSender<M>) -> Result<Self::State, ActorProcessingErr> {
+        Ok(to)
+    }
+
+    async fn handle(&self, _: ActorRef<M>, message: M, to: &mut Self::State) -> Result<(), ActorProcessingErr> {
+        // A test that ended no longer reads.
+        drop(to.send(message));
+        Ok(())
+    }
+}
+
+async fn inhabit<M: ractor::Message>(room: &crate::rooms::Address<M>) -> UnboundedReceiver<M> {
+    let (to, from) = unbounded_channel();
+    let (actor, _ends) = Actor::spawn(None, Room(PhantomData), to).await.unwrap();
+    room.fill(actor);
+    from
+}
+
+/// A turn and everybody it talks to.
+struct House {
+    turn: ActorRef<TurnMessage>,
+    ends: JoinHandle<()>,
+    ending: Arc<OnceLock<Ending>>,
+    rooms: Rooms,
+    store: UnboundedReceiver<StoreMessage>,
+    llm: UnboundedReceiver<LlmMessage>,
+    tools: UnboundedReceiver<ToolsMessage>,
+    sessions: UnboundedReceiver<SessionsMessage>,
+    journal: Vec<Arc<Record>>,
+}
+
+/// What a turn waits for, in the order of its walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Wait {
+    Claim,
+    Input,
+    Model,
+    Verdict,
+    Intent,
+    Call,
+    ModelAgain,
+    Outcome,
+}
+
+const WAITS: [Wait; 8] =
+    [Wait::Claim, Wait::Input, Wait::Model, Wait::Verdict, Wait::Intent, Wait::Call, Wait::ModelAgain, Wait::Outcome];
+
+/// A question that a test holds open.
+enum Held {
+    Store(StoreMessage),
+    Llm(LlmMessage),
+    Tools(ToolsMessage),
+}
+
+impl House {
+    async fn new() -> Self {
+        let rooms = Rooms::default();
+        let (store, llm) = (inhabit(&rooms.store).await, inhabit(&rooms.llm).await);
+        let (tools, sessions) = (inhabit(&rooms.tools).await, inhabit(&rooms.sessions).await);
+        let ending = Arc::<OnceLock<Ending>>::default();
+        let started = TurnArguments {
+            session: SessionId::parse("s").unwrap(),
+            rooms: rooms.clone(),
+            feed: Feed::new(Vec::new()),
+            ending: Arc::clone(&ending),
+        };
+        let (turn, ends) = Actor::spawn(None, TurnActor, started).await.unwrap();
+        Self { turn, ends, ending, rooms, store, llm, tools, sessions, journal: Vec::new() }
+    }
+
+    /// A turn that waits for this, and the question that is open.
+    async fn waiting_for(wait: Wait) -> (Self, Held) {
+        let mut house = Self::new().await;
+        house.start("t1");
+        let held = house.walk_to(wait).await;
+        (house, held)
+    }
+
+    fn start(&self, turn: &str) {
+        let brief = Arc::new(Brief::new(model()));
+        self.turn.send_message(TurnMessage::Start { input: input(turn), brief }).unwrap();
+    }
+
+    /// Answers everything until the turn waits for this.
+    async fn walk_to(&mut self, wait: Wait) -> Held {
+        let claim = next(&mut self.store).await;
+        if wait == Wait::Claim {
+            return Held::Store(claim);
+        }
+        let StoreMessage::Claim { reply, .. } = claim else { panic!("not a claim: {claim:?}") };
+        reply.send(Ok(Claim { epoch: 1, version: 0, records: Vec::new() }));
+        let first = next(&mut self.store).await;
+        self.gather().await;
+        if wait == Wait::Input {
+            return Held::Store(first);
+        }
+        self.stored(first);
+        let asked = next(&mut self.llm).await;
+        if wait == Wait::Model {
+            return Held::Llm(asked);
+        }
+        answer_model(asked, "", true);
+        let check = next(&mut self.tools).await;
+        if wait == Wait::Verdict {
+            return Held::Tools(check);
+        }
+        allow(check);
+        let intent = next(&mut self.store).await;
+        if wait == Wait::Intent {
+            return Held::Store(intent);
+        }
+        self.stored(intent);
+        let call = next(&mut self.tools).await;
+        if wait == Wait::Call {
+            return Held::Tools(call);
+        }
+        let ToolsMessage::Call { reply, .. } = call else { panic!("not a call: {call:?}") };
+        reply.send(ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("ok"), duration_ms: 1 });
+        let result = next(&mut self.store).await;
+        self.stored(result);
+        let asked = next(&mut self.llm).await;
+        if wait == Wait::ModelAgain {
+            return Held::Llm(asked);
+        }
+        answer_model(asked, "done", false);
+        Held::Store(next(&mut self.store).await)
+    }
+
+    /// The tools and the profile that the first prompt needs.
+    async fn gather(&mut self) {
+        match next(&mut self.tools).await {
+            ToolsMessage::List { reply, .. } => reply.send(tools()),
+            other => panic!("not a list: {other:?}"),
+        }
+        match next(&mut self.llm).await {
+            LlmMessage::Profile { reply, .. } => {
+                let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
+                reply.send(Ok(Arc::new(ModelProfile { model: model(), capabilities })));
+            }
+            other => panic!("not a profile: {other:?}"),
+        }
+    }
+
+    /// The store takes an append.
+    fn stored(&mut self, message: StoreMessage) {
+        let StoreMessage::Append { append, reply } = message else { panic!("not an append: {message:?}") };
+        self.keep(&append);
+        reply.send(Ok(self.journal.len() as u64));
+    }
+
+    fn keep(&mut self, append: &Append) {
+        let new = append.records.iter().filter(|new| !self.journal.iter().any(|old| old.id == new.id));
+        let new: Vec<_> = new.cloned().collect();
+        self.journal.extend(new);
+    }
+
+    fn stop(&self, reason: EndReason) {
+        self.ending.set(Ending { reason, submission: Some(TurnId::new("t1")) }).unwrap();
+        self.turn.stop(Some(reason.to_string()));
+    }
+
+    /// What the supervisor hears until the actor has said all it has to say. The store
+    /// takes what it is sent, if it works.
+    async fn last_words(&mut self, store_works: bool) -> Vec<TurnOutcome> {
+        let mut outcomes = Vec::new();
+        loop {
+            let news = tokio::select! {
+                biased;
+                message = self.store.recv() => {
+                    match message.unwrap() {
+                        message @ StoreMessage::Append { .. } if store_works => self.stored(message),
+                        StoreMessage::Append { reply, .. } => drop(tokio::spawn(hang(reply))),
+                        _ => {}
+                    }
+                    continue;
+                }
+                message = self.sessions.recv() => message.unwrap(),
+                () = tokio::time::sleep(DEADLINE) => panic!("it never said that it left"),
+            };
+            match news {
+                SessionsMessage::News { news: TurnNews::Left, .. } => return outcomes,
+                SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } => outcomes.push(*outcome),
+                SessionsMessage::News { news: TurnNews::Accepted { .. }, .. } => {}
+                other => panic!("nothing else is said: {other:?}"),
+            }
+        }
+    }
+
+    async fn finished(&mut self) -> TurnOutcome {
+        loop {
+            match next(&mut self.sessions).await {
+                SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } => return *outcome,
+                SessionsMessage::News { news: TurnNews::Accepted { .. }, .. } => {}
+                other => panic!("nothing else is said: {other:?}"),
+            }
+        }
+    }
+
+    /// Answers on until the turn is over.
+    async fn go_on(&mut self) -> TurnOutcome {
+        loop {
+            tokio::select! {
+                biased;
+                message = self.sessions.recv() => {
+                    if let SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } = message.unwrap() {
+                        return *outcome;
+                    }
+                }
+                message = self.store.recv() => {
+                    if let message @ StoreMessage::Append { .. } = message.unwrap() {
+                        self.stored(message);
+                    }
+                }
+                message = self.llm.recv() => answer_model(message.unwrap(), "done", false),
+                () = tokio::time::sleep(DEADLINE) => panic!("the turn does not end"),
+            }
+        }
+    }
+}
+
+async fn hang<T>(held: T) {
+    std::future::pending::<()>().await;
+    drop(held);
+}
+
+async fn next<M>(from: &mut UnboundedReceiver<M>) -> M {
+    tokio::time::timeout(DEADLINE, from.recv()).await.expect("it is asked").expect("the room is inhabited")
+}
+
+fn model() -> ModelName {
+    ModelName::parse("fake:m").unwrap()
+}
+
+fn tools() -> Arc<ToolSet> {
+    Arc::new(ToolSet::from(vec![Arc::new(ToolDescriptor {
+        id: bob_messages::ids::ToolName::new("test/write"),
+        title: "write".into(),
+        kind: ToolKind::Edit,
+        description: String::new(),
+        schema: serde_json::json!({"type": "object"}),
+        source: ToolSource::Embedded,
+        risk: Risk::Medium,
+        idempotent: false,
+        read_only: false,
+    })]))
+}
+
+fn input(turn: &str) -> Arc<TurnInput> {
+    Arc::new(TurnInput {
+        turn: TurnId::new(turn),
+        request_id: None,
+        at: 0,
+        parts: vec![ContentPart::text("go")],
+        labels: BTreeMap::new(),
+        model: None,
+        allow_tools: None,
+        approve: None,
+        approvals: ApprovalsMode::Deny,
+        limits: Limits::default(),
+        options: None,
+        traceparent: None,
+        token: ResumeToken::new("token"),
+        interactive: false,
+    })
+}
+
+fn answer_model(message: LlmMessage, text: &str, calls: bool) {
+    let LlmMessage::Infer { reply, .. } = message else { panic!("not a prompt: {message:?}") };
+    let call = RawCall { name: "test__write".into(), arguments: "{}".into(), signatures: Vec::new() };
+    reply.send(Ok(Arc::new(LlmAnswer {
+        text: text.to_owned(),
+        reasoning: None,
+        calls: calls.then_some(call).into_iter().collect(),
+        stop_reason: if calls { StopReason::ToolCalls } else { StopReason::Stop },
+        usage: None,
+        response_id: None,
+        model: model(),
+        latency_ms: 1,
+    })));
+}
+
+fn allow(message: ToolsMessage) {
+    let ToolsMessage::Check { checks, reply, .. } = message else { panic!("not a check: {message:?}") };
+    let allow = |check: &bob_messages::tools::CheckRequest| Verdict::Allow {
+        grant: Grant { call: check.call.id.clone(), seal: "seal".into() },
+        traits: CallTraits { read_only: false, idempotent: false },
+    };
+    reply.send(checks.iter().map(allow).collect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_in_each_wait_is_answered_once() {
+    for wait in WAITS {
+        let (mut house, held) = House::waiting_for(wait).await;
+        house.stop(EndReason::Cancelled);
+        let outcomes = house.last_words(true).await;
+        assert_eq!(outcomes.len(), 1, "{wait:?}: {outcomes:?}");
+        let ends = if wait == Wait::Outcome { FinishReason::Final } else { FinishReason::Cancelled };
+        assert_eq!(outcomes[0].finish_reason, ends, "{wait:?}");
+        assert_eq!(outcomes[0].saved, wait != Wait::Claim, "{wait:?}: an unread session has nothing to save");
+        let calls = usize::from(wait > Wait::Model);
+        assert_eq!(outcomes[0].tool_transcript.len(), calls, "{wait:?}: every call has its result");
+        house.ends.await.unwrap();
+        drop(held);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_is_waited_for_forty_milliseconds() {
+    for wait in [Wait::Input, Wait::Model, Wait::Call, Wait::Outcome] {
+        let (mut house, held) = House::waiting_for(wait).await;
+        let began = Instant::now();
+        house.stop(EndReason::Cancelled);
+        let outcomes = house.last_words(false).await;
+        let took = began.elapsed();
+        assert!(took >= Duration::from_millis(40) && took <= Duration::from_millis(41), "{wait:?}: {took:?}");
+        assert_eq!(outcomes.len(), 1);
+        assert!(!outcomes[0].saved, "{wait:?}: it is not known to be saved");
+        drop(held);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_flight_is_let_go_when_the_actor_ends() {
+    for kill in [false, true] {
+        for wait in [Wait::Model, Wait::Call] {
+            let (house, held) = House::waiting_for(wait).await;
+            if kill {
+                house.turn.kill();
+            } else {
+                house.stop(EndReason::Cancelled);
+            }
+            let let_go = async {
+                match held {
+                    Held::Llm(LlmMessage::Infer { mut reply, .. }) => reply.abandoned().await,
+                    Held::Tools(ToolsMessage::Call { mut reply, .. }) => reply.abandoned().await,
+                    _ => panic!("nothing is in flight"),
+                }
+            };
+            let began = Instant::now();
+            tokio::time::timeout(DEADLINE, let_go).await.expect("the worker learns it");
+            assert_eq!(began.elapsed(), Duration::ZERO, "{wait:?}, killed: {kill}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_means_another_turn_leaves_this_one_open() {
+    let (mut house, _held) = House::waiting_for(Wait::Model).await;
+    let before = house.journal.len();
+    house.ending.set(Ending { reason: EndReason::Cancelled, submission: Some(TurnId::new("t0")) }).unwrap();
+    house.turn.stop(None);
+    assert_eq!(house.last_words(true).await, [], "nobody is told that it ended");
+    assert_eq!(house.journal.len(), before, "and nothing is written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_drops_its_question_is_an_answer() {
+    for wait in [Wait::Model, Wait::Verdict, Wait::Call, Wait::ModelAgain] {
+        let (mut house, held) = House::waiting_for(wait).await;
+        drop(held);
+        let outcome = house.go_on().await;
+        match wait {
+            Wait::Model | Wait::ModelAgain => {
+                let Some(bob_messages::error::AgentError::Llm(error)) = &outcome.error else { panic!("{outcome:?}") };
+                assert_eq!(error.kind, LlmErrorKind::Gone);
+            }
+            Wait::Verdict => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Error),
+            _ => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown, "it may have had its effect"),
+        }
+        if matches!(wait, Wait::Verdict | Wait::Call) {
+            assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "done"), "{wait:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_started_again_is_asked_for_the_same_again() {
+    for wait in [Wait::Claim, Wait::Input, Wait::Intent, Wait::Outcome] {
+        let (mut house, held) = House::waiting_for(wait).await;
+        house.rooms.store.clear();
+        let before = match &held {
+            Held::Store(StoreMessage::Append { append, .. }) => Some(append.clone()),
+            _ => None,
+        };
+        // The actor died with the question in its hand; half a second later there is another.
+        drop(held);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        house.store = inhabit(&house.rooms.store).await;
+        let again = next(&mut house.store).await;
+        match (&before, &again) {
+            (Some(before), StoreMessage::Append { append, .. }) => assert_eq!(append, before, "the same records"),
+            (None, StoreMessage::Claim { .. }) => {}
+            other => panic!("{wait:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_come_back_ends_the_wait() {
+    let (mut house, held) = House::waiting_for(Wait::Outcome).await;
+    house.rooms.store.clear();
+    let began = Instant::now();
+    drop(held);
+    let outcome = house.finished().await;
+    assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Final, false), "told, and told honestly");
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(2) && took <= Duration::from_millis(2_001), "{took:?}");
+}

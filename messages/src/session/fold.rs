@@ -3,7 +3,7 @@
 use crate::Millis;
 use crate::chat::{CallStatus, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
-use crate::session::open::{OpenApproval, entry};
+use crate::session::open::OpenApproval;
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
 use crate::sessions::{SuspendReason, TurnOutcome};
 use crate::store::{Answered, Ended, Fact, Record, StepCost};
@@ -161,7 +161,7 @@ impl Session {
             message_at,
             tripped: None,
             step: None,
-            transcript: Vec::new(),
+            closed: Vec::new(),
             suspended: None,
             steered: Vec::new(),
         });
@@ -246,7 +246,7 @@ impl Session {
         for open in step.calls {
             let Some(result) = open.result else { continue };
             turn.spent.count_result(result.status, &turn.input.limits);
-            turn.transcript.push(entry(&open.call, &result));
+            turn.closed.push((open.call, Arc::clone(&result)));
             self.history.push(Arc::new(Message::Tool { result }));
         }
         self.history.append(&mut turn.steered);

@@ -193,31 +193,31 @@ fn records_as_they_are_written() {
     check(
         Fact::Intent { call: CallId::new("c1"), traits: CallTraits { read_only: false, idempotent: true } },
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"intent","body":{"call":"c1","traits":{"idempotent":true,"read_only":false}}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"intent","body":{"call":"c1","traits":{"read_only":false,"idempotent":true}}}"#
         ]],
     );
     check(
         result(1, "local/read", CallStatus::Ok),
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"result","body":{"call":"c1","duration_ms":3,"name":"local/read","output":{"is_error":false,"parts":[{"text":"out","type":"text"}]},"status":"ok"}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"result","body":{"call":"c1","name":"local/read","status":"ok","output":{"parts":[{"type":"text","text":"out"}],"is_error":false},"duration_ms":3}}"#
         ]],
     );
     check(
         Fact::Answered(Answered { text: String::new(), calls: vec![call(2, "local/read")], cost: cost() }),
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"answered","body":{"calls":[{"argument_bytes":7,"arguments":{"a":1},"id":"c2","name":"local/read"}],"cost":{"latency_ms":7,"model":"scripted:m","prompt_bytes":40,"response_id":"resp","stop_reason":"tool_calls","usage":{"cache_write_tokens":null,"cached_input_tokens":null,"input_tokens":10,"output_tokens":5,"reasoning_tokens":null,"total_tokens":15}},"text":""}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"answered","body":{"text":"","calls":[{"id":"c2","name":"local/read","arguments":{"a":1},"argument_bytes":7}],"cost":{"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15,"cached_input_tokens":null,"cache_write_tokens":null,"reasoning_tokens":null},"prompt_bytes":40,"stop_reason":"tool_calls","response_id":"resp","model":"scripted:m","latency_ms":7}}}"#
         ]],
     );
     check(
         Fact::Resumed { submission: TurnId::new("t2"), reply: "blue".into() },
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"resumed","body":{"reply":"blue","submission":"t2"}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"resumed","body":{"submission":"t2","reply":"blue"}}"#
         ]],
     );
     check(
         suspended(SuspendReason::ApprovalRequired),
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"content":"bye","error":null,"finish_reason":"suspended","guard_reason":null,"suspended":{"question":"which?","reason":"approval_required","token":"secret-1"}}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?"},"error":null}}"#
         ]],
     );
 }

@@ -38,8 +38,8 @@ pub struct OpenTurn {
     pub tripped: Option<GuardReason>,
     /// The step whose calls are not all answered.
     pub step: Option<OpenStep>,
-    /// The calls of closed steps, in call order.
-    pub transcript: Vec<TranscriptEntry>,
+    /// The calls of closed steps with their results, in call order.
+    pub closed: Vec<(Arc<ToolCall>, Arc<ToolResult>)>,
     /// What it waits for, when it is suspended.
     pub suspended: Option<Suspension>,
     /// What was said into the turn while a step was open.
@@ -100,24 +100,30 @@ impl OpenTurn {
     /// All calls so far, those of the open step included, in call order. A call
     /// without a result does not appear.
     pub fn full_transcript(&self) -> Vec<TranscriptEntry> {
-        let open = self.step.iter().flat_map(|step| &step.calls);
-        let answered = open.filter_map(|open| Some(entry(&open.call, open.result.as_ref()?)));
-        self.transcript.iter().cloned().chain(answered).collect()
+        self.answered().map(|(call, result)| entry(call, result)).collect()
     }
 
     /// The calls that were denied.
     pub fn denied(&self) -> Vec<DeniedCall> {
-        let denied = |entry: &TranscriptEntry| entry.status == CallStatus::Denied;
-        let all = self.full_transcript();
-        all.into_iter()
-            .filter(denied)
-            .map(|entry| DeniedCall { name: entry.name, arguments: entry.arguments, reason: entry.result })
+        let denied = self.answered().filter(|(_, result)| result.status == CallStatus::Denied);
+        denied
+            .map(|(call, result)| DeniedCall {
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+                reason: result.output.for_model(),
+            })
             .collect()
+    }
+
+    fn answered(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
+        let open = self.step.iter().flat_map(|step| &step.calls);
+        let open = open.filter_map(|open| Some((&*open.call, &**open.result.as_ref()?)));
+        self.closed.iter().map(|(call, result)| (&**call, &**result)).chain(open)
     }
 }
 
 /// A call and its result as the transcript shows them.
-pub(super) fn entry(call: &ToolCall, result: &ToolResult) -> TranscriptEntry {
+fn entry(call: &ToolCall, result: &ToolResult) -> TranscriptEntry {
     TranscriptEntry {
         id: call.id.clone(),
         name: call.name.clone(),

@@ -142,5 +142,7 @@ impl Spent {
 }
 
 fn call_hash(call: &ToolCall) -> u64 {
-    fnv64(format!("{}\n{}", call.name, call.arguments).as_bytes())
+    // Arguments were JSON, so they are written without fail.
+    let arguments = serde_json::to_vec(&call.arguments).unwrap_or_default();
+    fnv64(&[call.name.as_str().as_bytes(), b"\n", &arguments].concat())
 }

@@ -29,10 +29,16 @@ impl Turn {
     }
 
     /// The prompt goes to the model; the mailbox stays free.
-    pub(super) fn infer(&mut self, ticket: Ticket, request: Arc<LlmRequest>, effects: &mut Vec<Effect>) {
+    pub(super) fn infer(
+        &mut self,
+        ticket: Ticket,
+        request: Arc<LlmRequest>,
+        prompt_bytes: u64,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         effects.push(Effect::Emit(AgentEvent::LlmRequested { step: request.step, model: request.model.clone() }));
-        self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes: request.bytes() as u64 };
+        self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes };
         effects.push(Effect::Infer {
             ticket,
             request,

@@ -143,8 +143,10 @@ impl Turn {
                 self.profiled(wait, result, e);
             }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
-            (State::LlmInfer { awaiting, asked: false, .. }, M::LlmInfer { ticket, request }) if awaiting == ticket => {
-                self.infer(ticket, request, e);
+            (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
+                if awaiting == ticket =>
+            {
+                self.infer(ticket, request, prompt_bytes, e);
             }
             (State::LlmInfer { awaiting, asked: true, prompt_bytes }, M::ParseAction { ticket, result })
                 if awaiting == ticket =>

@@ -222,9 +222,9 @@ fn the_envelope_has_one_branch_for_each_tool() {
         assert_eq!(required, branch["properties"].as_object().expect("fields").len(), "strict schemas require all");
     }
     expect![[r#"
-        {"additionalProperties":false,"properties":{"content":{"type":"string"},"type":{"enum":["final"],"type":"string"}},"required":["type","content"],"type":"object"}
-        {"additionalProperties":false,"properties":{"question":{"type":"string"},"type":{"enum":["ask_user"],"type":"string"}},"required":["type","question"],"type":"object"}
-        {"additionalProperties":false,"properties":{"arguments":{"type":"object"},"name":{"enum":["local/read"],"type":"string"},"type":{"enum":["tool_call"],"type":"string"}},"required":["type","name","arguments"],"type":"object"}"#]].assert_eq(&branches[..3].iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+        {"type":"object","additionalProperties":false,"required":["type","content"],"properties":{"type":{"type":"string","enum":["final"]},"content":{"type":"string"}}}
+        {"type":"object","additionalProperties":false,"required":["type","question"],"properties":{"type":{"type":"string","enum":["ask_user"]},"question":{"type":"string"}}}
+        {"type":"object","additionalProperties":false,"required":["type","name","arguments"],"properties":{"type":{"type":"string","enum":["tool_call"]},"name":{"type":"string","enum":["local/read"]},"arguments":{"type":"object"}}}"#]].assert_eq(&branches[..3].iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
     let none = build(&brief(ToolModeChoice::Native), &session("hi", vec![]), with_schema, &tools());
     assert_eq!(none.request.envelope, None, "native calls need no envelope");
     let none = build(&brief(ToolModeChoice::Json), &session("hi", vec![]), Capabilities::default(), &tools());
@@ -261,17 +261,17 @@ fn without_native_calls_the_history_is_spelled_out() {
     let built = build(&brief(ToolModeChoice::Json), &eventful(), Capabilities::default(), &tools());
     expect![[r#"
         user: hi
-        assistant: {"arguments":{"a":1},"name":"local/read","type":"tool_call"}
-        {"arguments":{},"name":"local/write","type":"tool_call"} (0 calls)
+        assistant: {"type":"tool_call","name":"local/read","arguments":{"a":1}}
+        {"type":"tool_call","name":"local/write","arguments":{}} (0 calls)
         user: Result of local/read:
         seen
         user: local/write failed:
         denied: policy
         assistant: {"type": (0 calls)
         user: Your reply could not be used: it is cut. Answer again.
-        assistant: {"question":"which?","type":"ask_user"} (0 calls)
+        assistant: {"type":"ask_user","question":"which?"} (0 calls)
         user: the red one
-        assistant: {"content":"red","type":"final"} (0 calls)
+        assistant: {"type":"final","content":"red"} (0 calls)
         user: and now?"#]]
     .assert_eq(&texts(&built.request));
 }

