@@ -30,6 +30,9 @@ use crate::{print, progress};
 /// How long the model may take to its answer, beyond the start of a local server.
 const MODEL_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How many characters of the names of tools are shown.
+const MOST_NAMES: usize = 66;
+
 /// What one check found.
 #[derive(Debug, Serialize)]
 struct Finding {
@@ -110,10 +113,13 @@ async fn examine(file: &Path, report: &mut Report) -> Result<Option<House>, Fail
     if is_keyed {
         report.add("model", Exit::Model, model(&config, &house).await)?;
     }
-    let count = house.runtime.tools().await.len();
+    let on_offer = house.runtime.tools().await;
+    let names: Vec<&str> = on_offer.iter().map(|tool| tool.id.as_str()).collect();
+    let names = print::on_one_line(&names.join(" "), MOST_NAMES);
     let health = house.runtime.health().await;
     let tools = match health.tools_ready {
-        true => Ok(format!("{count} on offer")),
+        true if names.is_empty() => Ok("none on offer".to_owned()),
+        true => Ok(format!("{} on offer: {names}", on_offer.len())),
         false => Err("the tools room does not answer; start again with log.level = \"debug\"".to_owned()),
     };
     report.add("tools", Exit::Tools, tools)?;
