@@ -21,13 +21,16 @@ pub(crate) fn start(log: &Log) {
         LogFormat::Text => layer.with_target(false).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
-    let _started_before = tracing_subscriber::registry().with(layer.with_filter(targets(log.level))).try_init();
+    let _started_before = tracing_subscriber::registry().with(layer.with_filter(targets(log))).try_init();
 }
 
 /// Libraries are heard only when they warn: what more they say is about their insides, and may quote what they carry. The
 /// provider library is not heard at all, since it logs bodies.
-fn targets(level: LogLevel) -> Targets {
-    let level = match level {
+///
+/// In text, a person reads of a guard in the outcome; at the default level the warning would say it twice.
+fn targets(log: &Log) -> Targets {
+    let guards_are_shown = matches!((log.format, log.level), (LogFormat::Text, LogLevel::Warn));
+    let level = match log.level {
         LogLevel::Off => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -38,6 +41,7 @@ fn targets(level: LogLevel) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("bob", level)
+        .with_target("bob::guard", if guards_are_shown { LevelFilter::ERROR } else { level })
         .with_target("cli_agent", level)
         .with_target("genai", LevelFilter::OFF)
 }

@@ -57,7 +57,7 @@ impl SessionsState {
 
     fn announce(&self, session: &SessionId, outcome: &TurnOutcome) {
         if let Some(guard) = outcome.guard_reason {
-            tracing::info!(%session, turn = %outcome.turn_id, ?guard, "a guard ended the turn");
+            tracing::warn!(target: "bob::guard", %session, turn = %outcome.turn_id, ?guard, "a guard ended the turn");
         }
         let feed = &self.started.feed;
         if feed.is_watched() {
