@@ -84,9 +84,21 @@ mod tests {
     use super::*;
     use tracing::Level;
 
+    fn at(level: LogLevel) -> Log {
+        Log { level, ..Log::default() }
+    }
+
+    #[test]
+    fn a_guard_is_a_warning_for_whoever_reads_records() {
+        let json = Log { format: LogFormat::Json, ..at(LogLevel::Warn) };
+        assert!(targets(&json).would_enable("bob::guard", &Level::WARN));
+        assert!(targets(&at(LogLevel::Info)).would_enable("bob::guard", &Level::WARN));
+        assert!(!targets(&at(LogLevel::Warn)).would_enable("bob::guard", &Level::WARN), "the outcome says it");
+    }
+
     #[test]
     fn libraries_are_never_louder_than_warnings() {
-        let targets = targets(LogLevel::Trace);
+        let targets = targets(&at(LogLevel::Trace));
         for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::family", module_path!()] {
             assert!(targets.would_enable(ours, &Level::TRACE), "{ours}");
         }
@@ -99,6 +111,6 @@ mod tests {
 
     #[test]
     fn a_quiet_configuration_quiets_libraries_too() {
-        assert!(!super::targets(LogLevel::Off).would_enable("ractor", &Level::ERROR));
+        assert!(!targets(&at(LogLevel::Off)).would_enable("ractor", &Level::ERROR));
     }
 }

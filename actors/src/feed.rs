@@ -22,7 +22,8 @@ pub use subscription::{Detached, Subscription};
 
 /// A port: whoever wants every event of a runtime.
 pub trait EventSink: Send + Sync + 'static {
-    /// Takes one event. Called from the middle of a turn: it must not block, and a
+    /// Takes one event. Called from the middle of a turn and under the feed's lock: it
+    /// must not block, since every session waits meanwhile, and must not subscribe. A
     /// panic in it is the embedding program's fault.
     fn emit(&self, event: &Envelope);
 }
