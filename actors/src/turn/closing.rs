@@ -1,7 +1,7 @@
 //! The last words of a stopped turn: the outcome is told when its save is
 //! confirmed, or after a bounded wait without that.
 
-use super::{TurnArguments, persist};
+use super::{TurnArguments, again};
 use crate::rooms::Rooms;
 use bob_messages::ids::SessionId;
 use bob_messages::sessions::{SessionsMessage, TurnNews};
@@ -38,7 +38,7 @@ impl Closing {
 
     fn append(&mut self, append: Append) {
         let (told, saved) = oneshot::channel();
-        persist::append(&self.rooms.store, append, move |result| drop(told.send(result)));
+        again::append(&self.rooms.store, append, move |result| drop(told.send(result)));
         self.saved = Some(saved);
     }
 

@@ -5,8 +5,8 @@
 //! each message goes through [`Turn::apply`], each effect is one send, each answer
 //! comes back as a message with its ticket.
 
+mod again;
 mod closing;
-mod persist;
 
 #[cfg(test)]
 #[path = "turn_tests.rs"]
@@ -120,14 +120,14 @@ impl TurnState {
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
             Effect::Claim { ticket, session } => {
-                persist::claim(
+                again::claim(
                     &rooms.store,
                     session,
                     answer(myself, move |result| TurnMessage::Loaded { ticket, result }),
                 );
             }
             Effect::Append { ticket, append } => {
-                persist::append(
+                again::append(
                     &rooms.store,
                     append,
                     answer(myself, move |result| TurnMessage::Saved { ticket, result }),
@@ -136,8 +136,7 @@ impl TurnState {
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             Effect::ListTools { ticket, allow } => {
                 let tell = answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools });
-                let reply = Reply::to(move |tools| tell(Option::unwrap_or_default(tools)));
-                rooms.tools.tell(ToolsMessage::List { allow, reply });
+                again::list_tools(&rooms.tools, allow, tell);
             }
             Effect::Profile { ticket, model } => {
                 let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });

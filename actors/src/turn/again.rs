@@ -1,0 +1,83 @@
+//! A turn's way to a room over the room's restarts.
+//!
+//! An actor may be started again between a question and its answer. Records have
+//! ids, a claim has no effect but a higher epoch, and a list of tools has none, so
+//! these may be asked a second time; that waits for the actor to be back, in a task,
+//! never in a handler.
+
+use crate::rooms::Address;
+use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
+use bob_messages::store::{Append, Claim, StoreError, StoreMessage};
+use bob_messages::tools::{ToolSet, ToolsMessage};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a question waits for its actor to be started again.
+const RETURNS_WITHIN: Duration = Duration::from_secs(2);
+
+pub(super) fn claim(
+    store: &Address<StoreMessage>,
+    session: SessionId,
+    tell: impl FnOnce(Result<Claim, StoreError>) + Send + 'static,
+) {
+    let question = move |reply| StoreMessage::Claim { session: session.clone(), reply };
+    ask_twice(store, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+}
+
+pub(super) fn append(
+    store: &Address<StoreMessage>,
+    append: Append,
+    tell: impl FnOnce(Result<u64, StoreError>) + Send + 'static,
+) {
+    let question = move |reply| StoreMessage::Append { append: append.clone(), reply };
+    ask_twice(store, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+}
+
+/// The tools; none of them while nobody offers any.
+pub(super) fn list_tools(
+    tools: &Address<ToolsMessage>,
+    allow: Option<Arc<[String]>>,
+    tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
+) {
+    let question = move |reply| ToolsMessage::List { allow: allow.clone(), reply };
+    ask_twice(tools, question, move |answer| {
+        tell(answer.unwrap_or_else(|| {
+            tracing::warn!("the tools room is down; the turn goes on without tools");
+            Arc::default()
+        }));
+    });
+}
+
+fn ask_twice<M: ractor::Message, T: Send + 'static>(
+    room: &Address<M>,
+    question: impl Fn(Reply<T>) -> M + Send + Sync + 'static,
+    tell: impl FnOnce(Option<T>) + Send + 'static,
+) {
+    let question = Arc::new(question);
+    let (address, same_question) = (room.clone(), Arc::clone(&question));
+    let reply = Reply::to(move |answer: Option<T>| match answer {
+        Some(answer) => tell(Some(answer)),
+        None => ask_again(address, move |reply| same_question(reply), tell),
+    });
+    room.tell(question(reply));
+}
+
+fn ask_again<M: ractor::Message, T: Send + 'static>(
+    room: Address<M>,
+    question: impl FnOnce(Reply<T>) -> M + Send + 'static,
+    tell: impl FnOnce(Option<T>) + Send + 'static,
+) {
+    // A reply may be dropped while the program ends, outside any runtime.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return tell(None) };
+    runtime.spawn(async move {
+        if room.inhabited(RETURNS_WITHIN).await.is_none() {
+            return tell(None);
+        }
+        room.tell(question(Reply::to(tell)));
+    });
+}
+
+fn gone() -> StoreError {
+    StoreError::InDoubt("the store was restarted during the call".into())
+}
