@@ -434,3 +434,11 @@ fn a_missing_model_is_said_where_it_belongs() {
     expect![[r#"1:25 `runtime.default_model` must have the form provider:model, for example "openai:gpt-4o-mini""#]]
         .assert_eq(&told(&refused("runtime.default_model = ''", &nothing)));
 }
+
+#[test]
+fn a_server_never_inherits_the_whole_environment() {
+    let case =
+        "providers.x = { base_url = 'http://127.0.0.1:1/', start = { command = 'sh', inherit_env = ['A', '*'] } }";
+    let told = told(&refused(&format!("runtime.default_model = 'a:b'\n{case}"), &Environment::default()));
+    assert!(told.starts_with("2:") && told.contains("a lone `*`"), "{told}");
+}

@@ -127,6 +127,11 @@ fn providers(root: &Table<'_>, findings: &mut Findings) {
         if start.get("command").is_none() {
             findings.add(start.span().range(), format!("`{path}.start` needs `command`, a program"));
         }
+        let inherited = start.get("inherit_env").and_then(Item::as_array);
+        for name in inherited.into_iter().flatten().filter(|name| name.as_str() == Some("*")) {
+            let text = "a lone `*` would hand every key of this environment to the server: name what it needs";
+            findings.add(name.span().range(), text.to_owned());
+        }
         if provider.get("base_url").is_none() {
             findings.add(at, format!("`{path}` starts a server and needs `base_url`, where it answers"));
         }
