@@ -103,7 +103,12 @@ impl Guest {
     /// Takes a debt out of the book: it is paid once.
     pub(crate) fn take(&mut self, submission: &TurnId) -> Option<Owed> {
         let at = self.owed.iter().position(|owed| owed.submission == *submission)?;
-        self.owed.remove(at)
+        let owed = self.owed.remove(at);
+        if self.owed.is_empty() {
+            // Most sessions are idle most of the time, and an empty queue keeps its room.
+            self.owed.shrink_to_fit();
+        }
+        owed
     }
 }
 

@@ -46,17 +46,22 @@ impl ChatFrameSink for Tap {
     fn on_frame(&self, _context: &FrameCtx, frame: RawFrameRef<'_>) {
         self.bytes.fetch_add(frame.data.len(), Ordering::Relaxed);
         let may_refuse = frame.data.contains(r#""refusal""#);
-        if frame.index >= FRAMES_WITH_HEADLINES && !may_refuse {
+        let mut overheard = self.overheard.lock().unwrap_or_else(PoisonError::into_inner);
+        let may_have_headlines = frame.index < FRAMES_WITH_HEADLINES && !overheard.has_headlines();
+        if !may_have_headlines && !may_refuse {
             return;
         }
         if let Some(data) = frame.json() {
-            let mut overheard = self.overheard.lock().unwrap_or_else(PoisonError::into_inner);
             overheard.read(&data);
         }
     }
 }
 
 impl Overheard {
+    fn has_headlines(&self) -> bool {
+        self.id.is_some() && self.model.is_some()
+    }
+
     fn read(&mut self, data: &Value) {
         let said = |paths: [&str; 3]| {
             let found = paths.iter().find_map(|path| data.pointer(path)?.as_str());
