@@ -270,7 +270,9 @@ impl EventSink for Blocks {
             && let Some(until) = self.until.lock().unwrap().take()
         {
             self.entered.send(()).unwrap();
-            until.recv().unwrap();
+            // In place: what waits behind this task on its worker goes on elsewhere. A task
+            // in the worker's own slot cannot be stolen, and it may be the supervisor's.
+            tokio::task::block_in_place(|| until.recv()).unwrap();
         }
     }
 }
