@@ -334,7 +334,9 @@ async fn nobody_is_started_while_others_stop() {
     // It takes two seconds to be killed; the other would be back within 0.2 s.
     b.address.send(Poke::Hang).unwrap();
     house.tree.stop(LONG).await;
-    assert_eq!(diary.take(), "+a +b");
+    // Full jitter may choose no delay: then it was back before the stop, and is stopped with the others.
+    let told = diary.take();
+    assert!(told == "+a +b" || told == "+a +b +a -a", "{told}");
 }
 
 #[tokio::test(start_paused = true)]
