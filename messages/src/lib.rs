@@ -10,6 +10,7 @@
 //! | [`turn`] | [`turn::TurnMessage`] | the machine: states as messages, effects, guards, prompts |
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants, outputs |
+//! | [`mcp`] | – | tool servers, as they are shown |
 //! | [`store`] | [`store::StoreMessage`] | the journal's records and what a store may answer |
 //! | [`sessions`] | [`sessions::SessionsMessage`] | submissions, outcomes, ends |
 //! | [`session`] | – | the fold of a journal: what a session is |
@@ -21,6 +22,7 @@ pub mod error;
 pub mod event;
 pub mod ids;
 pub mod llm;
+pub mod mcp;
 pub mod native;
 pub mod reply;
 pub mod session;

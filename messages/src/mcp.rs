@@ -1,0 +1,50 @@
+//! What is said of the tool servers: their states, and how they are shown.
+//!
+//! A server is one actor with one child process (or one HTTP session). Its tools are
+//! asked for, judged and called in the words of [`crate::tools`]; here is what people
+//! and front ends are told about the server itself.
+
+use crate::ids::ServerId;
+use serde::{Deserialize, Serialize};
+
+/// How a tool server is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerState {
+    /// Not started yet: it is started when it is first needed.
+    #[default]
+    Asleep,
+    /// Its first start is under way.
+    Starting,
+    /// Its tools can be called.
+    Ready,
+    /// It died or its start failed; it is started again after a delay.
+    Restarting,
+    /// It died too often and is left down until it is restarted by hand.
+    GaveUp,
+    /// It was stopped, with the runtime or because it left the configuration.
+    Stopped,
+}
+
+/// What can be shown of one tool server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerStatus {
+    /// Its id in the configuration.
+    pub id: ServerId,
+    /// `stdio` or `http`.
+    pub transport: String,
+    /// How it is doing.
+    pub state: ServerState,
+    /// How many of its tools are offered now.
+    pub tools: usize,
+    /// How often it was started again since the runtime started.
+    pub restarts: u32,
+    /// The leader of its process group, while it has a process.
+    pub pid: Option<i32>,
+    /// Name and version, as the server tells them once it is ready.
+    pub server: Option<String>,
+    /// Why it was last down, with the end of its stderr.
+    pub last_error: Option<String>,
+    /// Whether the runtime refuses to start without it.
+    pub required: bool,
+}
