@@ -21,14 +21,14 @@ pub enum ToolsMessage {
         /// Where the tools go.
         reply: Reply<Arc<ToolSet>>,
     },
-    /// May these calls run? One verdict each, in order.
+    /// May this call run?
     Check {
-        /// The calls of one step.
-        checks: Vec<CheckRequest>,
+        /// The call.
+        check: CheckRequest,
         /// Who asks, and where.
         context: Arc<CallContext>,
-        /// Where the verdicts go.
-        reply: Reply<Vec<Verdict>>,
+        /// Where the verdict goes.
+        reply: Reply<Verdict>,
     },
     /// Run this call. Abandoning the reply stops it where the tool can be stopped.
     Call {

@@ -79,9 +79,7 @@ impl Actor for ToolsActor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             ToolsMessage::List { allow, reply } => reply.send(state.gate.list(allow.as_ref())),
-            ToolsMessage::Check { checks, context, reply } => {
-                reply.send(checks.iter().map(|check| state.gate.check(check, &context)).collect());
-            }
+            ToolsMessage::Check { check, context, reply } => reply.send(state.gate.check(&check, &context)),
             ToolsMessage::Call { call, grant, context, reply } => {
                 state.call(call, &grant, context, reply, myself.get_cell());
             }

@@ -41,11 +41,10 @@ async fn ask<T: Send + 'static>(
 }
 
 async fn granted(actor: &ActorRef<ToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
-    let checks = vec![CheckRequest { call: Arc::clone(call), approved: None }];
+    let check = CheckRequest { call: Arc::clone(call), approved: None };
     let context = Arc::clone(context);
-    let verdicts = ask(actor, |reply| ToolsMessage::Check { checks, context, reply }).await.expect("verdicts");
-    match verdicts.as_slice() {
-        [Verdict::Allow { grant, .. }] => grant.clone(),
+    match ask(actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict") {
+        Verdict::Allow { grant, .. } => grant,
         other => panic!("expected an allowance, got {other:?}"),
     }
 }

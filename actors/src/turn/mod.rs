@@ -152,10 +152,9 @@ impl TurnState {
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
-            Effect::Check { ticket, checks, context } => {
-                let tell = answer(myself, move |verdicts| TurnMessage::Checked { ticket, verdicts });
-                let reply = Reply::to(move |verdicts| tell(Option::unwrap_or_default(verdicts)));
-                rooms.tools.tell(ToolsMessage::Check { checks, context, reply });
+            Effect::Check { ticket, check, context } => {
+                let reply = Reply::to(answer(myself, move |verdict| TurnMessage::Checked { ticket, verdict }));
+                rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
