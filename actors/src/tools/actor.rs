@@ -1,12 +1,13 @@
 //! The actor that hosts the tools of this process.
 //!
-//! Turns ask it what there is ([`ToolsMessage::List`]), what may run
-//! ([`ToolsMessage::Check`]) and to run it ([`ToolsMessage::Call`]). Each call runs
+//! It publishes what there is on its shelf of the tool plane; turns ask it what may
+//! run ([`ToolsMessage::Check`]) and to run it ([`ToolsMessage::Call`]). Each call runs
 //! in a task of its own, so the mailbox never waits for a tool. A call that fails,
 //! panics or takes too long is answered with an error result: nothing a tool does
 //! ends the actor.
 
 use super::gate::{Admitted, Gate, Refusal};
+use super::plane::Shelf;
 use super::policy::Policy;
 use super::port::{Invocation, ToolPort};
 use bob_messages::chat::{CallStatus, ToolCall};
@@ -36,6 +37,8 @@ pub struct ToolsArguments {
     pub ports: Vec<Arc<dyn ToolPort>>,
     /// The rules over them.
     pub policy: Policy,
+    /// Where they are published.
+    pub shelf: Option<Shelf>,
 }
 
 impl fmt::Debug for ToolsArguments {
@@ -66,8 +69,11 @@ impl Actor for ToolsActor {
         _myself: ActorRef<ToolsMessage>,
         arguments: ToolsArguments,
     ) -> Result<ToolsState, ActorProcessingErr> {
-        let ToolsArguments { ports, policy } = arguments;
+        let ToolsArguments { ports, policy, shelf } = arguments;
         let gate = Gate::new(ports.iter().map(|port| port.list_tools()), policy)?;
+        if let Some(shelf) = shelf {
+            shelf.offer(gate.offered(), None);
+        }
         Ok(ToolsState { ports, gate })
     }
 
@@ -78,7 +84,6 @@ impl Actor for ToolsActor {
         state: &mut ToolsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ToolsMessage::List { allow, reply } => reply.send(state.gate.list(allow.as_ref())),
             ToolsMessage::Check { check, context, reply } => reply.send(state.gate.check(&check, &context)),
             ToolsMessage::Call { call, grant, context, reply } => {
                 state.call(call, &grant, context, reply, myself.get_cell());

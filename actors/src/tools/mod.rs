@@ -15,6 +15,7 @@
 //! | [`catalogue`] | which tools there are, and what arguments they take |
 //! | [`grant`] | permission bound to exactly one call |
 //! | [`commands`] | which commands a shell line names |
+//! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`local`] | files, search and the shell |
 
@@ -25,10 +26,12 @@ pub mod function;
 pub mod gate;
 pub mod grant;
 pub mod local;
+pub mod plane;
 pub mod policy;
 pub mod port;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use function::{FnTool, tool};
+pub use plane::{Door, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Invocation, ToolError, ToolPort};
