@@ -13,7 +13,7 @@ use super::port::{Invocation, ToolError, ToolPort};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
 use bob_messages::reply::Reply;
-use bob_messages::tools::{CallContext, Grant, ToolOutput, ToolReturn, ToolsMessage};
+use bob_messages::tools::{CallContext, Grant, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage};
 use futures_util::FutureExt;
 use ractor::ActorCell;
 use std::fmt;
@@ -69,10 +69,14 @@ impl Host {
         Ok(())
     }
 
+    /// What may be offered of them.
+    pub(crate) fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
+        self.gate.offered()
+    }
+
     /// Answers a question; `owner` is the actor with which the calls end.
     pub(crate) fn attend(&mut self, question: ToolsMessage, owner: &ActorCell) {
         match question {
-            ToolsMessage::List { allow, reply } => reply.send(self.gate.list(allow.as_ref())),
             ToolsMessage::Check { check, context, reply } => reply.send(self.gate.check(&check, &context)),
             ToolsMessage::Call { call, grant, context, reply } => {
                 self.call(call, &grant, context, reply, owner.clone());
