@@ -147,7 +147,10 @@ impl Shelf {
         self.publish(|standing| match standing.state {
             ServerState::Asleep => *standing = Standing::starting(patience),
             ServerState::Starting | ServerState::Restarting | ServerState::Ready => {}
-            ServerState::GaveUp | ServerState::Stopped => standing.state = ServerState::Starting,
+            ServerState::GaveUp | ServerState::Stopped => {
+                standing.state = ServerState::Starting;
+                standing.restarts = standing.restarts.saturating_add(1);
+            }
         });
     }
 
@@ -181,7 +184,6 @@ impl Shelf {
         self.publish(|standing| {
             standing.state = ServerState::Restarting;
             standing.until = None;
-            standing.pid = None;
             standing.restarts = standing.restarts.saturating_add(1);
             standing.last_error = Some(why);
         });
@@ -192,7 +194,6 @@ impl Shelf {
         self.publish(|standing| {
             standing.state = ServerState::GaveUp;
             standing.until = None;
-            standing.pid = None;
             standing.tools = Arc::default();
             standing.last_error = Some(why);
         });
@@ -203,7 +204,6 @@ impl Shelf {
         self.publish(|standing| {
             standing.state = ServerState::Stopped;
             standing.until = None;
-            standing.pid = None;
             standing.tools = Arc::default();
         });
     }
@@ -225,8 +225,7 @@ fn processes(server: &ServerId, before: Option<i32>, standing: &mut Standing) ->
         return events;
     }
     if let Some(pid) = before {
-        let known = standing.exit.take().or_else(|| standing.last_error.clone());
-        let status = known.unwrap_or_else(|| "stopped".to_owned());
+        let status = standing.exit.take().unwrap_or_else(|| "ended".to_owned());
         events.push(AgentEvent::McpProcessStopped { server: server.clone(), pid, status });
     }
     if let Some(pid) = standing.pid {
