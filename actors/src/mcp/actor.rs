@@ -1,7 +1,7 @@
 //! The actor of one tool server.
 //!
-//! It answers the same questions as the actor of this process's own tools
-//! ([`ToolsMessage`]), about the tools of its server. While the server starts,
+//! It publishes what its server offers on its shelf of the tool plane, and answers the
+//! same questions as the actor of this process's own tools ([`ToolsMessage`]). While the server starts,
 //! questions are held: two seconds at most, and until the startup deadline when the
 //! server has never been ready. Then they are answered without it. When the server
 //! ends, so does the actor, with an error that says how; calls in flight were answered
@@ -14,10 +14,11 @@ use super::spec::{ServerSpec, Start};
 use crate::child::{Ladder, Watcher};
 use crate::tools::Policy;
 use crate::tools::host::Host;
+use crate::tools::plane::Shelf;
 use crate::tools::policy::Rules;
 use bob_messages::chat::CallStatus;
 use bob_messages::mcp::McpMessage;
-use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
+use bob_messages::tools::{ToolReturn, ToolsMessage, Verdict};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,7 +30,7 @@ use tokio::time::Instant;
 /// How long a question waits for a server that is started again.
 const AWAY_LIMIT: Duration = Duration::from_secs(2);
 
-/// A list of tools this old is read again when somebody looks at it.
+/// A list of tools this old is read again when somebody uses it.
 const LIST_IS_OLD: Duration = Duration::from_secs(60);
 
 /// Hosts the tools of one server.
@@ -51,6 +52,8 @@ pub struct McpServerArguments {
     pub ladder: Ladder,
     /// Who answers what it asks a person; without one, every question is declined.
     pub elicit: Option<Arc<dyn Elicit>>,
+    /// Where its tools are published.
+    pub shelf: Option<Shelf>,
     pub(super) place: Arc<Place>,
 }
 
@@ -65,7 +68,7 @@ pub(super) struct Place {
 impl McpServerArguments {
     /// A server under a policy, without anybody to answer what it asks.
     pub fn new(spec: ServerSpec, policy: Policy, watcher: Watcher) -> Self {
-        Self { spec, policy, watcher, ladder: Ladder::default(), elicit: None, place: Arc::default() }
+        Self { spec, policy, watcher, ladder: Ladder::default(), elicit: None, shelf: None, place: Arc::default() }
     }
 
     fn patience(&self) -> Duration {
@@ -155,9 +158,7 @@ impl Actor for McpServerActor {
             McpMessage::Wake => state.wake(&myself),
             McpMessage::Refresh => state.refresh(),
             McpMessage::Offered => {
-                if let Some(offer) = state.desk.take() {
-                    state.offered(offer, &myself)?;
-                }
+                state.offered(&myself)?;
             }
             McpMessage::Lost { why } => state.lost(&why),
             McpMessage::Ended { why } => {
@@ -174,9 +175,7 @@ impl McpServerState {
     fn attend(&mut self, question: ToolsMessage, myself: &ActorRef<McpMessage>) {
         match self.phase {
             Phase::Ready { .. } => {
-                if matches!(question, ToolsMessage::List { .. }) {
-                    self.refresh();
-                }
+                self.refresh();
                 self.host.attend(question, &myself.get_cell());
             }
             Phase::Asleep | Phase::Starting => {
@@ -193,6 +192,9 @@ impl McpServerState {
     fn wake(&mut self, myself: &ActorRef<McpMessage>) {
         if self.phase == Phase::Asleep {
             self.phase = Phase::Starting;
+            if let Some(shelf) = &self.arguments.shelf {
+                shelf.starting();
+            }
             let (arguments, desk) = (Arc::clone(&self.arguments), Arc::clone(&self.desk));
             tokio::spawn(Keeper::new(arguments, desk, myself.clone()).keep());
         }
@@ -205,13 +207,16 @@ impl McpServerState {
         }
     }
 
-    /// From now on these are the tools.
-    fn offered(&mut self, offer: Offer, myself: &ActorRef<McpMessage>) -> Result<(), ActorProcessingErr> {
-        let Offer { port, server, pid } = offer;
-        self.host.renew(vec![port])?;
+    /// The list was read. Without an offer on the desk it is as it was.
+    fn offered(&mut self, myself: &ActorRef<McpMessage>) -> Result<(), ActorProcessingErr> {
         self.phase = Phase::Ready { since: Instant::now() };
         self.arguments.place.was_ready.store(true, Ordering::Relaxed);
-        tracing::debug!(target: "bob::mcp", server = %self.arguments.spec.id, software = server, pid, "the tools of a server are known");
+        if let Some(Offer { port, server }) = self.desk.take() {
+            self.host.renew(vec![port])?;
+            if let Some(shelf) = &self.arguments.shelf {
+                shelf.offer(self.host.offered(), server);
+            }
+        }
         for (_until, question) in std::mem::take(&mut self.waiting) {
             self.host.attend(question, &myself.get_cell());
         }
@@ -236,7 +241,6 @@ impl McpServerState {
     fn turn_away(&mut self, why: &str, how_many: usize) {
         for (_until, question) in self.waiting.drain(..how_many) {
             match question {
-                ToolsMessage::List { reply, .. } => reply.send(Arc::new(ToolSet::default())),
                 ToolsMessage::Check { reply, .. } => {
                     reply.send(Verdict::Invalid { complaint: format!("not run: {why}") });
                 }

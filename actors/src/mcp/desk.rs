@@ -24,8 +24,6 @@ pub(super) struct Offer {
     pub(super) port: Arc<ServerPort>,
     /// Name and version, as it tells them.
     pub(super) server: Option<String>,
-    /// The leader of its process group, if it has a process.
-    pub(super) pid: Option<i32>,
 }
 
 impl Desk {
@@ -40,7 +38,8 @@ impl Desk {
     }
 }
 
-/// Tells the calls of one connection that it is dead. Dropping it tells them, too.
+/// Tells the calls of one connection that it is dead. Dropping it untold means that
+/// the actor has ended, and with it its calls.
 pub(super) struct Death(watch::Sender<Option<Arc<str>>>);
 
 /// Hears of it.
@@ -64,21 +63,18 @@ impl Death {
 }
 
 impl DeathWatch {
-    /// Waits for the death. Cancel-safe.
+    /// Waits for the death to be told. Cancel-safe.
     pub(super) async fn told(&self) -> Arc<str> {
-        match self.0.clone().wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or_else(nobody_says),
-            Err(_it_was_dropped) => nobody_says(),
+        let mut watched = self.0.clone();
+        let told = watched.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
+        match told {
+            Some(why) => why,
+            None => std::future::pending().await,
         }
     }
 
-    /// How it died, if it has.
+    /// How it died, if that was told.
     pub(super) fn now(&self) -> Option<Arc<str>> {
-        let told = self.0.borrow().clone();
-        told.or_else(|| self.0.has_changed().is_err().then(nobody_says))
+        self.0.borrow().clone()
     }
-}
-
-fn nobody_says() -> Arc<str> {
-    "was let go of".into()
 }

@@ -8,7 +8,7 @@
 use super::actor::McpServerArguments;
 use super::desk::{Death, DeathWatch, Desk, Offer};
 use super::port::ServerPort;
-use super::rmcp::{Connection, Gone, Handler, Listed, Shop};
+use super::rmcp::{Connection, Gone, Handler, Listed, Misfit, Shop};
 use super::spec::Transport;
 use crate::child::{Child, ChildSpec, ExitWatch, Ladder, Stdin, Stdout};
 use bob_messages::mcp::McpMessage;
@@ -59,7 +59,6 @@ struct Started {
     gone: Gone,
     listed: Listed,
     exit: ExitWatch,
-    pid: i32,
 }
 
 impl Keeper {
@@ -89,15 +88,15 @@ impl Keeper {
     /// Runs the server. Comes back only when that is over, and says how, after its name.
     async fn serve(&self, held: &mut Held) -> String {
         held.place = Some(Arc::clone(&self.arguments.place.taken).lock_owned().await);
-        let Started { connection, mut gone, listed, mut exit, pid } = match self.start(held).await {
+        let Started { connection, mut gone, listed, mut exit } = match self.start(held).await {
             Ok(started) => started,
             Err(why) => return why,
         };
         let (death, told) = Death::new();
         held.death = Some(death);
         let connection = held.connection.insert(connection);
-        let mut warned = String::new();
-        self.offer(connection, listed, &told, pid, &mut warned);
+        let mut list = None;
+        self.offer(connection, &told, &mut list, listed);
         let mut relisted = pin!(self.list_again(connection, Instant::now() + LIST_EVERY));
         loop {
             tokio::select! { biased;
@@ -106,8 +105,8 @@ impl Keeper {
                 () = self.desk.broken.notified() => return ended_or(&mut exit, "closed its input").await,
                 listed = &mut relisted => {
                     match listed {
-                        Ok(listed) => self.offer(connection, listed, &told, pid, &mut warned),
-                        Err(why) => {
+                        Ok(listed) => self.offer(connection, &told, &mut list, listed),
+                        Err(Misfit { why, .. }) => {
                             tracing::warn!(target: "bob::mcp", server = %self.shop.server, why, "a list of tools stays as it was");
                         }
                     }
@@ -125,7 +124,10 @@ impl Keeper {
         let child =
             Child::spawn(command, &self.arguments.watcher).map_err(|error| format!("does not start: {error}"))?;
         let child = held.child.insert(child);
-        let (mut exit, pid) = (child.exit_watch(), child.id());
+        if let Some(shelf) = &self.arguments.shelf {
+            shelf.runs(Some(child.id()));
+        }
+        let mut exit = child.exit_watch();
         let (Some(stdout), Some(stdin)) = (child.take_stdout(), child.take_stdin()) else {
             return Err("does not start: it has no pipes".to_owned());
         };
@@ -138,15 +140,16 @@ impl Keeper {
         let ready = async {
             let (connection, gone) = Connection::open(stdout, stdin, handler).await?;
             let listed = self.list(&connection).await?;
-            Ok::<_, String>((connection, gone, listed))
+            Ok::<_, Misfit>((connection, gone, listed))
         };
         let ready = tokio::select! { biased;
             exit = exit.exited() => return Err(format!("{exit} before it was ready")),
             ready = timeout_at(deadline, Box::pin(ready)) => ready,
         };
         match ready {
-            Ok(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, exit, pid }),
-            Ok(Err(why)) => Err(ended_or(&mut exit, &why).await),
+            Ok(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, exit }),
+            Ok(Err(Misfit { why, closed: true })) => Err(ended_or(&mut exit, &why).await),
+            Ok(Err(Misfit { why, closed: false })) => Err(why),
             Err(_too_late) => {
                 let limit_ms = spec.startup_timeout_ms;
                 Err(format!("was not ready within {limit_ms} ms; see what it waits for, or raise startup_timeout_ms"))
@@ -154,34 +157,40 @@ impl Keeper {
         }
     }
 
-    async fn list(&self, connection: &Connection) -> Result<Listed, String> {
+    async fn list(&self, connection: &Connection) -> Result<Listed, Misfit> {
         match timeout(LIST_WITHIN, connection.list(&self.shop)).await {
             Ok(listed) => listed,
-            Err(_too_late) => Err(format!("did not list its tools within {} ms", LIST_WITHIN.as_millis())),
+            Err(_too_late) => {
+                let why = format!("did not list its tools within {} ms", LIST_WITHIN.as_millis());
+                Err(Misfit { why, closed: false })
+            }
         }
     }
 
     /// Waits until somebody wants the list read again, and then until it may be.
-    async fn list_again(&self, connection: &Connection, not_before: Instant) -> Result<Listed, String> {
+    async fn list_again(&self, connection: &Connection, not_before: Instant) -> Result<Listed, Misfit> {
         self.desk.look_again.notified().await;
         sleep_until(not_before).await;
         self.list(connection).await
     }
 
-    fn offer(&self, connection: &Connection, listed: Listed, told: &DeathWatch, pid: i32, warned: &mut String) {
-        let Listed { tools, left_out } = listed;
-        if !left_out.is_empty() && left_out != *warned {
+    /// Takes the list that was just read in place of the one before.
+    fn offer(&self, connection: &Connection, told: &DeathWatch, before: &mut Option<Listed>, listed: Listed) {
+        let Listed { tools, left_out } = &listed;
+        if !left_out.is_empty() && before.as_ref().is_none_or(|before| before.left_out != *left_out) {
             tracing::warn!(target: "bob::mcp", server = %self.shop.server, left_out, "not every tool of a server is offered");
         }
-        *warned = left_out;
-        let port = ServerPort {
-            server: self.shop.server.clone(),
-            caller: connection.caller(),
-            tools,
-            death: told.clone(),
-            broken: Arc::clone(&self.desk.broken),
-        };
-        self.desk.lay(Offer { port: Arc::new(port), server: connection.server(), pid: Some(pid) });
+        if before.as_ref().is_none_or(|before| before.tools != *tools) {
+            let port = ServerPort {
+                server: self.shop.server.clone(),
+                caller: connection.caller(),
+                tools: tools.clone(),
+                death: told.clone(),
+                broken: Arc::clone(&self.desk.broken),
+            };
+            self.desk.lay(Offer { port: Arc::new(port), server: connection.server() });
+        }
+        *before = Some(listed);
         self.tell(McpMessage::Offered);
     }
 

@@ -15,12 +15,14 @@
 //! | [`spec`] | what a server is |
 //! | `keeper` | the life of one server |
 //! | `desk` | what actor, keeper and calls share |
+//! | `door` | the way of the tool plane to the actor |
 //! | `port` | the way from a judged call to the server |
 //! | [`elicit`] | what a server asks a person |
 //! | `rmcp` | the protocol |
 
 pub mod actor;
 mod desk;
+mod door;
 pub mod elicit;
 mod keeper;
 mod port;

@@ -53,6 +53,21 @@ pub(super) struct Connection {
     _closes: DropGuard,
 }
 
+/// Why a server cannot be used.
+#[derive(Debug)]
+pub(super) struct Misfit {
+    /// What it does instead: reads after its name.
+    pub(super) why: String,
+    /// Whether the connection ended; then its process may tell more.
+    pub(super) closed: bool,
+}
+
+impl Misfit {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), closed: false }
+    }
+}
+
 /// Resolves when a connection has ended, for whatever reason.
 pub(super) type Gone = BoxFuture<'static, ()>;
 
@@ -61,8 +76,8 @@ impl Connection {
     /// future closes the pipes.
     ///
     /// # Errors
-    /// What the server did instead, after "it".
-    pub(super) async fn open<R, W>(read: R, write: W, handler: Handler) -> Result<(Self, Gone), String>
+    /// What the server did instead.
+    pub(super) async fn open<R, W>(read: R, write: W, handler: Handler) -> Result<(Self, Gone), Misfit>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -70,7 +85,7 @@ impl Connection {
         Self::over(AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES), handler).await
     }
 
-    async fn over<T, E, A>(transport: T, handler: Handler) -> Result<(Self, Gone), String>
+    async fn over<T, E, A>(transport: T, handler: Handler) -> Result<(Self, Gone), Misfit>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
@@ -82,7 +97,8 @@ impl Connection {
         let peer = service.peer().clone();
         let spoken = peer.peer_info().map(|info| info.protocol_version.clone());
         if let Some(spoken) = spoken.filter(|spoken| !ProtocolVersion::KNOWN_VERSIONS.contains(spoken)) {
-            return Err(format!("speaks version {:?} of the protocol, which nobody here does", clip(spoken.as_str())));
+            let spoken = clip(spoken.as_str());
+            return Err(Misfit::new(format!("speaks version {spoken:?} of the protocol, which nobody here does")));
         }
         let gone = Box::pin(async move { drop(service.waiting().await) });
         Ok((Self { peer, _closes: closes }, gone))
@@ -98,8 +114,8 @@ impl Connection {
     /// All pages of the server's tools, as `shop` takes them in.
     ///
     /// # Errors
-    /// What the server did instead, after "it".
-    pub(super) async fn list(&self, shop: &Shop) -> Result<Listed, String> {
+    /// What the server did instead.
+    pub(super) async fn list(&self, shop: &Shop) -> Result<Listed, Misfit> {
         let mut listing = shop.open();
         let mut cursor = None;
         for _page in 0..MAX_PAGES {
@@ -108,7 +124,10 @@ impl Connection {
                 Ok(page) => page,
                 // A server without tools need not know the question.
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => break,
-                Err(error) => return Err(format!("does not list its tools: {}", complaint(&error))),
+                Err(error) => {
+                    let closed = matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_));
+                    return Err(Misfit { why: format!("does not list its tools: {}", complaint(&error)), closed });
+                }
             };
             if !listing.take(page.tools) {
                 break;
@@ -171,25 +190,30 @@ fn meta(invocation: &Invocation, read_only: bool) -> RequestMetaObject {
     let trace = trace::trace_id(&context.turn, Some(&context.traceparent));
     let span = trace::call_span(&context.turn, call.id.as_str());
     let mut meta = RequestMetaObject::new();
-    meta.set_traceparent(&trace::traceparent(&trace, &span));
+    meta.set_traceparent(trace::traceparent(&trace, &span));
     if !read_only {
         meta.insert(IDEMPOTENCY_KEY.to_owned(), invocation.idempotency_key().into());
     }
     meta
 }
 
-/// Why there was no handshake, after "it".
-fn misfit(error: &ClientInitializeError) -> String {
+/// Why there was no handshake.
+fn misfit(error: &ClientInitializeError) -> Misfit {
     match error {
-        ClientInitializeError::ConnectionClosed(_) => "closed the connection during the handshake".to_owned(),
-        ClientInitializeError::JsonRpcError(error) => format!("refuses the handshake: {}", told(error)),
+        ClientInitializeError::ConnectionClosed(_) => {
+            Misfit { why: "closed the connection during the handshake".to_owned(), closed: true }
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            Misfit { why: format!("cannot be told the handshake: {}", clip(&error.to_string())), closed: true }
+        }
+        ClientInitializeError::JsonRpcError(error) => Misfit::new(format!("refuses the handshake: {}", told(error))),
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_)
         | ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            "answers the handshake with something else; is it a server of the Model Context Protocol?".to_owned()
+            Misfit::new("answers the handshake with something else; is it a server of the Model Context Protocol?")
         }
-        other => format!("fails the handshake: {}", clip(&other.to_string())),
+        other => Misfit::new(format!("fails the handshake: {}", clip(&other.to_string()))),
     }
 }
 

@@ -3,11 +3,13 @@
 //! Only these two are declared. A ping is answered by rmcp; sampling and everything
 //! else is declined by it.
 
+#![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
+
 use crate::mcp::elicit::{Answer, Elicit, Question, with_defaults};
 use bob_messages::ids::ServerId;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
-    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProtocolVersion, Root,
+    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProtocolVersion, Root, RootsCapabilities,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
@@ -61,10 +63,7 @@ impl ClientHandler for Handler {
     /// server that only repeats what it is told seem to speak it.
     fn get_info(&self) -> ClientConfig {
         let mut can = ClientCapabilities::default();
-        #[expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
-        {
-            can.roots = Some(rmcp::model::RootsCapabilities::default());
-        }
+        can.roots = Some(RootsCapabilities::default());
         can.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
         ClientConfig::new(can, Implementation::new("bob", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)

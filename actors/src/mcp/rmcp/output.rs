@@ -48,10 +48,15 @@ fn part(block: ContentBlock) -> ContentPart {
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 ContentPart::Resource { uri, mime_type, text: None, blob: Some(blob) }
             }
+            _later_kind => unknown(),
         },
         ContentBlock::ResourceLink(link) => {
             ContentPart::ResourceLink { uri: link.uri, name: link.name, mime_type: link.mime_type }
         }
-        _later_kind => ContentPart::text("[content of a kind that is not known here]"),
+        _later_kind => unknown(),
     }
+}
+
+fn unknown() -> ContentPart {
+    ContentPart::text("[content of a kind that is not known here]")
 }
