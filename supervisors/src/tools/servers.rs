@@ -136,15 +136,16 @@ impl House {
     /// Joins a server to the plane, in the place of the one it replaces.
     fn arguments(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> McpServerArguments {
         let spec = started_by_need(spec);
-        let arguments = McpServerArguments::new(spec, self.policy.clone(), self.watcher.clone());
-        let arguments = McpServerArguments { ladder: LADDER, elicit: self.elicit.clone(), ..arguments };
+        let mut arguments = McpServerArguments::new(spec, self.policy.clone(), self.watcher.clone());
+        arguments.ladder = LADDER;
+        arguments.elicit.clone_from(&self.elicit);
         match before {
             Some(before) => arguments.in_place_of(before),
             None => arguments,
         }
     }
 
-    fn child(&self, arguments: McpServerArguments) -> ChildSpec {
+    fn child(&self, mut arguments: McpServerArguments) -> ChildSpec {
         let address: Address<McpMessage> = Address::default();
         let spec = &arguments.spec;
         let joining = Joining {
@@ -156,7 +157,7 @@ impl House {
         };
         let (name, id) = (spec.id.to_string(), spec.id.clone());
         let shelf = self.plane.join(joining, address.clone());
-        let arguments = McpServerArguments { shelf: Some(shelf.clone()), ..arguments };
+        arguments.shelf = Some(shelf.clone());
         let was_started = AtomicBool::new(false);
         let make = move || {
             let mut arguments = arguments.clone();
