@@ -31,6 +31,10 @@ use exit::{Exit, Failure};
 use output::ResultObject;
 
 fn main() {
+    #[cfg(feature = "drill")]
+    if let Some(code) = drill() {
+        std::process::exit(i32::from(code));
+    }
     std::panic::set_hook(Box::new(tell_panic));
     let exit = std::panic::catch_unwind(enter).unwrap_or_else(|_told_by_the_hook| {
         let failure = Failure::internal("the program met a fault of its own; please report it");
@@ -38,6 +42,14 @@ fn main() {
     });
     // Threads that wait for a terminal or a pipe are not waited for.
     std::process::exit(i32::from(exit as u8));
+}
+
+/// `cli-agent drill-server …`: a tool server that a soak starts as its child. It is a program of its own, without
+/// configuration, log or runtime, and it is not among the commands, so that no help and no completion offers it.
+#[cfg(feature = "drill")]
+fn drill() -> Option<u8> {
+    let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    (arguments.next()? == "drill-server").then(|| bob_actors::drill::serve(arguments))
 }
 
 fn enter() -> Exit {
@@ -74,9 +86,6 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             print::text(&String::from_utf8_lossy(&script))?;
             Ok(Exit::Success)
         }
-        // It is a program of its own: no configuration, no log and no runtime, and the exit code is its own.
-        #[cfg(feature = "drill")]
-        Command::DrillServer { arguments } => std::process::exit(i32::from(bob_actors::drill::serve(arguments))),
         Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
         Command::Sessions(args) => {
