@@ -13,6 +13,9 @@ Each turn is one line on stdout as soon as it has ended: the object of run --out
 \"line\". Lines of one session run in their order, one at a time; different sessions run beside each other. A line that
 cannot be read is a result with an error of kind \"invalid\", and the rest goes on.
 
+With --finish, the n-th line of a session and prompt is the n-th such turn of that session in the store: what has an
+outcome there, whatever it is, is printed again; what a crash interrupted is finished; what is not there is run.
+
 Progress and a summary go to stderr. Ctrl-C once begins no further line and lets running turns end; twice cancels them;
 three times ends at once. The exit code is 0 when every line has its final answer; else that of the worst line, the
 worst being 70, then 7, 6, 5, 2, 75, 130, 4, 3.
@@ -20,7 +23,7 @@ worst being 70, then 7, 6, 5, 2, 75, 130, 4, 3.
 Examples:
   cli-agent batch questions.jsonl > answers.jsonl
   cli-agent batch --concurrency 8 - < questions.jsonl
-  cli-agent batch --finish questions.jsonl       after a crash: nothing runs twice, what is missing is run")]
+  cli-agent batch --finish questions.jsonl       after a crash")]
 pub(crate) struct BatchArgs {
     /// The lines; - reads stdin
     #[arg(value_name = "FILE|-")]
@@ -28,8 +31,7 @@ pub(crate) struct BatchArgs {
     /// Turns at the same time at most [default: runtime.max_concurrent_turns, but not more than 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) concurrency: Option<u32>,
-    /// Go on with a batch that broke off: the n-th line of a session and prompt is its n-th such turn in the store.
-    /// What has an outcome is printed again, what was interrupted is finished, the rest is run
+    /// Go on with a batch that broke off: nothing that has an outcome runs again
     #[arg(long)]
     pub(crate) finish: bool,
     /// The model of lines that name none, as provider:model

@@ -81,3 +81,17 @@ fn a_run_finishes_what_was_interrupted_before_its_own_turn() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "two\n"), "{}", run.stderr);
     assert_eq!(home.run(["sessions", "show", "s"]).stdout, "you: first\nmodel: one\nyou: second\nmodel: two\n");
 }
+
+#[test]
+fn the_answer_to_a_question_is_a_line_of_its_own() {
+    let question = json!({ "calls": [{ "name": "ask_user", "arguments": { "question": "Which city?" } }] });
+    let home = Home::scripted(&json!([{ "when": "weather", "replies": [question, { "text": "sunny" }] }]));
+    let text = line("s", "the weather") + &line("s", "Rome");
+    let first = home.agent(["batch", "-"]).stdin(&text).run();
+    assert_eq!((first.code, numbers(&first)), (Some(4), vec![1, 2]), "{first:?}");
+    assert_eq!(results(&first)[0]["finish_reason"], "suspended");
+    assert_eq!(results(&first)[1]["content"], "sunny");
+    let again = home.agent(["batch", "--finish", "-"]).stdin(&text).run();
+    assert!(again.stderr.contains("2 lines were printed again"), "{}", again.stderr);
+    assert_eq!(results(&again), results(&first));
+}
