@@ -1,5 +1,5 @@
 //! The one way out: every byte this program writes to stdout or stderr passes here, and the sanitiser with it. Only the
-//! bar of a batch, which quotes nobody, is drawn by its library.
+//! bar of a batch, which quotes nobody, is drawn in a way of its own.
 //!
 //! Results go to stdout and everything else to stderr. Writing never panics: a reader of stdout that left is an error for
 //! the command to end on, and a stderr that cannot be written is nobody's loss.

@@ -7,7 +7,7 @@
 //! - `queue`: which line is next
 //! - `conductor`: the one loop; `stop`: how it ends early
 //! - `one`: a line on its way; `again`: what the store has already, for `--finish`
-//! - `outbox`: results to stdout; `progress`, `pace`, `tally`: everything on stderr, and the exit code
+//! - `outbox`: results to stdout; `progress`, `screen`, `pace`, `tally`: everything on stderr, and the exit code
 
 mod again;
 mod conductor;
@@ -18,6 +18,7 @@ mod outbox;
 mod pace;
 mod progress;
 mod queue;
+mod screen;
 mod stop;
 mod tally;
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::pace::Pace;
+use super::screen::Screen;
 use crate::print;
 
 /// How often the bar is drawn.
@@ -34,7 +35,7 @@ impl Progress {
             (true, _) => Shown::Nothing,
             (false, false) => Shown::Lines,
             (false, true) => {
-                let target = ProgressDrawTarget::stderr_with_hz(10);
+                let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen), 10);
                 let bar = ProgressBar::with_draw_target(None, target).with_style(style("{spinner} {wide_msg}"));
                 print::above(&bar);
                 Shown::Bar(bar)
@@ -67,7 +68,7 @@ impl Progress {
             Shown::Lines => print::note(&text),
             Shown::Bar(bar) => {
                 if let (None, Some(total)) = (self.total, total) {
-                    bar.set_style(style("[{bar:24}] {wide_msg}"));
+                    bar.set_style(style("[{bar:16}] {wide_msg}"));
                     bar.set_length(total);
                     self.total = Some(total);
                 }
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_templates_are_understood() {
-        for template in ["{spinner} {wide_msg}", "[{bar:24}] {wide_msg}"] {
+        for template in ["{spinner} {wide_msg}", "[{bar:16}] {wide_msg}"] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

@@ -72,4 +72,5 @@ fn ctrl_c_at_a_terminal_drains_and_twice_cancels() {
     assert_eq!(terminal.wait_exit().exit_code(), 130);
     let screen = terminal.screen();
     assert!(screen.contains("cancelled 1, ") && screen.contains("1 line was not run"), "{screen}");
+    assert!(!screen.contains(" of 3, "), "a bar was left on the screen:\n{screen}");
 }
