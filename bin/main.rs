@@ -1,6 +1,7 @@
 //! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
 //! its work; it decides nothing about turns, tools or sessions.
 
+mod batch;
 mod chat;
 mod cli;
 mod doctor;
@@ -22,7 +23,7 @@ mod turn;
 
 use std::path::{Path, PathBuf};
 
-use bob::config::{Config, Environment, Overrides};
+use bob::config::{Config, Environment, OnRestart, Overrides};
 use bob::sanitise;
 use clap::{CommandFactory, Parser};
 
@@ -95,7 +96,11 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Run(args) => {
             let overrides =
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
-            in_runtime(run::run(&args, trusted(&overrides)?))
+            in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish)))
+        }
+        Command::Batch(args) => {
+            let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
+            in_runtime(batch::batch(&args, finishing(trusted(&overrides)?, args.finish)))
         }
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
@@ -112,6 +117,14 @@ fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
         print::note(&format!("warning: {sentence}"));
     }
     Ok(config)
+}
+
+/// The same, where what a crash interrupted is finished if `--finish` says so.
+fn finishing(mut config: Config, finish: bool) -> Config {
+    if finish {
+        config.runtime.on_restart = OnRestart::Resume;
+    }
+    config
 }
 
 fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
