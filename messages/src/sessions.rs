@@ -79,7 +79,7 @@ pub enum SessionsMessage {
     Due,
     /// Which sessions are live, and what do they do?
     Live {
-        /// At most so many are told; those that do something come before the idle ones.
+        /// At most so many are told; those whose turns run come first, the idle ones last.
         most: usize,
         /// Where the list goes, sorted by name.
         reply: Reply<Vec<LiveSession>>,
