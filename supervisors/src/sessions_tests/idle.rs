@@ -57,19 +57,28 @@ async fn a_turn_that_runs_or_waits_for_a_person_is_not_let_go() {
 /// Wherever between the stop of an idle actor and its end a message arrives.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one() {
+    let mut met = std::collections::BTreeSet::new();
     for places in 0..60 {
         let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules(AFTER)).await;
         paid(house.submit("one", limits(90_000))).await;
         let (session_room, (reply, owed)) = (house.tree.rooms.sessions.clone(), Reply::channel());
         let input = input("two", limits(90_000));
         let message = SessionsMessage::Submit { session: session(), input, brief: brief(), reply };
-        tokio::time::sleep(AFTER + Duration::from_millis(1) - Duration::from_micros(1)).await;
-        later(places, move || session_room.tell(message));
+        // In the very tick in which the actor has been idle for long enough.
+        tokio::time::sleep(AFTER).await;
+        let (look, seen) = Reply::channel();
+        later(places, move || {
+            session_room.tell(SessionsMessage::Live { most: 1, reply: look });
+            session_room.tell(message);
+        });
+        met.insert(seen.await.unwrap().first().map(|live| format!("{:?}", live.state)));
         let outcome = paid(owed).await;
         assert_eq!((outcome.content.as_str(), outcome.saved), ("one|two", true), "{places}");
         assert_eq!(outcome.finish_reason, FinishReason::Final, "{places}");
         house.until(0, 0, 0).await;
     }
+    let all = [None, Some("Idle".to_owned()), Some("Leaving".to_owned())];
+    assert_eq!(met, all.into(), "it came before, while and after");
 }
 
 /// Random pauses around the time of idleness, three sessions, two places: every message
