@@ -17,6 +17,7 @@ mod sessions;
 mod show;
 mod signals;
 mod tools;
+mod trust;
 mod turn;
 
 use std::path::{Path, PathBuf};
@@ -55,7 +56,16 @@ fn enter() -> Exit {
 }
 
 fn obey(cli: Cli) -> Result<Exit, Failure> {
+    let is_named = cli.config.is_some();
     let file = cli.config.unwrap_or_else(|| PathBuf::from("agent.toml"));
+    // What starts programs is looked at before they start, unless it was asked for by name.
+    let trusted = |overrides: &Overrides| {
+        let config = configured(&file, overrides)?;
+        if !is_named {
+            trust::check(&config)?;
+        }
+        Ok::<_, Failure>(config)
+    };
     match cli.command.unwrap_or_else(|| Command::Chat(ChatArgs::default())) {
         Command::Init(args) => init::init(&args, &file),
         Command::Completions { shell } => {
@@ -64,19 +74,23 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             print::text(&String::from_utf8_lossy(&script))?;
             Ok(Exit::Success)
         }
-        Command::Doctor(args) => in_runtime(doctor::doctor(&file, args.json)),
-        Command::Tools(args) => in_runtime(tools::tools(&configured(&file, &Overrides::default())?, args.json)),
+        // It is a program of its own: no configuration, no log and no runtime, and the exit code is its own.
+        #[cfg(feature = "drill")]
+        Command::DrillServer { arguments } => std::process::exit(i32::from(bob_actors::drill::serve(arguments))),
+        Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
+        Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
         Command::Sessions(args) => {
             in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
         }
+        Command::Trust(args) => trust::trust(&args, &configured(&file, &Overrides::default())?),
         Command::Run(args) => {
             let overrides =
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
-            in_runtime(run::run(&args, configured(&file, &overrides)?))
+            in_runtime(run::run(&args, trusted(&overrides)?))
         }
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            in_runtime(chat::chat(&args, configured(&file, &overrides)?))
+            in_runtime(chat::chat(&args, trusted(&overrides)?))
         }
     }
 }

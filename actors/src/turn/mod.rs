@@ -135,8 +135,7 @@ impl TurnState {
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             Effect::ListTools { ticket, allow } => {
-                let tell = answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools });
-                again::list_tools(&rooms.tools, allow, tell);
+                rooms.tools.list(allow, answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools }));
             }
             Effect::Profile { ticket, model } => {
                 let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
