@@ -92,6 +92,21 @@ impl ChildSpec {
     }
 }
 
+/// Two are equal when they start the same program in the same way, for the same reader.
+impl PartialEq for ChildSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { program, args, folder, env, stdin, stdout, on_line } = self;
+        let same_reader = match (on_line, &other.on_line) {
+            (None, None) => true,
+            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        same_reader
+            && (program, args, folder, env) == (&other.program, &other.args, &other.folder, &other.env)
+            && (stdin, stdout) == (&other.stdin, &other.stdout)
+    }
+}
+
 fn is_inherited(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"))
 }

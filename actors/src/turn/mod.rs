@@ -135,7 +135,9 @@ impl TurnState {
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             Effect::ListTools { ticket, allow } => {
-                rooms.tools.list(allow, answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools }));
+                let plane = rooms.tools.clone();
+                let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs() };
+                rooms.tools.list(allow, answer(myself, listed));
             }
             Effect::Profile { ticket, model } => {
                 let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });

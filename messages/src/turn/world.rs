@@ -209,7 +209,9 @@ impl World {
                 TurnMessage::Loaded { ticket: *ticket, result: Ok(claim) }
             }
             Question::Append(ticket, append) => TurnMessage::Saved { ticket: *ticket, result: self.store(append) },
-            Question::Tools(ticket) => TurnMessage::ToolsListed { ticket: *ticket, tools: tools() },
+            Question::Tools(ticket) => {
+                TurnMessage::ToolsListed { ticket: *ticket, tools: tools(), servers: Vec::new() }
+            }
             Question::Profile(ticket) => {
                 let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
