@@ -6,6 +6,7 @@
 
 mod approvals;
 mod builder;
+mod finish;
 mod request;
 mod runtime;
 mod stream;

@@ -131,7 +131,7 @@ impl ApprovalPort for Agrees {
 
 #[tokio::test]
 async fn a_program_answers_what_a_server_asks() {
-    let replies = vec![ScriptedReply::call("c1", "mcp/drill/ask", serde_json::json!({})), ScriptedReply::text("done")];
+    let replies = vec![ScriptedReply::call("mcp/drill/ask", serde_json::json!({})), ScriptedReply::text("done")];
     let builder = over(replies).tool_server(spec("drill", &[])).approvals(Arc::new(Agrees));
     let runtime = builder.build().await.expect("a runtime");
     let result = runtime.run(say("ask")).await.expect("a turn");
