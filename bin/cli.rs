@@ -60,6 +60,14 @@ pub(crate) enum Command {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,
     },
+    /// A tool server for drills, which has arguments of its own; a soak starts it as its child
+    #[cfg(feature = "drill")]
+    #[command(hide = true, disable_help_flag = true)]
+    DrillServer {
+        /// What the drill server understands; --help lists it
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 /// `chat`.

@@ -64,6 +64,9 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             print::text(&String::from_utf8_lossy(&script))?;
             Ok(Exit::Success)
         }
+        // It is a program of its own: no configuration, no log and no runtime, and the exit code is its own.
+        #[cfg(feature = "drill")]
+        Command::DrillServer { arguments } => std::process::exit(i32::from(bob_actors::drill::serve(arguments))),
         Command::Doctor(args) => in_runtime(doctor::doctor(&file, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&configured(&file, &Overrides::default())?, args.json)),
         Command::Sessions(args) => {

@@ -5,10 +5,10 @@
 //! whoever sends to it. Rooms belong to one runtime, so several runtimes live in
 //! one process without sharing names.
 
+use crate::tools::ToolPlane;
 use bob_messages::llm::LlmMessage;
 use bob_messages::sessions::SessionsMessage;
 use bob_messages::store::StoreMessage;
-use bob_messages::tools::ToolsMessage;
 use ractor::ActorRef;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -70,16 +70,18 @@ impl<M: ractor::Message> Address<M> {
 
     /// Waits until somebody is there, at most for `limit`. Cancel-safe.
     pub async fn inhabited(&self, limit: Duration) -> Option<ActorRef<M>> {
-        let wait = async {
-            loop {
-                let moved_in = self.0.moved_in.notified();
-                if let Some(actor) = self.actor() {
-                    return actor;
-                }
-                moved_in.await;
+        tokio::time::timeout(limit, self.moved_in()).await.ok()
+    }
+
+    /// Waits until somebody is there; as long as it takes. Cancel-safe.
+    pub async fn moved_in(&self) -> ActorRef<M> {
+        loop {
+            let moved_in = self.0.moved_in.notified();
+            if let Some(actor) = self.actor() {
+                return actor;
             }
-        };
-        tokio::time::timeout(limit, wait).await.ok()
+            moved_in.await;
+        }
     }
 }
 
@@ -95,8 +97,8 @@ pub struct Rooms {
     pub store: Address<StoreMessage>,
     /// The LlmActor.
     pub llm: Address<LlmMessage>,
-    /// The actor that hosts the tools in this process.
-    pub tools: Address<ToolsMessage>,
+    /// The hosts of tools: the actor of those in this process, and the tool servers.
+    pub tools: ToolPlane,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
 }

@@ -8,11 +8,12 @@ use bob_actors::llm::LlmPort;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, SessionId, TurnId};
 use bob_messages::llm::LlmMessage;
+use bob_messages::mcp::ServerState;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::session::TurnInput;
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
 use bob_messages::store::{Record, SessionFilter, SessionPage, StoreError, StoreMessage};
-use bob_messages::tools::{ToolDescriptor, ToolsMessage};
+use bob_messages::tools::{ToolDescriptor, ToolSet};
 use bob_messages::turn::{Brief, Limits, ResumeReply};
 use bob_supervisors::{NodeState, Tree, TreeEnd};
 use futures_util::FutureExt;
@@ -293,8 +294,8 @@ impl AgentRuntime for Runtime {
 
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {
         async move {
-            let list = |inner: &Inner, reply| inner.tree.rooms.tools.tell(ToolsMessage::List { allow: None, reply });
-            self.is_there(list).await.map(|set| set.tools().to_vec()).unwrap_or_default()
+            let list = |inner: &Inner, reply: Reply<_>| inner.tree.rooms.tools.list(None, |set| reply.send(set));
+            self.is_there(list).await.map(|set: Arc<ToolSet>| set.tools().to_vec()).unwrap_or_default()
         }
         .boxed()
     }
@@ -302,15 +303,18 @@ impl AgentRuntime for Runtime {
     fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
         async move {
             let model = self.0.brief.default_model.clone();
-            let (profile, tools, stored, live) = tokio::join!(
+            let (profile, stored, live) = tokio::join!(
                 self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Profile { model, reply })),
-                self.is_there(|inner, reply| inner.tree.rooms.tools.tell(ToolsMessage::List { allow: None, reply })),
                 self.is_there(|inner, reply| inner.tree.rooms.store.tell(StoreMessage::Flush { reply })),
                 self.is_there(|inner, reply| inner.tree.rooms.sessions.tell(SessionsMessage::Live { reply })),
             );
             let llm_ready = matches!(profile, Some(Ok(_)));
-            let (tools_ready, store_ready) = (tools.is_some(), stored.is_some());
-            let all_ready = llm_ready && tools_ready && store_ready && live.is_some();
+            let tools = &self.0.tree.rooms.tools;
+            let tools_ready = tools.local().actor().is_some();
+            let mcp_pool_ready =
+                tools.servers().iter().all(|server| matches!(server.state, ServerState::Ready | ServerState::Asleep));
+            let store_ready = stored.is_some();
+            let all_ready = llm_ready && tools_ready && mcp_pool_ready && store_ready && live.is_some();
             let status = if self.ended().borrow().is_some() {
                 RuntimeStatus::Stopped
             } else if self.0.draining.load(Ordering::Acquire) {
@@ -321,7 +325,7 @@ impl AgentRuntime for Runtime {
                 RuntimeStatus::Degraded
             };
             let live_sessions = live.map_or(0, |live| live.len());
-            RuntimeHealth { status, llm_ready, tools_ready, mcp_pool_ready: tools_ready, store_ready, live_sessions }
+            RuntimeHealth { status, llm_ready, tools_ready, mcp_pool_ready, store_ready, live_sessions }
         }
         .boxed()
     }

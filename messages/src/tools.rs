@@ -14,21 +14,14 @@ pub const MODEL_RESULT_BYTES: usize = 64 * 1024;
 /// The mailbox of an actor that hosts tools.
 #[derive(Debug)]
 pub enum ToolsMessage {
-    /// Which tools may this session use now?
-    List {
-        /// The names or patterns the session is limited to; `None` means all.
-        allow: Option<Arc<[String]>>,
-        /// Where the tools go.
-        reply: Reply<Arc<ToolSet>>,
-    },
-    /// May these calls run? One verdict each, in order.
+    /// May this call run?
     Check {
-        /// The calls of one step.
-        checks: Vec<CheckRequest>,
+        /// The call.
+        check: CheckRequest,
         /// Who asks, and where.
         context: Arc<CallContext>,
-        /// Where the verdicts go.
-        reply: Reply<Vec<Verdict>>,
+        /// Where the verdict goes.
+        reply: Reply<Verdict>,
     },
     /// Run this call. Abandoning the reply stops it where the tool can be stopped.
     Call {

@@ -9,7 +9,7 @@ use super::grant::{RoomKey, canonical};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
-use bob_messages::tools::{CallContext, CallTraits, CheckRequest, Grant, ToolDescriptor, ToolKind, ToolSet, Verdict};
+use bob_messages::tools::{CallContext, CallTraits, CheckRequest, Grant, ToolDescriptor, ToolKind, Verdict};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,15 +37,8 @@ pub struct Gate {
     rules: Rules,
     catalogue: Catalogue,
     key: RoomKey,
-    everything: Arc<ToolSet>,
-    lists: HashMap<Arc<[String]>, Arc<SessionList>>,
-}
-
-/// A session's own list, read once.
-#[derive(Debug)]
-struct SessionList {
-    names: Names,
-    tools: Arc<ToolSet>,
+    /// The sessions' own lists, read once.
+    lists: HashMap<Arc<[String]>, Arc<Names>>,
 }
 
 /// Why a call may not run, whoever allowed it.
@@ -87,17 +80,23 @@ impl Gate {
         let rules = Rules::new(policy)?;
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
-        let everything = Arc::new(offered(&catalogue, &rules, None));
-        Ok(Self { rules, catalogue, key, everything, lists: HashMap::new() })
+        Ok(Self { rules, catalogue, key, lists: HashMap::new() })
     }
 
-    /// The tools a session with this list may use; denied tools are not among them,
-    /// tools that need an approval are.
-    pub fn list(&mut self, allow: Option<&Arc<[String]>>) -> Arc<ToolSet> {
-        match self.session_list(allow) {
-            Some(list) => Arc::clone(&list.tools),
-            None => Arc::clone(&self.everything),
-        }
+    /// Stands before these tools from now on, with the same rules and the same key:
+    /// grants stay good for the tools whose definition stayed as it was.
+    ///
+    /// # Errors
+    /// When the tools cannot stand side by side; then everything stays as it was.
+    pub fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
+        self.catalogue = Catalogue::new(ports, &self.rules)?;
+        Ok(())
+    }
+
+    /// The tools that may be offered; denied tools are not among them, tools that need
+    /// an approval are.
+    pub fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
+        self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
     }
 
     /// Judges one call of one step.
@@ -106,12 +105,7 @@ impl Gate {
         self.judge(check, context, list.as_deref()).unwrap_or_else(Verdict::from)
     }
 
-    fn judge(
-        &self,
-        check: &CheckRequest,
-        context: &CallContext,
-        list: Option<&SessionList>,
-    ) -> Result<Verdict, Refusal> {
+    fn judge(&self, check: &CheckRequest, context: &CallContext, list: Option<&Names>) -> Result<Verdict, Refusal> {
         let call = &*check.call;
         let tool = self.find(call, list)?;
         let canonical = self.measured(tool, call)?;
@@ -122,7 +116,7 @@ impl Gate {
                 Verdict::Ask { risk: descriptor.risk, reason: reason.to_owned() }
             }
             Some(_) | None => Verdict::Allow {
-                grant: self.key.grant(call, &canonical),
+                grant: self.key.grant(call, &tool.definition, &canonical),
                 traits: CallTraits { read_only: descriptor.read_only, idempotent: descriptor.idempotent },
             },
         })
@@ -132,8 +126,11 @@ impl Gate {
     pub(crate) fn admit(&mut self, call: &ToolCall, grant: &Grant, context: &CallContext) -> Result<Admitted, Refusal> {
         let list = self.session_list(context.allow.as_ref());
         let tool = self.find(call, list.as_deref())?;
-        if !self.key.covers(call, grant) {
-            let reason = format!("{} was called without permission for exactly this call", call.name);
+        if !self.key.covers(call, &tool.definition, grant) {
+            let reason = format!(
+                "{} was called without permission for exactly this call, or it has changed since; call it again",
+                call.name
+            );
             return Err(Refusal::Denied(reason));
         }
         let timeout_ms = self.rules.timeout_ms(&call.name, context);
@@ -141,9 +138,9 @@ impl Gate {
     }
 
     /// The tool a call names, if the rules and the session's list leave it callable.
-    fn find(&self, call: &ToolCall, list: Option<&SessionList>) -> Result<&Tool, Refusal> {
+    fn find(&self, call: &ToolCall, list: Option<&Names>) -> Result<&Tool, Refusal> {
         let name = &call.name;
-        let in_list = |name: &ToolName| list.is_none_or(|list| list.names.contain(name));
+        let in_list = |name: &ToolName| list.is_none_or(|list| list.contain(name));
         let denied = |why: &str| Refusal::Denied(format!("{name} is {why}"));
         let Some(tool) = self.catalogue.get(name) else {
             if self.rules.denies(name) {
@@ -200,26 +197,18 @@ impl Gate {
         }
     }
 
-    fn session_list(&mut self, allow: Option<&Arc<[String]>>) -> Option<Arc<SessionList>> {
+    fn session_list(&mut self, allow: Option<&Arc<[String]>>) -> Option<Arc<Names>> {
         let allow = allow?;
         if let Some(list) = self.lists.get(allow) {
             return Some(Arc::clone(list));
         }
-        let names = Names::of_session(allow);
-        let tools = Arc::new(offered(&self.catalogue, &self.rules, Some(&names)));
-        let list = Arc::new(SessionList { names, tools });
+        let list = Arc::new(Names::of_session(allow));
         if self.lists.len() >= REMEMBERED_LISTS {
             self.lists.clear();
         }
         self.lists.insert(Arc::clone(allow), Arc::clone(&list));
         Some(list)
     }
-}
-
-fn offered(catalogue: &Catalogue, rules: &Rules, names: Option<&Names>) -> ToolSet {
-    let callable =
-        |tool: &&Arc<ToolDescriptor>| rules.allows(&tool.id) && names.is_none_or(|names| names.contain(&tool.id));
-    ToolSet::from(catalogue.descriptors().filter(callable).cloned().collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tools::grant::Definition;
 use crate::tools::{FnTool, ToolPort, tool};
 use bob_messages::ids::{ApprovalId, CallId, SessionId, TurnId};
 use bob_messages::tools::{Risk, ToolOutput};
@@ -125,8 +126,8 @@ fn an_override_changes_the_risk_and_what_is_listed() {
     policy.tools.insert("demo/change".to_owned(), said);
     let mut gate = gate_with(policy);
     assert!(matches!(gate.check(&good("demo/change"), &context()), Verdict::Ask { .. }));
-    let listed = gate.list(None);
-    let listed = listed.get(&ToolName::new("demo/change")).expect("it is offered");
+    let listed = gate.offered();
+    let listed = listed.iter().find(|tool| tool.id.as_str() == "demo/change").expect("it is offered");
     assert!(listed.idempotent && listed.risk == Risk::High);
     let approved = CheckRequest { approved: Some(ApprovalId::new("a")), ..good("demo/change") };
     let grant = grant_of(gate.check(&approved, &context()));
@@ -243,12 +244,33 @@ fn a_grant_of_another_room_is_nothing() {
 }
 
 #[test]
+fn a_grant_outlives_a_new_list_only_for_a_tool_that_stayed_as_it_was() {
+    let mut gate = gate();
+    let (kept, changed) = (good("demo/look"), good("demo/change"));
+    let grants = [&kept, &changed].map(|checked| grant_of(gate.check(checked, &context())));
+    let mut drifted = pick("demo/change").list_tools();
+    drifted[0].description = "Picks every number".to_owned();
+    gate.renew([pick("demo/look").read_only().list_tools(), drifted, pick("demo/new").list_tools()]).expect("renewed");
+
+    gate.admit(&kept.call, &grants[0], &context()).expect("it is the same tool");
+    let refusal = gate.admit(&changed.call, &grants[1], &context()).expect_err("it is another tool");
+    assert!(format!("{refusal:?}").contains("call it again"), "{refusal:?}");
+    let anew = grant_of(gate.check(&changed, &context()));
+    gate.admit(&changed.call, &anew, &context()).expect("asked again");
+    assert_eq!(gate.offered().len(), 3);
+
+    gate.renew([pick("demo/a").list_tools(), pick("demo/A").list_tools()]).expect_err("a collision");
+    assert_eq!(gate.offered().len(), 3);
+}
+
+#[test]
 fn the_order_of_keys_does_not_matter_to_a_grant_and_large_numbers_do() {
     let key = RoomKey::draw().expect("the system has randomness");
+    let definition = Definition::of(&pick("demo/x").list_tools()[0]);
     let seal = |text: &str| {
         let call = call("demo/x", serde_json::from_str(text).expect("JSON"));
-        let grant = key.grant(&call, &canonical(&call.arguments).expect("canonical"));
-        assert!(key.covers(&call, &grant));
+        let grant = key.grant(&call, &definition, &canonical(&call.arguments).expect("canonical"));
+        assert!(key.covers(&call, &definition, &grant));
         grant.seal
     };
     assert_eq!(seal(r#"{"a":1,"b":[{"c":2,"d":3}]}"#), seal(r#"{ "b":[{"d":3,"c":2}], "a":1 }"#));
@@ -264,27 +286,22 @@ fn a_session_list_narrows_and_is_checked_again_at_the_call() {
     let only_look = CallContext { allow: Some(Arc::from(["demo/look".to_owned()])), ..context() };
     grant_of(gate.check(&good("demo/look"), &only_look));
     reason(gate.check(&good("demo/change"), &only_look));
-    let names = |set: Arc<ToolSet>| set.tools().iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>();
-    assert_eq!(names(gate.list(only_look.allow.as_ref())), ["demo/look"]);
 
     let grant = grant_of(gate.check(&good("demo/change"), &context()));
     gate.admit(&good("demo/change").call, &grant, &only_look).expect_err("narrowed since");
 
     let nothing = CallContext { allow: Some(Arc::from([])), ..context() };
-    assert!(gate.list(nothing.allow.as_ref()).is_empty());
+    reason(gate.check(&good("demo/look"), &nothing));
     let unreadable = CallContext { allow: Some(Arc::from(["[".to_owned()])), ..context() };
     reason(gate.check(&good("demo/look"), &unreadable));
 }
 
 #[test]
 fn lists_leave_out_what_is_denied_and_keep_what_needs_a_person() {
-    let mut gate = gate_with(Policy { deny_tools: vec!["demo/change".to_owned()], ..Policy::default() });
-    let set = gate.list(None);
-    assert!(set.get(&ToolName::new("demo/change")).is_none());
-    assert!(set.get(&ToolName::new("demo/danger")).is_some());
-    assert!(Arc::ptr_eq(&set, &gate.list(None)));
-    let all: Arc<[String]> = Arc::from(["*".to_owned()]);
-    assert!(Arc::ptr_eq(&gate.list(Some(&all)), &gate.list(Some(&Arc::from(["*".to_owned()])))));
+    let gate = gate_with(Policy { deny_tools: vec!["demo/change".to_owned()], ..Policy::default() });
+    let offered = gate.offered();
+    let names: Vec<&str> = offered.iter().map(|tool| tool.id.as_str()).collect();
+    assert!(!names.contains(&"demo/change") && names.contains(&"demo/danger"), "{names:?}");
 }
 
 #[test]

@@ -9,12 +9,14 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`actor`] | the mailbox, and one task per call |
+//! | [`actor`] | the mailbox of this process's own tools |
+//! | `host` | what every actor that hosts tools does: one task per call |
 //! | [`gate`] | the one place where a call is judged |
 //! | [`policy`] | the rules, as data, and their reading |
 //! | [`catalogue`] | which tools there are, and what arguments they take |
 //! | [`grant`] | permission bound to exactly one call |
 //! | [`commands`] | which commands a shell line names |
+//! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`local`] | files, search and the shell |
 
@@ -24,11 +26,14 @@ pub mod commands;
 pub mod function;
 pub mod gate;
 pub mod grant;
+pub(crate) mod host;
 pub mod local;
+pub mod plane;
 pub mod policy;
 pub mod port;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use function::{FnTool, tool};
+pub use plane::{Door, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Invocation, ToolError, ToolPort};

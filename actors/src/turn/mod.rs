@@ -135,8 +135,7 @@ impl TurnState {
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             Effect::ListTools { ticket, allow } => {
-                let tell = answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools });
-                again::list_tools(&rooms.tools, allow, tell);
+                rooms.tools.list(allow, answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools }));
             }
             Effect::Profile { ticket, model } => {
                 let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
@@ -152,10 +151,9 @@ impl TurnState {
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
-            Effect::Check { ticket, checks, context } => {
-                let tell = answer(myself, move |verdicts| TurnMessage::Checked { ticket, verdicts });
-                let reply = Reply::to(move |verdicts| tell(Option::unwrap_or_default(verdicts)));
-                rooms.tools.tell(ToolsMessage::Check { checks, context, reply });
+            Effect::Check { ticket, check, context } => {
+                let reply = Reply::to(answer(myself, move |verdict| TurnMessage::Checked { ticket, verdict }));
+                rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });

@@ -29,9 +29,9 @@ impl Turn {
         calling.entered = true;
         calling.context = self.context();
         let Some(context) = calling.context.clone() else { return };
-        let ticket = self.ticket();
         let mut checks = Vec::new();
         let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
+        let tickets = self.tickets;
         for (at, open) in self.open_calls().iter().enumerate() {
             let asked = open.approval.as_ref();
             let slot = if open.result.is_some() {
@@ -53,7 +53,8 @@ impl Turn {
                     }
                     Some((_, Some(true))) | None => {
                         let approved = asked.map(|asked| asked.id.clone());
-                        checks.push(CheckRequest { call: Arc::clone(&open.call), approved });
+                        let ticket = Ticket(tickets + checks.len() as u64 + 1);
+                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved }));
                         Slot::Checking(ticket)
                     }
                 }
@@ -68,47 +69,42 @@ impl Turn {
         for at in asked_again {
             self.ask_again(at, effects);
         }
-        if !checks.is_empty() {
-            effects.push(Effect::Check { ticket, checks, context });
+        for (ticket, check) in checks {
+            self.tickets = ticket.0;
+            effects.push(Effect::Check { ticket, check, context: Arc::clone(&context) });
         }
         self.advance(calling, effects);
     }
 
-    /// The tools room judged some calls.
+    /// The tools room judged a call.
     pub(super) fn checked(
         &mut self,
         mut calling: Calling,
         ticket: Ticket,
-        verdicts: Vec<Verdict>,
+        verdict: Option<Verdict>,
         effects: &mut Vec<Effect>,
     ) {
-        if !calling.slots.contains(&Slot::Checking(ticket)) {
+        let at = calling.slots.iter().position(|slot| *slot == Slot::Checking(ticket));
+        let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) else {
             self.state = State::CallTool(calling);
             return;
-        }
-        let mut verdicts = verdicts.into_iter();
-        for at in 0..calling.slots.len() {
-            if calling.slots[at] != Slot::Checking(ticket) {
-                continue;
+        };
+        calling.slots[at] = match verdict {
+            Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
+            Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
+            Some(Verdict::Deny { reason }) => {
+                self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
             }
-            let Some(call) = self.call_at(at) else { continue };
-            calling.slots[at] = match verdicts.next() {
-                Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
-                Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
-                Some(Verdict::Deny { reason }) => {
-                    self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
-                }
-                Some(Verdict::Invalid { complaint }) => {
-                    self.answer(&call, ToolReturn::note(CallStatus::Error, complaint), effects)
-                }
-                // Without a verdict, or with the permission of another call.
-                Some(Verdict::Allow { .. }) | None => self.answer(
-                    &call,
-                    ToolReturn::note(CallStatus::Error, "not run: the tools room did not judge the call"),
-                    effects,
-                ),
-            };
-        }
+            Some(Verdict::Invalid { complaint }) => {
+                self.answer(&call, ToolReturn::note(CallStatus::Error, complaint), effects)
+            }
+            // Without a verdict, or with the permission of another call.
+            Some(Verdict::Allow { .. }) | None => self.answer(
+                &call,
+                ToolReturn::note(CallStatus::Error, "not run: the tools room did not judge the call"),
+                effects,
+            ),
+        };
         self.advance(calling, effects);
     }
 
@@ -161,8 +157,8 @@ impl Turn {
                 let ticket = self.ticket();
                 // Read again: the person may have changed the arguments.
                 let call = self.call_at(at).unwrap_or(call);
-                let checks = vec![CheckRequest { call, approved: Some(approval.clone()) }];
-                effects.push(Effect::Check { ticket, checks, context });
+                let check = CheckRequest { call, approved: Some(approval.clone()) };
+                effects.push(Effect::Check { ticket, check, context });
                 Slot::Checking(ticket)
             }
         };

@@ -124,7 +124,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         error: None,
     };
     match dice.pick(11) {
-        0 => TurnMessage::Checked { ticket, verdicts: vec![] },
+        0 => TurnMessage::Checked { ticket, verdict: None },
         1 => TurnMessage::ToolReturned { ticket, returned: returned(dice) },
         2 => TurnMessage::Saved { ticket, result: Ok(1) },
         3 => TurnMessage::Saved { ticket, result: Err(StoreError::Fenced { epoch: 99 }) },

@@ -3,7 +3,7 @@
 
 use super::chance::{Dice, Setup, foreign, reply, returned};
 use super::state::State;
-use super::world::{Question, World, input, side_effects, verdict};
+use super::world::{Question, World, input, side_effects};
 use super::{Effect, Recover, ResumeReply, Turn, TurnMessage};
 use crate::chat::ContentPart;
 use crate::error::AgentError;
@@ -288,9 +288,7 @@ impl Chaos {
                 let error = LlmError::new(LlmErrorKind::UnknownModel, "no such model");
                 TurnMessage::Profiled { ticket: *ticket, result: Err(error) }
             }
-            Question::Check(ticket, checks) if dice.rarely(12) => {
-                TurnMessage::Checked { ticket: *ticket, verdicts: checks.iter().skip(1).map(verdict).collect() }
-            }
+            Question::Check(ticket, _) if dice.rarely(12) => TurnMessage::Checked { ticket: *ticket, verdict: None },
             question => self.world.works(question).expect("rooms answer"),
         }
     }

@@ -63,12 +63,12 @@ pub enum Effect {
         /// How long the turn may take, in milliseconds.
         turn_timeout_ms: u64,
     },
-    /// May these calls run? Answered by `Checked`.
+    /// May this call run? Answered by `Checked`.
     Check {
         /// Names the question.
         ticket: Ticket,
-        /// The calls.
-        checks: Vec<CheckRequest>,
+        /// The call.
+        check: CheckRequest,
         /// Who asks.
         context: Arc<CallContext>,
     },

@@ -93,12 +93,12 @@ pub enum TurnMessage {
         /// The profile.
         result: Result<Arc<ModelProfile>, LlmError>,
     },
-    /// The tools room judged some calls.
+    /// The tools room judged a call.
     Checked {
         /// Which question it answers.
         ticket: Ticket,
-        /// One verdict per call, in order.
-        verdicts: Vec<Verdict>,
+        /// The verdict; `None` when nobody was there to judge.
+        verdict: Option<Verdict>,
     },
     /// A call has ended.
     ToolReturned {

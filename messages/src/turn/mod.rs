@@ -154,7 +154,7 @@ impl Turn {
                 self.parse_action(result, prompt_bytes, e);
             }
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
-            (State::CallTool(calling), M::Checked { ticket, verdicts }) => self.checked(calling, ticket, verdicts, e),
+            (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
                 self.tool_returned(calling, ticket, returned, e);
             }

@@ -269,10 +269,14 @@ fn the_permission_of_one_call_is_none_for_another() {
     world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(calls)) });
     world.say(TurnMessage::CallTool);
     let check = world.questions.iter().position(|question| matches!(question, Question::Check(..))).expect("judged");
-    let Question::Check(ticket, checks) = world.questions.remove(check) else { unreachable!() };
-    let grant = Grant { call: checks[1].call.id.clone(), seal: "read".into() };
+    let Question::Check(ticket, _) = world.questions.remove(check) else { unreachable!() };
+    let other = world.questions.iter().find_map(|question| match question {
+        Question::Check(_, other) => Some(other.call.id.clone()),
+        _ => None,
+    });
+    let grant = Grant { call: other.expect("both are judged"), seal: "read".into() };
     let traits = CallTraits { read_only: true, idempotent: true };
-    world.say(TurnMessage::Checked { ticket, verdicts: vec![Verdict::Allow { grant, traits }] });
+    world.say(TurnMessage::Checked { ticket, verdict: Some(Verdict::Allow { grant, traits }) });
     assert_eq!(world.dispatched, Vec::<String>::new());
 }
 

@@ -108,9 +108,8 @@ impl Life {
                 };
                 TurnMessage::ToolReturned { ticket: *ticket, returned: ToolReturn { status, output, duration_ms: 1 } }
             }
-            Question::Check(ticket, checks) => {
-                let verdicts = checks.iter().map(verdict).map(may_run_again).collect();
-                TurnMessage::Checked { ticket: *ticket, verdicts }
+            Question::Check(ticket, check) => {
+                TurnMessage::Checked { ticket: *ticket, verdict: Some(may_run_again(verdict(check))) }
             }
             question => self.world.works(question).expect("rooms answer"),
         };

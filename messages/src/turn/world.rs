@@ -110,7 +110,7 @@ pub(super) enum Question {
     Tools(Ticket),
     Profile(Ticket),
     Infer(Ticket, Arc<LlmRequest>),
-    Check(Ticket, Vec<CheckRequest>),
+    Check(Ticket, CheckRequest),
     Call(Ticket, Arc<crate::chat::ToolCall>),
     Own(TurnMessage),
 }
@@ -170,7 +170,7 @@ impl World {
                 assert_paired(&request.messages);
                 self.questions.push(Question::Infer(ticket, request));
             }
-            Effect::Check { ticket, checks, .. } => self.questions.push(Question::Check(ticket, checks)),
+            Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
             Effect::Call { ticket, call, .. } => {
                 self.dispatched.push(call.id.to_string());
                 self.questions.push(Question::Call(ticket, call));
@@ -214,9 +214,7 @@ impl World {
                 let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
             }
-            Question::Check(ticket, checks) => {
-                TurnMessage::Checked { ticket: *ticket, verdicts: checks.iter().map(verdict).collect() }
-            }
+            Question::Check(ticket, check) => TurnMessage::Checked { ticket: *ticket, verdict: Some(verdict(check)) },
             Question::Infer(..) | Question::Call(..) => return None,
         })
     }
