@@ -88,6 +88,9 @@ pub(crate) struct ChatArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Take sessions over that another running process has; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `run`.
@@ -137,6 +140,9 @@ pub(crate) struct RunArgs {
     /// Time for the turn, milliseconds
     #[arg(long, value_name = "N")]
     pub(crate) timeout_ms: Option<u64>,
+    /// Take the session over if another running process has it; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `sessions`.

@@ -37,6 +37,7 @@ impl House {
         let runtime = RuntimeBuilder::new(brief.default_model.clone())
             .brief(brief)
             .model(port)
+            .store(crate::store::open(arguments))
             .local_tools(false)
             .tools(Arc::new(echo.read_only()))
             .build()

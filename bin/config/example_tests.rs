@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::keys::KEYS;
-use super::{Config, Environment, Overrides, ProviderKind, StoreKind, parse};
+use super::{Config, Environment, Overrides, ProviderKind, parse};
 
 /// Every key of the contract, as a table and a key.
 const CONTRACT: &[(&str, &[&str])] = &[
@@ -99,7 +99,7 @@ fn the_shipped_configuration_loads_without_a_warning() {
     let config = example();
     assert_eq!(config.not_yet(), Vec::<String>::new());
     assert_eq!(config.runtime.default_model, "local:smollm2-135m");
-    assert_eq!(config.store.kind, StoreKind::Json);
+    assert_eq!(config.store.kind, Config::default().store.kind);
     let local = &config.providers["local"];
     assert_eq!(local.kind, Some(ProviderKind::Openai));
     let start = local.start.as_ref().expect("the local model is started");

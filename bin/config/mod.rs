@@ -57,6 +57,16 @@ impl Config {
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         self.folder.join(path)
     }
+
+    /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`.
+    pub fn store_path(&self) -> Option<PathBuf> {
+        let otherwise = match self.store.kind {
+            StoreKind::Memory => return None,
+            StoreKind::Json => ".bob/sessions",
+            StoreKind::Sqlite => ".bob/sessions.db",
+        };
+        Some(self.resolve(self.store.path.as_deref().unwrap_or(otherwise)))
+    }
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@
 //! - `database`: the file and its SQL, the only place that knows the SQL library
 //! - `file`: where the file is, its mode and kind
 //! - `tables`: what stands in the tables
-//! - `reader`, `writer`: the threads
+//! - `reader`, `writer`: the threads; `desk`: what the writer decides
 
 mod database;
+mod desk;
 mod file;
 mod reader;
 mod tables;

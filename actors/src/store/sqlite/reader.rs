@@ -4,8 +4,9 @@
 //! answers in order; claims and flushes it passes on to the writer.
 
 use super::database::Database;
+use super::desk::damaged;
 use super::tables::{Entry, Journal, Tables, Unreadable};
-use super::writer::{self, Job};
+use super::writer::Job;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, Record, SessionFilter, SessionPage, StoreError};
@@ -57,9 +58,9 @@ impl Reader {
         let seen = self.see(session)?;
         match seen {
             None => Ok(Vec::new()),
-            Some((Entry { damage: Some(damage), .. }, _)) => Err(writer::damaged(&self.path, session, &damage)),
+            Some((Entry { damage: Some(damage), .. }, _)) => Err(damaged(&self.path, session, &damage)),
             Some((_, Ok(journal))) => Ok(journal.records),
-            Some((_, Err(Unreadable::Damaged(what)))) => Err(writer::damaged(&self.path, session, &what)),
+            Some((_, Err(Unreadable::Damaged(what)))) => Err(damaged(&self.path, session, &what)),
             Some((_, Err(Unreadable::Failed(error)))) => Err(error),
         }
     }
