@@ -92,6 +92,9 @@ pub(crate) struct ChatArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Take sessions over that another running process has; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `run`.
@@ -144,6 +147,9 @@ pub(crate) struct RunArgs {
     /// Finish a turn of the session that a crash interrupted, instead of closing it, before this one begins
     #[arg(long)]
     pub(crate) finish: bool,
+    /// Take the session over if another running process has it; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `sessions`.

@@ -227,11 +227,10 @@ fn advice(error: &AgentError) -> String {
 
 /// Writes a record to a session of its own, and removes both.
 async fn store(config: &Config) -> Result<String, String> {
-    let place = match config.store.kind {
-        bob::config::StoreKind::Memory => return Ok("memory: sessions end with the process".to_owned()),
-        bob::config::StoreKind::Json | bob::config::StoreKind::Sqlite => config.resolve(&config.store.path),
+    let Some(place) = config.store_path() else {
+        return Ok("memory: sessions end with the process".to_owned());
     };
-    let store = assemble::store(config).map_err(|error| error.to_string())?;
+    let store = assemble::store(config, false).map_err(|error| error.to_string())?;
     let session = SessionId::parse(&format!("doctor-{}", uuid::Uuid::now_v7())).map_err(|error| error.to_string())?;
     let tried = async {
         let claim = store.claim(&session).await?;

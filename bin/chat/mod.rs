@@ -119,7 +119,8 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     };
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    let mut choices = Choices { progress: Some(progress::to_stderr()), ..Choices::default() };
+    let mut choices =
+        Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
     #[cfg(feature = "mcp")]
     let asked = {
         let (port, asked) = forms::port();
