@@ -54,7 +54,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
         ..Choices::default()
     };
     let house = House::open(config, choices).await?;
-    house.warnings().to_stderr();
+    house.warnings().print();
     house.check_model(&house.default_model)?;
     Ok((house, prompt, folder))
 }

@@ -73,7 +73,7 @@ impl Warnings {
     }
 
     /// Prints them as they come, until the task is dropped with its runtime.
-    pub(crate) fn to_stderr(mut self) {
+    pub(crate) fn print(mut self) {
         tokio::spawn(async move {
             loop {
                 self.next().await.iter().for_each(|line| print::note(line));
