@@ -21,7 +21,7 @@ pub enum ToolsMessage {
         /// Where the tools go.
         reply: Reply<Arc<ToolSet>>,
     },
-    /// May this call run?
+    /// May this call run? One that may run at once is answered by its result.
     Check {
         /// The call.
         check: CheckRequest,
@@ -204,6 +204,10 @@ pub struct CheckRequest {
     pub call: Arc<ToolCall>,
     /// Set when a person has allowed exactly this call.
     pub approved: Option<ApprovalId>,
+    /// Whether the call may run as soon as it is judged, if it may run and changes
+    /// nothing: nobody needs to be told in between. Abandoning the question then
+    /// stops it where the tool can be stopped.
+    pub run: bool,
 }
 
 /// What the tools room says of a call.
@@ -217,6 +221,11 @@ pub enum Verdict {
         /// How it may be run.
         traits: CallTraits,
     },
+    /// It may run and does, since it changes nothing and was to run at once. A note:
+    /// the answer is `Ran`, later.
+    Running,
+    /// It has run.
+    Ran(ToolReturn),
     /// A person must decide.
     Ask {
         /// How risky it is.

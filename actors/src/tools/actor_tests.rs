@@ -41,7 +41,7 @@ async fn ask<T: Send + 'static>(
 }
 
 async fn granted(actor: &ActorRef<ToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
-    let check = CheckRequest { call: Arc::clone(call), approved: None };
+    let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
     let context = Arc::clone(context);
     match ask(actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict") {
         Verdict::Allow { grant, .. } => grant,

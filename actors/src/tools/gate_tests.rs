@@ -62,7 +62,7 @@ fn call(name: &str, arguments: Value) -> Arc<ToolCall> {
 }
 
 fn request(name: &str, arguments: Value) -> CheckRequest {
-    CheckRequest { call: call(name, arguments), approved: None }
+    CheckRequest { call: call(name, arguments), approved: None, run: false }
 }
 
 fn good(name: &str) -> CheckRequest {

@@ -126,12 +126,13 @@ impl TurnState {
                     answer(myself, move |result| TurnMessage::Loaded { ticket, result }),
                 );
             }
-            Effect::Append { ticket, append } => {
-                again::append(
-                    &rooms.store,
-                    append,
-                    answer(myself, move |result| TurnMessage::Saved { ticket, result }),
-                );
+            Effect::Append { ticket, confirm, append } => {
+                let tell = answer(myself, move |result| TurnMessage::Saved { ticket, result });
+                again::append(&rooms.store, append, move |result| {
+                    if confirm || result.is_err() {
+                        tell(result);
+                    }
+                });
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             Effect::ListTools { ticket, allow } => {
@@ -153,7 +154,15 @@ impl TurnState {
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
             Effect::Check { ticket, check, context } => {
-                let reply = Reply::to(answer(myself, move |verdict| TurnMessage::Checked { ticket, verdict }));
+                let reply = if check.run {
+                    let myself = myself.clone();
+                    let (reply, interest) =
+                        Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
+                    self.in_flight.push((ticket, interest));
+                    reply
+                } else {
+                    Reply::to(answer(myself, move |verdict| TurnMessage::Checked { ticket, verdict }))
+                };
                 rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {

@@ -16,6 +16,9 @@ use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
 use crate::trace;
 use std::sync::Arc;
 
+/// What is said of a call whose room went away while it ran.
+const GONE: &str = "outcome unknown: the tool's actor went away during the call";
+
 const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
 
 impl Turn {
@@ -31,7 +34,7 @@ impl Turn {
         let Some(context) = calling.context.clone() else { return };
         let mut checks = Vec::new();
         let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
-        let tickets = self.tickets;
+        let (tickets, suspends, mut blocked) = (self.tickets, self.approvals() == ApprovalsMode::Suspend, false);
         for (at, open) in self.open_calls().iter().enumerate() {
             let asked = open.approval.as_ref();
             let slot = if open.result.is_some() {
@@ -44,6 +47,7 @@ impl Turn {
             } else {
                 match asked.map(|asked| (asked, asked.allowed)) {
                     Some((asked, None)) => {
+                        blocked |= !suspends;
                         asked_again.push(at);
                         Slot::Asking(asked.id.clone())
                     }
@@ -54,8 +58,10 @@ impl Turn {
                     Some((_, Some(true))) | None => {
                         let approved = asked.map(|asked| asked.id.clone());
                         let ticket = Ticket(tickets + checks.len() as u64 + 1);
-                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved }));
-                        Slot::Checking(ticket)
+                        let run = !blocked && approved.is_none() && self.only_reads(&open.call);
+                        blocked |= !run;
+                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved, run }));
+                        Slot::Checking { ticket, run }
                     }
                 }
             };
@@ -84,12 +90,33 @@ impl Turn {
         verdict: Option<Verdict>,
         effects: &mut Vec<Effect>,
     ) {
-        let at = calling.slots.iter().position(|slot| *slot == Slot::Checking(ticket));
+        let at = calling.slots.iter().position(|slot| match slot {
+            Slot::Checking { ticket: awaiting, .. } => *awaiting == ticket,
+            // It was noted as running; its result comes under the same ticket.
+            Slot::Running { ticket: awaiting, .. } => {
+                *awaiting == ticket && matches!(verdict, Some(Verdict::Ran(_)) | None)
+            }
+            Slot::Asking(_) | Slot::Granted { .. } | Slot::Recording { .. } | Slot::Finished | Slot::Question => false,
+        });
         let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) else {
             self.state = State::CallTool(calling);
             return;
         };
+        let is_running = matches!(calling.slots[at], Slot::Running { .. });
         calling.slots[at] = match verdict {
+            Some(Verdict::Running) => {
+                effects.push(self.called(&call, CallState::Running));
+                // It takes its time: what the model said is not kept until it is over.
+                self.flush(effects);
+                Slot::Running { ticket, read_only: true }
+            }
+            Some(Verdict::Ran(returned)) => {
+                if !is_running {
+                    effects.push(self.called(&call, CallState::Running));
+                }
+                self.answer(&call, returned, effects)
+            }
+            None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
             Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
             Some(Verdict::Deny { reason }) => {
@@ -157,9 +184,9 @@ impl Turn {
                 let ticket = self.ticket();
                 // Read again: the person may have changed the arguments.
                 let call = self.call_at(at).unwrap_or(call);
-                let check = CheckRequest { call, approved: Some(approval.clone()) };
+                let check = CheckRequest { call, approved: Some(approval.clone()), run: false };
                 effects.push(Effect::Check { ticket, check, context });
-                Slot::Checking(ticket)
+                Slot::Checking { ticket, run: false }
             }
         };
         let still_asked = calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)));
@@ -211,23 +238,30 @@ impl Turn {
             return self.go_on(effects);
         }
         let suspends = self.approvals() == ApprovalsMode::Suspend;
+        // A call may run that was judged and started at once; one with side effects runs alone.
+        let may_run_behind = |slot: &Slot| matches!(slot, Slot::Running { .. } | Slot::Checking { run: true, .. });
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
         for at in 0..calling.slots.len() {
             match &calling.slots[at] {
                 Slot::Finished => {}
                 Slot::Question => person = person.or(Some(at)),
                 Slot::Asking(_) if suspends => person = person.or(Some(at)),
-                Slot::Checking(_) | Slot::Asking(_) | Slot::Recording { .. } => (unfinished, blocked) = (true, true),
+                Slot::Checking { .. } | Slot::Asking(_) | Slot::Recording { .. } => {
+                    (unfinished, blocked) = (true, true);
+                }
                 Slot::Running { read_only, .. } => (unfinished, blocked) = (true, blocked || !read_only),
                 Slot::Granted { grant, traits } => {
                     let (grant, traits) = (grant.clone(), *traits);
-                    let may_run = if traits.read_only { !blocked } else { !unfinished };
+                    let may_run = match traits.read_only {
+                        true => !blocked,
+                        false => !unfinished && !calling.slots.iter().any(may_run_behind),
+                    };
                     if let Some(call) = self.call_at(at).filter(|_| may_run) {
                         calling.slots[at] = if traits.read_only {
                             self.run(&calling, call, grant, true, effects)
                         } else {
                             self.record_in_turn(Fact::Intent { call: call.id.clone(), traits });
-                            Slot::Recording { grant, until: self.version() }
+                            Slot::Recording { grant, until: self.awaited() }
                         };
                     }
                     (unfinished, blocked) = (true, blocked || !traits.read_only);
@@ -235,7 +269,7 @@ impl Turn {
             }
         }
         // What the tools room is about to judge is written with its intents.
-        if !calling.slots.iter().any(|slot| matches!(slot, Slot::Checking(_))) {
+        if !calling.slots.iter().any(|slot| matches!(slot, Slot::Checking { .. })) {
             self.flush(effects);
         }
         match person.filter(|_| !unfinished) {
@@ -325,6 +359,13 @@ impl Turn {
             kind: tool.map(|tool| tool.kind).unwrap_or_default(),
             state,
         })
+    }
+
+    /// Whether a call changes nothing and is of a kind that seldom needs a person, as far
+    /// as this turn's tools tell. The tools room knows better.
+    fn only_reads(&self, call: &ToolCall) -> bool {
+        let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
+        tool.is_some_and(|tool| tool.read_only && tool.risk < Risk::High)
     }
 
     fn open_calls(&self) -> &[OpenCall] {

@@ -28,6 +28,8 @@ pub enum Effect {
     Append {
         /// Names the question.
         ticket: Ticket,
+        /// Whether success is to be told: something waits for it. A failure always is.
+        confirm: bool,
         /// What to store.
         append: Append,
     },
@@ -63,7 +65,8 @@ pub enum Effect {
         /// How long the turn may take, in milliseconds.
         turn_timeout_ms: u64,
     },
-    /// May this call run? Answered by `Checked`.
+    /// May this call run? Answered by `Checked`; one that may run at once is noted
+    /// as running when it takes its time.
     Check {
         /// Names the question.
         ticket: Ticket,

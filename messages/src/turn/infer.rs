@@ -22,6 +22,8 @@ impl Turn {
         }
         let (request, built) = frame.request(brief, session, open);
         effects.push(Effect::Emit(built));
+        // A model takes its time: what the turn has so far is not kept until it answers.
+        self.flush(effects);
         let ticket = self.ticket();
         let prompt_bytes = request.bytes() as u64;
         self.state = State::LlmInfer { awaiting: ticket, asked: false, prompt_bytes };

@@ -93,7 +93,7 @@ pub enum TurnMessage {
         /// The profile.
         result: Result<Arc<ModelProfile>, LlmError>,
     },
-    /// The tools room judged a call.
+    /// The tools room judged a call, or ran it at once.
     Checked {
         /// Which question it answers.
         ticket: Ticket,
@@ -137,9 +137,10 @@ pub enum TurnMessage {
 }
 
 impl TurnMessage {
-    /// The ticket of the question this answers, if it answers one.
+    /// The ticket of the question this answers, if it answers one. A note is no answer.
     pub fn answers(&self) -> Option<Ticket> {
         match self {
+            Self::Checked { verdict: Some(Verdict::Running), .. } => None,
             Self::ParseAction { ticket, .. }
             | Self::Loaded { ticket, .. }
             | Self::Saved { ticket, .. }

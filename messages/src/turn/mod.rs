@@ -165,7 +165,9 @@ impl Turn {
                 self.done(&mut finishing, *ended, e);
                 self.state = State::Done(finishing);
             }
-            (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => self.saved(state, result, e),
+            (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => {
+                self.saved(state, ticket, result, e);
+            }
             (state, M::Steered { parts }) => self.steered(state, parts, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), e),
@@ -220,15 +222,21 @@ impl Turn {
         self.record(turn, fact);
     }
 
-    /// Sends what is written to the store; the version that it will have then.
-    fn flush(&mut self, effects: &mut Vec<Effect>) -> u64 {
+    /// Sends what is written to the store.
+    fn flush(&mut self, effects: &mut Vec<Effect>) {
         let tickets = &mut self.tickets;
         let next = || {
             *tickets += 1;
             Ticket(*tickets)
         };
         self.journal.flush(&self.id, next, effects);
-        self.version()
+    }
+
+    /// The version of what is written now, for whatever goes on only when it is durable.
+    fn awaited(&mut self) -> u64 {
+        let version = self.version();
+        self.journal.wait_for(version);
+        version
     }
 
     fn version(&self) -> u64 {

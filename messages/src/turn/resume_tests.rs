@@ -101,17 +101,20 @@ impl Life {
                 let said = reply(request, &mut Dice(fnv64(asked.as_bytes()) ^ self.seed));
                 TurnMessage::ParseAction { ticket: *ticket, result: said.map(Arc::new) }
             }
-            Question::Call(ticket, call) => {
+            Question::Call(_, call) | Question::Ran(_, call) => {
                 let (status, output) = match self.hash(&format!("{}{}", call.name, call.arguments)) % 3 {
                     0 => (CallStatus::Error, ToolOutput::error("failed")),
                     _ => (CallStatus::Ok, ToolOutput::text(format!("{} is done", call.name))),
                 };
-                TurnMessage::ToolReturned { ticket: *ticket, returned: ToolReturn { status, output, duration_ms: 1 } }
+                question.returned(ToolReturn { status, output, duration_ms: 1 }).expect("a call")
             }
-            Question::Check(ticket, check) => {
+            Question::Check(ticket, check) if !check.run => {
                 TurnMessage::Checked { ticket: *ticket, verdict: Some(may_run_again(verdict(check))) }
             }
-            question => self.world.works(question).expect("rooms answer"),
+            question => match self.world.works(question) {
+                Some(message) => message,
+                None => return,
+            },
         };
         self.say(message);
     }
@@ -157,7 +160,7 @@ impl Life {
 
     fn crash(&mut self, stored: bool) {
         for question in std::mem::take(&mut self.world.questions) {
-            if let (Question::Append(_, append), true) = (question, stored) {
+            if let (Question::Append(_, append, _), true) = (question, stored) {
                 self.world.store(&append).expect("the owner writes");
             }
         }

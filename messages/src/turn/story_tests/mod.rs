@@ -145,13 +145,11 @@ impl Teller {
     }
 
     fn tool(&mut self, id: &str, status: CallStatus, text: &str) {
-        let is = |q: &Question| matches!(q, Question::Call(_, call) if call.id.as_str().ends_with(id));
-        let at = self.world.questions.iter().position(is).expect("the call runs");
-        let Question::Call(ticket, _) = self.world.questions.remove(at) else { unreachable!() };
         let output =
             crate::tools::ToolOutput { is_error: status != CallStatus::Ok, ..crate::tools::ToolOutput::text(text) };
         let returned = crate::tools::ToolReturn { status, output, duration_ms: 1 };
-        self.say(TurnMessage::ToolReturned { ticket, returned });
+        let message = self.world.returns(id, returned);
+        self.say(message);
     }
 
     /// One message, then everything the rooms answer at once; what is asked is written down.
@@ -160,12 +158,11 @@ impl Teller {
         self.world.say(message);
         self.write_down(&before);
         loop {
-            let quick = |q: &Question| !matches!(q, Question::Infer(..) | Question::Call(..));
-            let Some(at) = self.world.questions.iter().position(quick) else { break };
+            let Some(at) = self.world.questions.iter().position(Question::is_quick) else { break };
             let question = self.world.questions.remove(at);
             let before = self.world.questions.clone();
             let answer = match &question {
-                Question::Append(ticket, _) if self.store_fails => {
+                Question::Append(ticket, ..) if self.store_fails => {
                     let error = StoreError::Unavailable("the disk is full".into());
                     Some(TurnMessage::Saved { ticket: *ticket, result: Err(error) })
                 }
@@ -173,8 +170,8 @@ impl Teller {
             };
             if let Some(message) = answer {
                 self.world.say(message);
-                self.write_down(&before);
             }
+            self.write_down(&before);
         }
     }
 
@@ -184,8 +181,10 @@ impl Teller {
                 Question::Infer(_, request) => {
                     writeln!(self.trace, "    infer step {} with {} messages", request.step, request.messages.len())
                 }
-                Question::Call(_, call) => writeln!(self.trace, "    run {} {} {}", call.id, call.name, call.arguments),
-                Question::Append(_, append) => {
+                Question::Call(_, call) | Question::Ran(_, call) => {
+                    writeln!(self.trace, "    run {} {} {}", call.id, call.name, call.arguments)
+                }
+                Question::Append(_, append, _) => {
                     let kinds: Vec<_> = append.records.iter().map(|record| kind(record)).collect();
                     writeln!(self.trace, "    save {}", kinds.join(", "))
                 }
