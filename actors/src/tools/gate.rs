@@ -91,6 +91,18 @@ impl Gate {
         Ok(Self { rules, catalogue, key, everything, lists: HashMap::new() })
     }
 
+    /// Stands before these tools from now on, with the same rules and the same key:
+    /// grants stay good for the tools whose definition stayed as it was.
+    ///
+    /// # Errors
+    /// When the tools cannot stand side by side; then everything stays as it was.
+    pub fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
+        self.catalogue = Catalogue::new(ports, &self.rules)?;
+        self.everything = Arc::new(offered(&self.catalogue, &self.rules, None));
+        self.lists.clear();
+        Ok(())
+    }
+
     /// The tools a session with this list may use; denied tools are not among them,
     /// tools that need an approval are.
     pub fn list(&mut self, allow: Option<&Arc<[String]>>) -> Arc<ToolSet> {
@@ -122,7 +134,7 @@ impl Gate {
                 Verdict::Ask { risk: descriptor.risk, reason: reason.to_owned() }
             }
             Some(_) | None => Verdict::Allow {
-                grant: self.key.grant(call, &canonical),
+                grant: self.key.grant(call, &tool.definition, &canonical),
                 traits: CallTraits { read_only: descriptor.read_only, idempotent: descriptor.idempotent },
             },
         })
@@ -132,8 +144,11 @@ impl Gate {
     pub(crate) fn admit(&mut self, call: &ToolCall, grant: &Grant, context: &CallContext) -> Result<Admitted, Refusal> {
         let list = self.session_list(context.allow.as_ref());
         let tool = self.find(call, list.as_deref())?;
-        if !self.key.covers(call, grant) {
-            let reason = format!("{} was called without permission for exactly this call", call.name);
+        if !self.key.covers(call, &tool.definition, grant) {
+            let reason = format!(
+                "{} was called without permission for exactly this call, or it has changed since; call it again",
+                call.name
+            );
             return Err(Refusal::Denied(reason));
         }
         let timeout_ms = self.rules.timeout_ms(&call.name, context);
