@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn notes_come_before_the_one_answer() {
         let (told, heard) = std::sync::mpsc::channel();
-        let (mut reply, _interest) = Reply::noted(move |word| drop(told.send(word)));
+        let (mut reply, _interest) = Reply::noted(move |word| told.send(word).expect("it is heard"));
         reply.note(1);
         reply.send(2);
         assert_eq!(heard.iter().collect::<Vec<_>>(), [Some(1), Some(2)]);

@@ -225,7 +225,7 @@ pub enum Verdict {
     /// the answer is `Ran`, later.
     Running,
     /// It has run.
-    Ran(ToolReturn),
+    Ran(Box<ToolReturn>),
     /// A person must decide.
     Ask {
         /// How risky it is.

@@ -100,7 +100,7 @@ impl Actor for SessionsSupervisor {
                 let request = TurnMessage::Resume {
                     submission: submission.clone(),
                     token,
-                    reply: said,
+                    reply: Box::new(said),
                     brief: Arc::clone(&brief),
                 };
                 let owed = owed(submission, request, reply, limits.turn_timeout_ms, limits.approval_timeout_ms);
@@ -111,7 +111,7 @@ impl Actor for SessionsSupervisor {
             }
             SessionsMessage::Passivate { session, reply } => reply.send(state.passivate(&session, &myself)),
             SessionsMessage::Decide { session, approval, decision } => {
-                state.say(&session, TurnMessage::Decided { approval, decision });
+                state.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
             }
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
             SessionsMessage::Due => state.due(&myself),
@@ -264,7 +264,7 @@ impl SessionsState {
                 }
                 Due::Approval(session, approval) => {
                     let decision = Decision::Deny { reason: "nobody decided in time".into() };
-                    self.say(&session, TurnMessage::Decided { approval, decision });
+                    self.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
                 }
                 Due::Drain => self.stop_all(myself),
             }

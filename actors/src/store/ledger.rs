@@ -5,7 +5,9 @@
 
 use bob_messages::ids::RecordId;
 use bob_messages::store::{Append, Record, StoreError};
+use bob_messages::trace::Fnv64;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// One session's epoch, version and record ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,7 +15,21 @@ pub struct Ledger {
     epoch: u64,
     version: u64,
     /// At which version each record stands.
-    ids: HashMap<RecordId, u64>,
+    ids: HashMap<RecordId, u64, BuildHasherDefault<IdHasher>>,
+}
+
+/// A hash for record ids: short, made by this program and looked up with every record.
+#[derive(Debug, Clone, Copy, Default)]
+struct IdHasher(Fnv64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = self.0.with(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.0
+    }
 }
 
 /// What is to be done with an append that is in order.

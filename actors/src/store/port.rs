@@ -43,6 +43,15 @@ pub trait SessionStore: Send + Sync + 'static {
     /// touch another session's; the answers are as many as the appends.
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>>;
 
+    /// Stores one append and answers it, where that takes no waiting; gives it back
+    /// otherwise, untouched. For stores in memory: whoever has to wait leaves this as it is.
+    ///
+    /// # Errors
+    /// The append itself, to be stored by [`append`](Self::append).
+    fn append_now(&self, append: Append) -> Result<Result<u64, StoreError>, Append> {
+        Err(append)
+    }
+
     /// The owner under this epoch will write no more, so that another process may
     /// claim the session. Best effort; an epoch that is over changes nothing.
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()>;

@@ -4,7 +4,9 @@ use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::{FnTool, ToolError, ToolOverride, tool};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::reply::{Answer, Interest, Reply};
-use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolOutput, ToolReturn, ToolSet, Verdict};
+use bob_messages::tools::{
+    CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolOutput, ToolReturn, ToolSet, Verdict,
+};
 use futures_util::FutureExt;
 use serde_json::json;
 use std::sync::Mutex;

@@ -81,7 +81,9 @@ impl Host {
         let started = Instant::now();
         let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
         let invocation = Invocation { call, context, deadline };
-        tokio::spawn(run(port, invocation, Limit { started, timeout_ms, read_only }, asker, owner.clone()));
+        let limit = Limit { started, timeout_ms, read_only };
+        // In a box, since a task moves what it is given several times.
+        tokio::spawn(Box::pin(run(port, invocation, limit, asker, owner.clone())));
     }
 }
 
@@ -117,7 +119,7 @@ impl Asker {
     fn send(self, returned: ToolReturn) {
         match self {
             Self::Call(reply) => reply.send(returned),
-            Self::Check(reply) => reply.send(Verdict::Ran(returned)),
+            Self::Check(reply) => reply.send(Verdict::Ran(Box::new(returned))),
         }
     }
 }

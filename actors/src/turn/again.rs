@@ -21,8 +21,8 @@ pub(super) fn claim(
     session: SessionId,
     tell: impl FnOnce(Result<Claim, StoreError>) + Send + 'static,
 ) {
-    let question = move |reply| StoreMessage::Claim { session: session.clone(), reply };
-    ask_twice(store, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+    let question = |session, reply| StoreMessage::Claim { session, reply };
+    ask_twice(store, session, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
 }
 
 pub(super) fn append(
@@ -30,8 +30,8 @@ pub(super) fn append(
     append: Append,
     tell: impl FnOnce(Result<u64, StoreError>) + Send + 'static,
 ) {
-    let question = move |reply| StoreMessage::Append { append: append.clone(), reply };
-    ask_twice(store, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+    let question = |append, reply| StoreMessage::Append { append, reply };
+    ask_twice(store, append, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
 }
 
 /// The tools; none of them while nobody offers any.
@@ -40,8 +40,8 @@ pub(super) fn list_tools(
     allow: Option<Arc<[String]>>,
     tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
 ) {
-    let question = move |reply| ToolsMessage::List { allow: allow.clone(), reply };
-    ask_twice(tools, question, move |answer| {
+    let question = |allow, reply| ToolsMessage::List { allow, reply };
+    ask_twice(tools, allow, question, move |answer| {
         tell(answer.unwrap_or_else(|| {
             tracing::warn!("the tools room is down; the turn goes on without tools");
             Arc::default()
@@ -49,18 +49,19 @@ pub(super) fn list_tools(
     });
 }
 
-fn ask_twice<M: ractor::Message, T: Send + 'static>(
+/// Asks about `what`, and a second time when the room was left meanwhile.
+fn ask_twice<M: ractor::Message, W: Clone + Send + 'static, T: Send + 'static>(
     room: &Address<M>,
-    question: impl Fn(Reply<T>) -> M + Send + Sync + 'static,
+    what: W,
+    question: fn(W, Reply<T>) -> M,
     tell: impl FnOnce(Option<T>) + Send + 'static,
 ) {
-    let question = Arc::new(question);
-    let (address, same_question) = (room.clone(), Arc::clone(&question));
+    let (address, again) = (room.clone(), what.clone());
     let reply = Reply::to(move |answer: Option<T>| match answer {
         Some(answer) => tell(Some(answer)),
-        None => ask_again(address, move |reply| same_question(reply), tell),
+        None => ask_again(address, move |reply| question(again, reply), tell),
     });
-    room.tell(question(reply));
+    room.tell(question(what, reply));
 }
 
 fn ask_again<M: ractor::Message, T: Send + 'static>(

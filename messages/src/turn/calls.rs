@@ -65,7 +65,7 @@ impl Turn {
                     }
                 }
             };
-            effects.push(self.called(&open.call, CallState::Proposed));
+            self.called(&open.call, CallState::Proposed, effects);
             calling.slots.push(slot);
         }
         let calls: Vec<_> = self.open_calls().iter().map(|open| Arc::clone(&open.call)).collect();
@@ -105,16 +105,16 @@ impl Turn {
         let is_running = matches!(calling.slots[at], Slot::Running { .. });
         calling.slots[at] = match verdict {
             Some(Verdict::Running) => {
-                effects.push(self.called(&call, CallState::Running));
+                self.called(&call, CallState::Running, effects);
                 // It takes its time: what the model said is not kept until it is over.
                 self.flush(effects);
                 Slot::Running { ticket, read_only: true }
             }
             Some(Verdict::Ran(returned)) => {
                 if !is_running {
-                    effects.push(self.called(&call, CallState::Running));
+                    self.called(&call, CallState::Running, effects);
                 }
-                self.answer(&call, returned, effects)
+                self.answer(&call, *returned, effects)
             }
             None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
@@ -171,11 +171,11 @@ impl Turn {
         };
         let decision = understood(decision);
         let allowed = self.record_decision(approval, &decision);
-        effects.push(Effect::Emit(AgentEvent::ApprovalDecided {
+        self.emit(effects, || AgentEvent::ApprovalDecided {
             approval_id: approval.clone(),
             call_id: call.id.clone(),
             allowed,
-        }));
+        });
         calling.slots[at] = match decision {
             Decision::Deny { reason } | Decision::DenyAlways { reason } => {
                 self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
@@ -288,7 +288,7 @@ impl Turn {
     ) -> Slot {
         let Some(context) = calling.context.clone() else { return Slot::Finished };
         let ticket = self.ticket();
-        effects.push(self.called(&call, CallState::Running));
+        self.called(&call, CallState::Running, effects);
         effects.push(Effect::Call { ticket, call, grant, context });
         Slot::Running { ticket, read_only }
     }
@@ -322,13 +322,13 @@ impl Turn {
         reason: String,
         effects: &mut Vec<Effect>,
     ) {
-        effects.push(Effect::Emit(AgentEvent::ApprovalRequested {
+        self.emit(effects, || AgentEvent::ApprovalRequested {
             approval_id: approval.clone(),
             call: Arc::clone(call),
             risk,
             reason,
             choices: CHOICES.map(str::to_owned).to_vec(),
-        }));
+        });
         if let Some(submission) = self.submission().filter(|_| self.approvals() == ApprovalsMode::Wait) {
             effects.push(Effect::Report(TurnNews::Paused { submission, approval: approval.clone() }));
         }
@@ -345,20 +345,20 @@ impl Turn {
         });
         let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
         self.record_in_turn(Fact::Result(Arc::clone(&result)));
-        effects.push(Effect::Emit(AgentEvent::ToolCompleted { step, result }));
+        self.emit(effects, || AgentEvent::ToolCompleted { step, result });
         Slot::Finished
     }
 
-    fn called(&self, call: &Arc<ToolCall>, state: CallState) -> Effect {
+    fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
         let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
         let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
-        Effect::Emit(AgentEvent::ToolCalled {
+        self.emit(effects, || AgentEvent::ToolCalled {
             step,
             call: Arc::clone(call),
             title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
             kind: tool.map(|tool| tool.kind).unwrap_or_default(),
             state,
-        })
+        });
     }
 
     /// Whether a call changes nothing and is of a kind that seldom needs a person, as far
@@ -391,7 +391,7 @@ impl Turn {
             None => Arc::clone(&brief.roots),
         };
         let turn = &open.input.turn;
-        let trace = trace::trace_id(turn, open.input.traceparent.as_deref());
+        let trace = &self.frame.as_ref()?.trace;
         Some(Arc::new(CallContext {
             session: session.id.clone(),
             turn: turn.clone(),
@@ -400,7 +400,7 @@ impl Turn {
             tool_timeout_ms: open.input.limits.tool_timeout_ms,
             approve: open.input.approve.max(options.approve),
             allow: open.input.allow_tools.clone().or_else(|| options.allow_tools.clone()),
-            traceparent: trace::traceparent(&trace, &trace::step_span(turn, open.spent.steps)),
+            traceparent: trace::traceparent(trace, &trace::step_span(turn, open.spent.steps)),
         }))
     }
 }

@@ -238,7 +238,7 @@ impl Chaos {
             _ => Decision::Edit { arguments: serde_json::Value::Null },
         };
         if let Some(approval) = self.open_approval() {
-            return self.say(TurnMessage::Decided { approval, decision });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
         }
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(1 + dice.pick(2))).cloned() else { return };
         let reply = if dice.rarely(3) { ResumeReply::Answer("blue".into()) } else { ResumeReply::Decision(decision) };
@@ -249,7 +249,7 @@ impl Chaos {
         self.inputs += 1;
         let submission = TurnId::new(format!("t{}", self.inputs));
         let brief = Arc::clone(&self.world.brief);
-        let message = TurnMessage::Resume { submission: submission.clone(), token, reply, brief };
+        let message = TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(reply), brief };
         self.owed.insert(submission, message.clone());
         self.say(message);
     }
@@ -423,7 +423,7 @@ impl Chaos {
                     self.say(message);
                 }
             } else if let Some(approval) = self.open_approval() {
-                self.say(TurnMessage::Decided { approval, decision: Decision::AllowOnce });
+                self.say(TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce) });
             } else {
                 break;
             }

@@ -21,7 +21,7 @@ impl Turn {
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let limit = open.input.limits.of(guard);
         let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
-        effects.push(Effect::Emit(AgentEvent::GuardTripped { guard, limit }));
+        self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
         self.end(Ended { content, guard_reason: Some(guard), ..ended(FinishReason::GuardExceeded) }, effects);
     }
 

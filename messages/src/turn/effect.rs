@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// ticket is a question; its answer comes back as the message of that ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Put this into the turn's own mailbox.
+    /// Say this to the turn itself, before it hears anything else.
     Tell(TurnMessage),
     /// Take the session over; answered by `Loaded`.
     Claim {
@@ -91,5 +91,5 @@ pub enum Effect {
     /// Tell the sessions supervisor.
     Report(TurnNews),
     /// Tell whoever watches.
-    Emit(AgentEvent),
+    Emit(Box<AgentEvent>),
 }

@@ -61,7 +61,7 @@ pub enum TurnMessage {
         /// The token of the suspension.
         token: ResumeToken,
         /// What the person says.
-        reply: ResumeReply,
+        reply: Box<ResumeReply>,
         /// How turns are run here.
         brief: Arc<Brief>,
     },
@@ -105,14 +105,14 @@ pub enum TurnMessage {
         /// Which call.
         ticket: Ticket,
         /// How.
-        returned: ToolReturn,
+        returned: Box<ToolReturn>,
     },
     /// A person decided about a call.
     Decided {
         /// Which question.
         approval: ApprovalId,
         /// The decision.
-        decision: Decision,
+        decision: Box<Decision>,
     },
     /// The user said something into the running turn.
     Steered {

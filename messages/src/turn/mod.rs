@@ -63,7 +63,8 @@ pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, TurnMessage};
 
 use crate::Millis;
-use crate::ids::{SessionId, Ticket, TurnId};
+use crate::event::AgentEvent;
+use crate::ids::{RecordId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::TurnOutcome;
 use crate::store::{FORMAT, Fact, Record};
@@ -98,6 +99,9 @@ pub struct Turn {
     recover: Option<Recover>,
     tickets: u64,
     now: Millis,
+    /// Nobody watches: no events are made. Whoever drives the machine says so anew.
+    #[serde(skip)]
+    unwatched: bool,
 }
 
 impl Turn {
@@ -117,7 +121,14 @@ impl Turn {
             recover: None,
             tickets: 0,
             now: 0,
+            unwatched: false,
         }
+    }
+
+    /// Says whether anybody sees the events of what follows; without being told,
+    /// somebody does. Nothing else depends on it.
+    pub fn watched(&mut self, watched: bool) {
+        self.unwatched = !watched;
     }
 
     /// Takes one message that arrived at `at`, moves on, and says what must happen.
@@ -127,12 +138,12 @@ impl Turn {
     pub fn apply(&mut self, at: Millis, message: TurnMessage) -> Vec<Effect> {
         use TurnMessage as M;
         self.now = at;
-        let mut effects = Vec::new();
+        let mut effects = Vec::with_capacity(4);
         let e = &mut effects;
         match (std::mem::replace(&mut self.state, State::Idle), message) {
             (state, M::Start { input, brief }) => self.arrive(state, Arrival::Input(input), brief, e),
             (state, M::Resume { submission, token, reply, brief }) => {
-                self.arrive(state, Arrival::Resume { submission, token, reply }, brief, e);
+                self.arrive(state, Arrival::Resume { submission, token, reply: *reply }, brief, e);
             }
             (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
             (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
@@ -156,10 +167,10 @@ impl Turn {
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
-                self.tool_returned(calling, ticket, returned, e);
+                self.tool_returned(calling, ticket, *returned, e);
             }
             (State::CallTool(calling), M::Decided { approval, decision }) => {
-                self.decided(calling, &approval, decision, e);
+                self.decided(calling, &approval, *decision, e);
             }
             (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
                 self.done(&mut finishing, *ended, e);
@@ -193,6 +204,13 @@ impl Turn {
         matches!(self.state, State::Idle) && self.arrivals.is_empty()
     }
 
+    /// Tells whoever watches.
+    fn emit(&self, effects: &mut Vec<Effect>, event: impl FnOnce() -> AgentEvent) {
+        if !self.unwatched {
+            effects.push(Effect::Emit(Box::new(event())));
+        }
+    }
+
     fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
         Ticket(self.tickets)
@@ -204,7 +222,7 @@ impl Turn {
         let version = session.version + 1;
         let record = Arc::new(Record {
             format: FORMAT,
-            id: crate::ids::RecordId::new(format!("{}-{version}", self.journal.epoch)),
+            id: RecordId::numbered(self.journal.epoch, version),
             session: self.id.clone(),
             version,
             epoch: self.journal.epoch,

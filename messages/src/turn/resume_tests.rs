@@ -56,7 +56,10 @@ impl Life {
                     decision => ResumeReply::Decision(decision),
                 };
                 let brief = Arc::clone(&life.world.brief);
-                life.submit(submission.clone(), TurnMessage::Resume { submission, token, reply, brief });
+                life.submit(
+                    submission.clone(),
+                    TurnMessage::Resume { submission, token, reply: Box::new(reply), brief },
+                );
             }
         }
         let history = life.world.folded().history;
@@ -92,7 +95,7 @@ impl Life {
             let open = step.and_then(|step| step.calls.iter().find(asked)).expect("somebody is asked something");
             let approval = open.approval.as_ref().expect("it asks").id.clone();
             let decision = self.decision(&format!("{}{}", open.call.name, open.call.arguments));
-            return self.say(TurnMessage::Decided { approval, decision });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
         }
         let question = self.world.questions.remove(0);
         let message = match &question {

@@ -294,13 +294,13 @@ impl Turn {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
-        effects.push(Effect::Emit(AgentEvent::TurnStarted {
+        self.emit(effects, || AgentEvent::TurnStarted {
             submission: open.submission.clone(),
             model: open.model.clone(),
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
-        }));
+        });
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();
         self.frame = Some(Frame::new(brief, session, profile, Arc::clone(tools)));

@@ -126,9 +126,9 @@ impl Question {
     /// The answer to a call.
     pub(super) fn returned(&self, returned: ToolReturn) -> Option<TurnMessage> {
         match self {
-            Self::Call(ticket, _) => Some(TurnMessage::ToolReturned { ticket: *ticket, returned }),
+            Self::Call(ticket, _) => Some(TurnMessage::ToolReturned { ticket: *ticket, returned: Box::new(returned) }),
             Self::Ran(ticket, _) => {
-                Some(TurnMessage::Checked { ticket: *ticket, verdict: Some(Verdict::Ran(returned)) })
+                Some(TurnMessage::Checked { ticket: *ticket, verdict: Some(Verdict::Ran(Box::new(returned))) })
             }
             _ => None,
         }
@@ -205,7 +205,7 @@ impl World {
             Effect::AbandonAll => self.questions.retain(|question| matches!(question, Question::Append(..))),
             Effect::Release { .. } => {}
             Effect::Report(news) => self.news.push(news),
-            Effect::Emit(event) => self.events.push(event),
+            Effect::Emit(event) => self.events.push(*event),
         }
     }
 

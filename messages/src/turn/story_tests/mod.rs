@@ -115,12 +115,15 @@ impl Teller {
             "approve" => {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
-                    decision: Decision::AllowOnce,
+                    decision: Box::new(Decision::AllowOnce),
                 });
             }
             "deny" => {
                 let decision = Decision::Deny { reason: "not today".into() };
-                self.say(TurnMessage::Decided { approval: crate::ids::ApprovalId::new(rest), decision });
+                self.say(TurnMessage::Decided {
+                    approval: crate::ids::ApprovalId::new(rest),
+                    decision: Box::new(decision),
+                });
             }
             "resume" => {
                 self.inputs += 1;
@@ -129,7 +132,12 @@ impl Teller {
                     "allow" => ResumeReply::Decision(Decision::AllowOnce),
                     text => ResumeReply::Answer(text.to_owned()),
                 };
-                self.say(TurnMessage::Resume { submission, token: ResumeToken::new(id), reply, brief });
+                self.say(TurnMessage::Resume {
+                    submission,
+                    token: ResumeToken::new(id),
+                    reply: Box::new(reply),
+                    brief,
+                });
             }
             "steer" => self.say(TurnMessage::Steered { parts: vec![crate::chat::ContentPart::text(rest)] }),
             "store-fails" => self.store_fails = true,
@@ -157,8 +165,7 @@ impl Teller {
         let before: Vec<_> = self.world.questions.clone();
         self.world.say(message);
         self.write_down(&before);
-        loop {
-            let Some(at) = self.world.questions.iter().position(Question::is_quick) else { break };
+        while let Some(at) = self.world.questions.iter().position(Question::is_quick) {
             let question = self.world.questions.remove(at);
             let before = self.world.questions.clone();
             let answer = match &question {
