@@ -10,11 +10,14 @@
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | `drill` | a tool server for tests and soaks, which runs as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
 pub mod child;
 pub mod clock;
+#[cfg(feature = "drill")]
+pub mod drill;
 pub mod feed;
 pub mod llm;
 pub mod model_server;

@@ -14,13 +14,6 @@ pub const MODEL_RESULT_BYTES: usize = 64 * 1024;
 /// The mailbox of an actor that hosts tools.
 #[derive(Debug)]
 pub enum ToolsMessage {
-    /// Which tools may this session use now?
-    List {
-        /// The names or patterns the session is limited to; `None` means all.
-        allow: Option<Arc<[String]>>,
-        /// Where the tools go.
-        reply: Reply<Arc<ToolSet>>,
-    },
     /// May this call run? One that may run at once is answered by its result.
     Check {
         /// The call.

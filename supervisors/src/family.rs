@@ -23,7 +23,7 @@ mod stop;
 mod tests;
 
 pub use mailbox::{FamilyNews, Next, SupervisorMessage};
-pub use spec::{ChildSpec, ChildStart, Inside};
+pub use spec::{ChildSpec, ChildStart, Fate, Inside};
 pub use start::StartError;
 
 use crate::look::{NodeState, NodeStatus};
@@ -161,6 +161,7 @@ impl Family {
         match verdict {
             Verdict::RestartAfter { delay_ms } => {
                 child.restarts = child.restarts.saturating_add(1);
+                (child.spec.on_fate)(Fate::Restarting { why: &why });
                 tracing::warn!(
                     child = name,
                     why,
@@ -173,11 +174,13 @@ impl Family {
             }
             Verdict::LeaveEnded => {
                 tracing::debug!(child = name, why, "a child ended");
+                (child.spec.on_fate)(Fate::Stopped);
                 child.enter(Phase::Stopped);
                 Next::GoOn
             }
             Verdict::GiveUp => {
                 let most = child.spec.rule.intensity;
+                (child.spec.on_fate)(Fate::GaveUp { why: &why });
                 tracing::error!(
                     child = name,
                     why,

@@ -3,7 +3,7 @@
 //! Each child fails on its own. One that died too often is left down: its room is
 //! empty, so its tools are not offered, and the rest of the house goes on.
 
-use crate::family::{ChildSpec, Family, Next, SupervisorMessage};
+use crate::family::{ChildSpec, Family, Fate, Next, SupervisorMessage};
 use bob_actors::rooms::Rooms;
 use bob_actors::tools::{Policy, ToolPort, ToolsActor, ToolsArguments};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -24,9 +24,16 @@ pub struct ToolsSupervisorState {
 /// The actor that hosts the tools of this process, as a child. What it is given is
 /// checked when it first starts, so a wrong policy is told there and not later.
 pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> ChildSpec {
-    let arguments = ToolsArguments { ports, policy };
-    let core = ChildSpec::core("local", rooms.tools.clone(), move || (ToolsActor, arguments.clone()));
-    ChildSpec { critical: false, shutdown_ms: 1_000, ..core }
+    let arguments = ToolsArguments { ports, policy, shelf: Some(rooms.tools.local_shelf()) };
+    let core = ChildSpec::core("local", rooms.tools.local().clone(), move || (ToolsActor, arguments.clone()));
+    let shelf = rooms.tools.local_shelf();
+    let tell = move |fate: Fate<'_>| match fate {
+        // It is back within milliseconds; what it offers stays on offer.
+        Fate::Restarting { .. } => {}
+        Fate::GaveUp { why } => shelf.gave_up(why.to_owned()),
+        Fate::Stopped => shelf.stopped(),
+    };
+    ChildSpec { critical: false, shutdown_ms: 1_000, ..core }.telling(tell)
 }
 
 impl Actor for ToolsSupervisor {

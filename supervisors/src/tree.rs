@@ -89,7 +89,7 @@ fn llm_child(rooms: &Rooms, arguments: LlmArguments) -> ChildSpec {
 fn tools_child(rooms: &Rooms, children: Vec<ChildSpec>) -> ChildSpec {
     let address = Address::default();
     ChildSpec::core("tools", address.clone(), move || (ToolsSupervisor, children.clone()))
-        .clearing(rooms.tools.clone())
+        .clearing(rooms.tools.local().clone())
         .inside(Inside::Family(address))
 }
 

@@ -91,11 +91,11 @@ async fn what_is_stored_survives_its_actor() {
 #[tokio::test(start_paused = true)]
 async fn the_tools_come_back_with_their_supervisor() {
     let home = home().await;
-    let before = home.tree.rooms.tools.actor().unwrap();
+    let before = home.tree.rooms.tools.local().actor().unwrap();
     assert!(home.tree.restart("tools").await);
     before.get_cell().wait(None).await.unwrap();
     whole(&home.tree).await;
-    let after = home.tree.rooms.tools.actor().unwrap();
+    let after = home.tree.rooms.tools.local().actor().unwrap();
     assert_ne!(before.get_id(), after.get_id());
 
     assert!(home.tree.restart("tools/local").await);
@@ -110,16 +110,17 @@ async fn tools_that_die_too_often_leave_the_house_alone() {
     loop {
         let tools = home.tree.tree().await.remove(2);
         match tools.children[0].state {
-            NodeStatus::Running => home.tree.rooms.tools.actor().unwrap().kill(),
+            NodeStatus::Running => home.tree.rooms.tools.local().actor().unwrap().kill(),
             NodeStatus::Restarting => {}
             NodeStatus::GaveUp => break,
-            NodeStatus::Stopped => panic!("a permanent child is never left ended"),
+            NodeStatus::Stopped | NodeStatus::Stopping => panic!("a permanent child is never left ended"),
+            NodeStatus::Idle | NodeStatus::Waiting => panic!("a room has no such state"),
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let nodes = home.tree.tree().await;
     assert_eq!(shape(&nodes), "store Running, llm Running, tools Running [local GaveUp], sessions Running");
-    assert!(home.tree.rooms.tools.actor().is_none());
+    assert!(home.tree.rooms.tools.local().actor().is_none());
     assert!(home.tree.restart("tools/local").await);
     whole(&home.tree).await;
 }
@@ -148,7 +149,7 @@ async fn a_stop_empties_every_room() {
     home.tree.stop(Duration::from_secs(5)).await;
     assert_eq!(home.diary.take(), "+sessions -sessions");
     let rooms = &home.tree.rooms;
-    assert!(rooms.store.actor().is_none() && rooms.llm.actor().is_none() && rooms.tools.actor().is_none());
+    assert!(rooms.store.actor().is_none() && rooms.llm.actor().is_none() && rooms.tools.local().actor().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +159,7 @@ async fn kill_of_the_root_leaves_no_actor_alive() {
     let actors = [
         rooms.store.actor().unwrap().get_cell(),
         rooms.llm.actor().unwrap().get_cell(),
-        rooms.tools.actor().unwrap().get_cell(),
+        rooms.tools.local().actor().unwrap().get_cell(),
         home.sessions.address.actor().unwrap().get_cell(),
     ];
     home.tree.root.0.kill();
@@ -167,7 +168,7 @@ async fn kill_of_the_root_leaves_no_actor_alive() {
     }
     let mut ended = home.tree.ended();
     assert_eq!(ended.wait_for(Option::is_some).await.unwrap().clone(), Some(TreeEnd::Died));
-    assert!(rooms.store.actor().is_none() && rooms.llm.actor().is_none() && rooms.tools.actor().is_none());
+    assert!(rooms.store.actor().is_none() && rooms.llm.actor().is_none() && rooms.tools.local().actor().is_none());
 }
 
 /// A rule under which a child may die as often as a test likes.
@@ -196,9 +197,9 @@ async fn a_hundred_kills_of_random_actors_leave_the_tree_whole() {
             // The tools keep their own rule, so they die as often as it allows.
             2 if local < 3 => {
                 local += 1;
-                rooms.tools.actor().map(|actor| actor.get_cell())
+                rooms.tools.local().actor().map(|actor| actor.get_cell())
             }
-            3 => rooms.tools.actor().and_then(|actor| actor.get_cell().try_get_supervisor()),
+            3 => rooms.tools.local().actor().and_then(|actor| actor.get_cell().try_get_supervisor()),
             _ => sessions.address.actor().map(|actor| actor.get_cell()),
         };
         let Some(actor) = actor else { continue };

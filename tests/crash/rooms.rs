@@ -90,7 +90,7 @@ async fn a_tools_room_that_dies_leaves_a_result_and_the_turn_goes_on() {
     let house = House::new(model, vec![endless(&entered, &let_go), quick]).await;
     let owed = house.submit("s", "go");
     within(entered.notified()).await;
-    let dying = house.tree.rooms.tools.clone();
+    let dying = house.tree.rooms.tools.local().clone();
     tokio::join!(replace(&dying), async {
         // A call may outlive its actor; its turn then waits for it, so it is ended by its limit or by a cancel.
         within(house.recorder.seen(|event| matches!(event, AgentEvent::ToolCalled { .. }))).await;

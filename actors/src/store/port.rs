@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// - The version of a session counts its records, the epoch its claims.
 /// - An append under any epoch but the one of the last claim is
 ///   [`Fenced`](StoreError::Fenced) and stores nothing.
-/// - Records whose ids are stored already are not stored again: when all of an
+/// - Records that are stored already, by id and version, are not stored again: when all of an
 ///   append's are there, or the first ones and they end the journal, the append
 ///   succeeds. Otherwise `expected_version` must be the session's version, or the
 ///   answer is [`Conflict`](StoreError::Conflict).

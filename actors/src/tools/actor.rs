@@ -1,11 +1,12 @@
 //! The actor that hosts the tools of this process.
 //!
-//! Turns ask it what there is ([`ToolsMessage::List`]), what may run
-//! ([`ToolsMessage::Check`]) and to run it ([`ToolsMessage::Call`]). Each call runs
+//! It publishes what there is on its shelf of the tool plane; turns ask it what may
+//! run ([`ToolsMessage::Check`]) and to run it ([`ToolsMessage::Call`]). Each call runs
 //! in a task of its own, so the mailbox never waits for a tool, and nothing a tool
 //! does ends the actor.
 
 use super::host::Host;
+use super::plane::Shelf;
 use super::policy::Policy;
 use super::port::ToolPort;
 use bob_messages::tools::ToolsMessage;
@@ -24,6 +25,8 @@ pub struct ToolsArguments {
     pub ports: Vec<Arc<dyn ToolPort>>,
     /// The rules over them.
     pub policy: Policy,
+    /// Where they are published.
+    pub shelf: Option<Shelf>,
 }
 
 impl fmt::Debug for ToolsArguments {
@@ -48,8 +51,12 @@ impl Actor for ToolsActor {
         _myself: ActorRef<ToolsMessage>,
         arguments: ToolsArguments,
     ) -> Result<ToolsState, ActorProcessingErr> {
-        let ToolsArguments { ports, policy } = arguments;
-        Ok(ToolsState { host: Host::new(ports, policy)? })
+        let ToolsArguments { ports, policy, shelf } = arguments;
+        let host = Host::new(ports, policy)?;
+        if let Some(shelf) = shelf {
+            shelf.offer(host.offered(), None);
+        }
+        Ok(ToolsState { host })
     }
 
     async fn handle(

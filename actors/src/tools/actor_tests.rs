@@ -4,9 +4,7 @@ use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::{FnTool, ToolError, ToolOverride, tool};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::reply::{Answer, Interest, Reply};
-use bob_messages::tools::{
-    CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolOutput, ToolReturn, ToolSet, Verdict,
-};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolOutput, ToolReturn, Verdict};
 use futures_util::FutureExt;
 use serde_json::json;
 use std::sync::Mutex;
@@ -29,7 +27,7 @@ fn simple(name: &str, run: impl Fn() -> Result<ToolOutput, ToolError> + Send + S
 
 async fn start(tools: Vec<FnTool>, policy: Policy) -> (ActorRef<ToolsMessage>, JoinHandle<()>) {
     let ports = tools.into_iter().map(|tool| -> Arc<dyn ToolPort> { Arc::new(tool) }).collect();
-    Actor::spawn(None, ToolsActor, ToolsArguments { ports, policy }).await.expect("the actor starts")
+    Actor::spawn(None, ToolsActor, ToolsArguments { ports, policy, shelf: None }).await.expect("the actor starts")
 }
 
 fn context() -> Arc<CallContext> {
@@ -80,8 +78,6 @@ async fn a_call_is_checked_and_run() {
         let returned = perform(&actor, name).await;
         assert_eq!((returned.status, returned.output.plain().as_str()), (status, text));
     }
-    let set: Arc<ToolSet> = ask(&actor, |reply| ToolsMessage::List { allow: None, reply }).await.expect("the tools");
-    assert_eq!(set.tools().len(), 3);
 }
 
 #[tokio::test]
@@ -233,16 +229,23 @@ async fn the_calls_of_an_actor_end_with_it() {
 async fn tools_that_could_be_mistaken_do_not_start() {
     let twice = || simple("demo/twice", || Ok(ToolOutput::default()));
     let ports: Vec<Arc<dyn ToolPort>> = vec![Arc::new(twice()), Arc::new(twice())];
-    let arguments = ToolsArguments { ports, policy: Policy::default() };
+    let arguments = ToolsArguments { ports, ..ToolsArguments::default() };
     let error = Actor::spawn(None, ToolsActor, arguments).await.expect_err("a collision").to_string();
     assert!(error.contains("demo/twice"), "{error}");
 }
 
 #[tokio::test]
 async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
-    let arguments = ToolsArguments { ports: local::tools(&crate::child::Watcher::new()), policy: Policy::default() };
+    let plane = crate::tools::ToolPlane::default();
+    let arguments = ToolsArguments {
+        ports: local::tools(&crate::child::Watcher::new()),
+        policy: Policy::default(),
+        shelf: Some(plane.local_shelf()),
+    };
     let (actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
-    let set = ask(&actor, |reply| ToolsMessage::List { allow: None, reply }).await.expect("the tools");
+    let (reply, listed) = Reply::channel();
+    plane.list(None, |set| reply.send(set));
+    let set = listed.await.expect("the tools");
     let names: Vec<&str> = set.tools().iter().map(|tool| tool.id.as_str()).collect();
     assert_eq!(
         names,

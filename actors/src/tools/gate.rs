@@ -9,7 +9,7 @@ use super::grant::{RoomKey, bytes_of};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
-use bob_messages::tools::{CallContext, CallTraits, CheckRequest, Grant, ToolDescriptor, ToolKind, ToolSet, Verdict};
+use bob_messages::tools::{CallContext, CallTraits, CheckRequest, Grant, ToolDescriptor, ToolKind, Verdict};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,15 +37,8 @@ pub struct Gate {
     rules: Rules,
     catalogue: Catalogue,
     key: RoomKey,
-    everything: Arc<ToolSet>,
-    lists: HashMap<Arc<[String]>, Arc<SessionList>>,
-}
-
-/// A session's own list, read once.
-#[derive(Debug)]
-struct SessionList {
-    names: Names,
-    tools: Arc<ToolSet>,
+    /// The sessions' own lists, read once.
+    lists: HashMap<Arc<[String]>, Arc<Names>>,
 }
 
 /// What becomes of a call that was judged.
@@ -96,8 +89,7 @@ impl Gate {
         let rules = Rules::new(policy)?;
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
-        let everything = Arc::new(offered(&catalogue, &rules, None));
-        Ok(Self { rules, catalogue, key, everything, lists: HashMap::new() })
+        Ok(Self { rules, catalogue, key, lists: HashMap::new() })
     }
 
     /// Stands before these tools from now on, with the same rules and the same key:
@@ -107,18 +99,13 @@ impl Gate {
     /// When the tools cannot stand side by side; then everything stays as it was.
     pub fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
         self.catalogue = Catalogue::new(ports, &self.rules)?;
-        self.everything = Arc::new(offered(&self.catalogue, &self.rules, None));
-        self.lists.clear();
         Ok(())
     }
 
-    /// The tools a session with this list may use; denied tools are not among them,
-    /// tools that need an approval are.
-    pub fn list(&mut self, allow: Option<&Arc<[String]>>) -> Arc<ToolSet> {
-        match self.session_list(allow) {
-            Some(list) => Arc::clone(&list.tools),
-            None => Arc::clone(&self.everything),
-        }
+    /// The tools that may be offered; denied tools are not among them, tools that need
+    /// an approval are.
+    pub fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
+        self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
     }
 
     /// What is said of one call of one step.
@@ -136,12 +123,7 @@ impl Gate {
         self.weigh(check, context, list.as_deref()).unwrap_or_else(|refusal| Judged::Told(refusal.into()))
     }
 
-    fn weigh(
-        &self,
-        check: &CheckRequest,
-        context: &CallContext,
-        list: Option<&SessionList>,
-    ) -> Result<Judged, Refusal> {
+    fn weigh(&self, check: &CheckRequest, context: &CallContext, list: Option<&Names>) -> Result<Judged, Refusal> {
         let call = &*check.call;
         let tool = self.find(call, list)?;
         self.refuse_misfits(tool, call)?;
@@ -177,9 +159,9 @@ impl Gate {
     }
 
     /// The tool a call names, if the rules and the session's list leave it callable.
-    fn find(&self, call: &ToolCall, list: Option<&SessionList>) -> Result<&Tool, Refusal> {
+    fn find(&self, call: &ToolCall, list: Option<&Names>) -> Result<&Tool, Refusal> {
         let name = &call.name;
-        let in_list = |name: &ToolName| list.is_none_or(|list| list.names.contain(name));
+        let in_list = |name: &ToolName| list.is_none_or(|list| list.contain(name));
         let denied = |why: &str| Refusal::Denied(format!("{name} is {why}"));
         let Some(tool) = self.catalogue.get(name) else {
             if self.rules.denies(name) {
@@ -236,26 +218,18 @@ impl Gate {
         }
     }
 
-    fn session_list(&mut self, allow: Option<&Arc<[String]>>) -> Option<Arc<SessionList>> {
+    fn session_list(&mut self, allow: Option<&Arc<[String]>>) -> Option<Arc<Names>> {
         let allow = allow?;
         if let Some(list) = self.lists.get(allow) {
             return Some(Arc::clone(list));
         }
-        let names = Names::of_session(allow);
-        let tools = Arc::new(offered(&self.catalogue, &self.rules, Some(&names)));
-        let list = Arc::new(SessionList { names, tools });
+        let list = Arc::new(Names::of_session(allow));
         if self.lists.len() >= REMEMBERED_LISTS {
             self.lists.clear();
         }
         self.lists.insert(Arc::clone(allow), Arc::clone(&list));
         Some(list)
     }
-}
-
-fn offered(catalogue: &Catalogue, rules: &Rules, names: Option<&Names>) -> ToolSet {
-    let callable =
-        |tool: &&Arc<ToolDescriptor>| rules.allows(&tool.id) && names.is_none_or(|names| names.contain(&tool.id));
-    ToolSet::from(catalogue.descriptors().filter(callable).cloned().collect::<Vec<_>>())
 }
 
 #[cfg(test)]

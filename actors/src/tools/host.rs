@@ -11,7 +11,7 @@ use super::port::{Invocation, ToolError, ToolPort};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
 use bob_messages::reply::Reply;
-use bob_messages::tools::{CallContext, ToolOutput, ToolReturn, ToolsMessage, Verdict};
+use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage, Verdict};
 use futures_util::{FutureExt, poll};
 use ractor::ActorCell;
 use std::fmt;
@@ -60,10 +60,14 @@ impl Host {
         Ok(())
     }
 
+    /// What may be offered of them.
+    pub(crate) fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
+        self.gate.offered()
+    }
+
     /// Answers a question; `owner` is the actor with which the calls end.
     pub(crate) fn attend(&mut self, question: ToolsMessage, owner: &ActorCell) {
         match question {
-            ToolsMessage::List { allow, reply } => reply.send(self.gate.list(allow.as_ref())),
             ToolsMessage::Check { check, context, reply } => match self.gate.judge(&check, &context) {
                 Judged::Told(verdict) => reply.send(verdict),
                 Judged::MayRun(admitted) => self.run(admitted, check.call, context, Asker::Check(reply), owner),

@@ -16,6 +16,7 @@
 //! | [`catalogue`] | which tools there are, and what arguments they take |
 //! | [`grant`] | permission bound to exactly one call |
 //! | [`commands`] | which commands a shell line names |
+//! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`local`] | files, search and the shell |
 
@@ -27,10 +28,12 @@ pub mod gate;
 pub mod grant;
 pub(crate) mod host;
 pub mod local;
+pub mod plane;
 pub mod policy;
 pub mod port;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use function::{FnTool, tool};
+pub use plane::{Door, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Invocation, ToolError, ToolPort};

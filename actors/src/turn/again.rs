@@ -1,16 +1,13 @@
 //! A turn's way to a room over the room's restarts.
 //!
 //! An actor may be started again between a question and its answer. Records have
-//! ids, a claim has no effect but a higher epoch, and a list of tools has none, so
-//! these may be asked a second time; that waits for the actor to be back, in a task,
-//! never in a handler.
+//! ids and a claim has no effect but a higher epoch, so these may be asked a second
+//! time; that waits for the actor to be back, in a task, never in a handler.
 
 use crate::rooms::Address;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, StoreError, StoreMessage};
-use bob_messages::tools::{ToolSet, ToolsMessage};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a question waits for its actor to be started again.
@@ -32,21 +29,6 @@ pub(super) fn append(
 ) {
     let question = |append, reply| StoreMessage::Append { append, reply };
     ask_twice(store, append, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
-}
-
-/// The tools; none of them while nobody offers any.
-pub(super) fn list_tools(
-    tools: &Address<ToolsMessage>,
-    allow: Option<Arc<[String]>>,
-    tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
-) {
-    let question = |allow, reply| ToolsMessage::List { allow, reply };
-    ask_twice(tools, allow, question, move |answer| {
-        tell(answer.unwrap_or_else(|| {
-            tracing::warn!("the tools room is down; the turn goes on without tools");
-            Arc::default()
-        }));
-    });
 }
 
 /// Asks about `what`, and a second time when the room was left meanwhile.

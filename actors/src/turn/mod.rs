@@ -158,15 +158,28 @@ impl TurnState {
                 });
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
-            Effect::ListTools { ticket, allow } => {
-                let tell = answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools });
-                again::list_tools(&rooms.tools, allow, tell);
-            }
-            Effect::Profile { ticket, model } => {
-                let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
-                let reply = Reply::to(move |result| tell(result.unwrap_or_else(|| Err(llm_gone()))));
-                rooms.llm.tell(LlmMessage::Profile { model, reply });
-            }
+            // What is known here is heard like an own word, without a message to anybody.
+            Effect::ListTools { ticket, allow } => match rooms.tools.now(allow.as_ref()) {
+                Some(tools) => self.own_words.push_back(TurnMessage::ToolsListed { ticket, tools }),
+                None => {
+                    rooms.tools.list(allow, answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools }));
+                }
+            },
+            Effect::Profile { ticket, model } => match rooms.profiles.get(&model) {
+                Some(profile) => {
+                    self.own_words.push_back(TurnMessage::Profiled { ticket, result: Ok(profile) });
+                }
+                None => {
+                    let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
+                    let profiles = rooms.profiles.clone();
+                    let reply = Reply::to(move |result: Option<Result<_, _>>| {
+                        let result = result.unwrap_or_else(|| Err(llm_gone()));
+                        result.iter().for_each(|profile| profiles.keep(profile));
+                        tell(result);
+                    });
+                    rooms.llm.tell(LlmMessage::Profile { model, reply });
+                }
+            },
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =

@@ -8,9 +8,7 @@ use bob_messages::llm::{Capabilities, LlmAnswer, ModelProfile, RawCall};
 use bob_messages::session::{ApprovalsMode, TurnInput};
 use bob_messages::sessions::{TurnNews, TurnOutcome};
 use bob_messages::store::{Append, Claim, Record};
-use bob_messages::tools::{
-    CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSet, ToolSource, Verdict,
-};
+use bob_messages::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource, Verdict};
 use bob_messages::turn::{Brief, Limits};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -88,7 +86,8 @@ impl House {
     async fn new() -> Self {
         let rooms = Rooms::default();
         let (store, llm) = (inhabit(&rooms.store).await, inhabit(&rooms.llm).await);
-        let (tools, sessions) = (inhabit(&rooms.tools).await, inhabit(&rooms.sessions).await);
+        let (tools, sessions) = (inhabit(rooms.tools.local()).await, inhabit(&rooms.sessions).await);
+        rooms.tools.local_shelf().offer(tool_list(), None);
         let ending = Arc::<OnceLock<Ending>>::default();
         let started = TurnArguments {
             session: SessionId::parse("s").unwrap(),
@@ -160,10 +159,6 @@ impl House {
 
     /// The tools and the profile that the first prompt needs.
     async fn gather(&mut self) {
-        match next(&mut self.tools).await {
-            ToolsMessage::List { reply, .. } => reply.send(tools()),
-            other => panic!("not a list: {other:?}"),
-        }
         match next(&mut self.llm).await {
             LlmMessage::Profile { reply, .. } => {
                 let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
@@ -263,8 +258,8 @@ fn model() -> ModelName {
     ModelName::parse("fake:m").unwrap()
 }
 
-fn tools() -> Arc<ToolSet> {
-    Arc::new(ToolSet::from(vec![Arc::new(ToolDescriptor {
+fn tool_list() -> Arc<[Arc<ToolDescriptor>]> {
+    Arc::new([Arc::new(ToolDescriptor {
         id: bob_messages::ids::ToolName::new("test/write"),
         title: "write".into(),
         kind: ToolKind::Edit,
@@ -274,7 +269,7 @@ fn tools() -> Arc<ToolSet> {
         risk: Risk::Medium,
         idempotent: false,
         read_only: false,
-    })]))
+    })])
 }
 
 fn input(turn: &str) -> Arc<TurnInput> {

@@ -13,7 +13,6 @@ use crate::session::{ApprovalsMode, OpenCall, Session};
 use crate::sessions::{Decision, TurnNews};
 use crate::store::{Fact, StoreError};
 use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
-use crate::trace;
 use std::sync::Arc;
 
 /// What is said of a call whose room went away while it ran.
@@ -382,7 +381,7 @@ impl Turn {
     }
 
     /// Who calls, from where, and until when.
-    fn context(&self) -> Option<Arc<CallContext>> {
+    fn context(&mut self) -> Option<Arc<CallContext>> {
         let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
         let open = session.running()?;
         let options = &session.options;
@@ -391,7 +390,7 @@ impl Turn {
             None => Arc::clone(&brief.roots),
         };
         let turn = &open.input.turn;
-        let trace = &self.frame.as_ref()?.trace;
+        let traceparent = self.frame.as_mut()?.traceparent(turn, open.spent.steps);
         Some(Arc::new(CallContext {
             session: session.id.clone(),
             turn: turn.clone(),
@@ -400,7 +399,7 @@ impl Turn {
             tool_timeout_ms: open.input.limits.tool_timeout_ms,
             approve: open.input.approve.max(options.approve),
             allow: open.input.allow_tools.clone().or_else(|| options.allow_tools.clone()),
-            traceparent: trace::traceparent(trace, &trace::step_span(turn, open.spent.steps)),
+            traceparent,
         }))
     }
 }

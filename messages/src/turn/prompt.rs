@@ -8,7 +8,7 @@
 use super::{Brief, history};
 use crate::chat::{CallStatus, ContentPart, Message};
 use crate::event::AgentEvent;
-use crate::ids::ToolName;
+use crate::ids::{ToolName, TurnId};
 use crate::llm::{LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
 use crate::session::{OpenTurn, Session};
 use crate::tools::ToolSet;
@@ -36,8 +36,9 @@ pub(super) struct Frame {
     pub(super) mode: ToolMode,
     pub(super) profile: Arc<ModelProfile>,
     pub(super) tools: Arc<ToolSet>,
-    /// The trace the turn belongs to.
-    pub(super) trace: String,
+    /// The trace the turn belongs to, and the header of its newest step.
+    trace: String,
+    header: (u32, String),
     system: Arc<str>,
     envelope: Option<Arc<Value>>,
     cut_layers: Vec<String>,
@@ -77,8 +78,16 @@ impl Frame {
         let envelope = (mode == ToolMode::Json && profile.capabilities.json_schema).then(|| Arc::new(schema(&tools)));
         let input = session.running().map(|open| &open.input);
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
-        let (trace, counted) = (trace.unwrap_or_default(), Counted::default());
-        Self { mode, profile, tools, trace, system: system.into(), envelope, cut_layers, counted }
+        let (trace, header, counted) = (trace.unwrap_or_default(), (0, String::new()), Counted::default());
+        Self { mode, profile, tools, trace, header, system: system.into(), envelope, cut_layers, counted }
+    }
+
+    /// The header that carries a step's trace on.
+    pub(super) fn traceparent(&mut self, turn: &TurnId, step: u32) -> String {
+        if self.header.0 != step || self.header.1.is_empty() {
+            self.header = (step, trace::traceparent(&self.trace, &trace::step_span(turn, step)));
+        }
+        self.header.1.clone()
     }
 
     /// The prompt of the next step, about how many bytes it has, and the event that
@@ -117,7 +126,7 @@ impl Frame {
             messages,
             tools: Arc::clone(&self.tools),
             envelope: self.envelope.clone(),
-            traceparent: trace::traceparent(&self.trace, &trace::step_span(&turn.input.turn, step)),
+            traceparent: self.traceparent(&turn.input.turn, step),
             interactive: turn.input.interactive,
         };
         let bytes = request.bytes() as u64;

@@ -22,6 +22,23 @@ pub enum Inside {
     Ask(Arc<dyn Fn() -> BoxFuture<'static, Vec<NodeState>> + Send + Sync>),
 }
 
+/// What becomes of a child that is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate<'a> {
+    /// It is started again.
+    Restarting {
+        /// What it ended of.
+        why: &'a str,
+    },
+    /// It died too often and is left down.
+    GaveUp {
+        /// What it ended of, the last time.
+        why: &'a str,
+    },
+    /// It is not wanted any more.
+    Stopped,
+}
+
 /// One child of a supervisor. Clones start the same child.
 #[derive(Clone)]
 pub struct ChildSpec {
@@ -44,6 +61,8 @@ pub struct ChildSpec {
     /// Called whenever it is down: after every death, failed start and stop. Must not
     /// block.
     pub on_down: Arc<dyn Fn() + Send + Sync>,
+    /// Called with what becomes of it after it was down. Must not block.
+    pub on_fate: Arc<dyn Fn(Fate<'_>) + Send + Sync>,
     /// How many messages wait for it, if it counts them.
     pub queued: Option<Arc<dyn Fn() -> usize + Send + Sync>>,
     /// What stands below it.
@@ -69,6 +88,7 @@ impl ChildSpec {
             awaited: true,
             start: starter(address, make),
             on_down: Arc::new(move || cleared.clear()),
+            on_fate: Arc::new(|_nobody_asks| {}),
             queued: None,
             inside: None,
         }
@@ -93,6 +113,13 @@ impl ChildSpec {
             before();
             address.clear();
         });
+        self
+    }
+
+    /// Tells what becomes of the child whenever it was down.
+    #[must_use]
+    pub fn telling(mut self, on_fate: impl Fn(Fate<'_>) + Send + Sync + 'static) -> Self {
+        self.on_fate = Arc::new(on_fate);
         self
     }
 

@@ -1,0 +1,236 @@
+//! The tool plane: every host of tools in a runtime, as turns see it.
+//!
+//! A host is an actor with tools: the one of this process, and one for each tool
+//! server. Hosts publish what they offer on their [`Shelf`]; turns read all shelves
+//! at once, without a question to anybody, and send each call to the host its name
+//! tells. The plane owns who is there and the way to each. It judges nothing: the
+//! host that performs a call does.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `shelf` | what one host offers, and how it is doing |
+//! | `door` | the way to a host over its restarts |
+//! | `sets` | the tool sets of sessions, made once and shared |
+
+mod door;
+mod sets;
+mod shelf;
+
+#[cfg(test)]
+#[path = "plane_tests.rs"]
+mod tests;
+
+pub use door::Door;
+pub use shelf::Shelf;
+
+use crate::rooms::Address;
+use bob_messages::chat::CallStatus;
+use bob_messages::ids::{ServerId, ToolName};
+use bob_messages::mcp::ServerStatus;
+use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
+use sets::Sets;
+use shelf::{Host, Settling};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long a call waits for a host that is being started again.
+const RETURNS_WITHIN: Duration = Duration::from_secs(2);
+
+/// The tools of one runtime. Clones are the same plane.
+#[derive(Debug, Clone)]
+pub struct ToolPlane(Arc<Plane>);
+
+#[derive(Debug)]
+struct Plane {
+    local: Arc<Host>,
+    address: Address<ToolsMessage>,
+    /// The tool servers, in the order they are offered.
+    servers: RwLock<Vec<Arc<Host>>>,
+    /// Counts what was published.
+    published: watch::Sender<u64>,
+    sets: Mutex<Sets>,
+}
+
+/// Which server joins the plane.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    /// Its id, which is the second part of its tools' names.
+    pub id: ServerId,
+    /// `stdio` or `http`, to be shown.
+    pub transport: &'static str,
+    /// Whether the runtime refuses to start without it.
+    pub required: bool,
+    /// Whether it is started when it is first needed; else it is starting now.
+    pub asleep: bool,
+    /// How long a turn's first prompt waits for its first start.
+    pub patience: Duration,
+}
+
+impl Default for ToolPlane {
+    fn default() -> Self {
+        let address = Address::default();
+        let local = Host::local(Box::new(address.clone()));
+        let (published, _) = watch::channel(0);
+        Self(Arc::new(Plane {
+            local: Arc::new(local),
+            address,
+            servers: RwLock::default(),
+            published,
+            sets: Mutex::default(),
+        }))
+    }
+}
+
+impl ToolPlane {
+    /// Where the actor with the tools of this process is found.
+    pub fn local(&self) -> &Address<ToolsMessage> {
+        &self.0.address
+    }
+
+    /// Where the actor with the tools of this process publishes them.
+    pub fn local_shelf(&self) -> Shelf {
+        self.shelf(&self.0.local)
+    }
+
+    /// A tool server joins, behind those that are there. One that is there under this
+    /// id is replaced in its place.
+    pub fn join(&self, joining: Joining, door: impl Door) -> Shelf {
+        let host = Arc::new(Host::server(joining, Box::new(door)));
+        {
+            let mut servers = self.0.servers.write().unwrap_or_else(PoisonError::into_inner);
+            match servers.iter_mut().find(|other| other.id() == host.id()) {
+                Some(place) => *place = Arc::clone(&host),
+                None => servers.push(Arc::clone(&host)),
+            }
+        }
+        self.raise();
+        self.shelf(&host)
+    }
+
+    /// A tool server left the configuration: its tools are gone from the next prompt on.
+    pub fn leave(&self, id: &ServerId) {
+        self.0.servers.write().unwrap_or_else(PoisonError::into_inner).retain(|host| host.id() != Some(id));
+        self.raise();
+    }
+
+    /// How each tool server is doing, in their order.
+    pub fn servers(&self) -> Vec<ServerStatus> {
+        self.hosts().iter().filter_map(|host| host.status()).collect()
+    }
+
+    /// Told whenever a host published something.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.published.subscribe()
+    }
+
+    /// The tools a session with this list may use, if nobody has to be waited for.
+    pub fn now(&self, allow: Option<&Arc<[String]>>) -> Option<Arc<ToolSet>> {
+        self.settles_until().is_none().then(|| self.set(allow))
+    }
+
+    /// The tools a session with this list may use now. `tell` is called at once,
+    /// unless a server is being started for the first time: then it is called from a
+    /// task when each server is ready or has failed, or its patience is over.
+    pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
+        let Some(until) = self.settles_until() else { return tell(self.set(allow.as_ref())) };
+        let plane = self.clone();
+        tokio::spawn(async move {
+            let mut published = plane.changes();
+            let settled = async {
+                while plane.settles_until().is_some() {
+                    if published.changed().await.is_err() {
+                        return;
+                    }
+                }
+            };
+            let _ready_or_too_late = tokio::time::timeout_at(until, settled).await;
+            tell(plane.set(allow.as_ref()));
+        });
+    }
+
+    /// Sends a question to the host of its tool. When nobody is there, it waits for the
+    /// host a while, in a task, and is then answered without having been sent.
+    pub fn tell(&self, message: ToolsMessage) {
+        let host = self.host_of(name_of(&message));
+        if let Err(message) = host.door.send(message) {
+            match host.down() {
+                Some(why) => not_sent(message, &why),
+                None => wait_for(host, message),
+            }
+        }
+    }
+
+    fn host_of(&self, tool: &ToolName) -> Arc<Host> {
+        let server = tool.as_str().strip_prefix("mcp/").and_then(|rest| rest.split('/').next());
+        let found = server.and_then(|id| self.hosts().into_iter().find(|host| host.is_server(id)));
+        found.unwrap_or_else(|| Arc::clone(&self.0.local))
+    }
+
+    fn hosts(&self) -> Vec<Arc<Host>> {
+        self.0.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Until when a list has to wait; wakes the servers that sleep. `None`: not at all.
+    fn settles_until(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let waits = servers.iter().filter_map(|host| match host.settling() {
+            Settling::Settled => None,
+            Settling::Starting { until } => (until > now).then_some(until),
+            Settling::Asleep => {
+                host.door.wake();
+                Some(now + host.patience)
+            }
+        });
+        waits.max()
+    }
+
+    fn set(&self, allow: Option<&Arc<[String]>>) -> Arc<ToolSet> {
+        let published = *self.0.published.borrow();
+        let mut sets = self.0.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        sets.get(published, allow, || {
+            let mut tools = self.0.local.offered();
+            self.hosts().iter().for_each(|host| tools.extend(host.offered()));
+            tools
+        })
+    }
+
+    fn shelf(&self, host: &Arc<Host>) -> Shelf {
+        let plane = self.clone();
+        Shelf::new(Arc::clone(host), move || plane.raise())
+    }
+
+    fn raise(&self) {
+        self.0.published.send_modify(|published| *published += 1);
+    }
+}
+
+fn name_of(message: &ToolsMessage) -> &ToolName {
+    match message {
+        ToolsMessage::Check { check, .. } => &check.call.name,
+        ToolsMessage::Call { call, .. } => &call.name,
+    }
+}
+
+fn wait_for(host: Arc<Host>, message: ToolsMessage) {
+    // A message may be sent while the program ends, outside any runtime.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return not_sent(message, "the program ends") };
+    runtime.spawn(async move {
+        let _there_or_too_late = tokio::time::timeout(RETURNS_WITHIN, host.door.inhabited()).await;
+        if let Err(message) = host.door.send(message) {
+            let why = host.down().unwrap_or_else(|| "it is being started again".to_owned());
+            not_sent(message, &why);
+        }
+    });
+}
+
+/// Answers a question that reached nobody, so that nothing was run.
+fn not_sent(message: ToolsMessage, why: &str) {
+    let text = format!("not run: {} cannot be called now ({why})", name_of(&message));
+    match message {
+        ToolsMessage::Check { reply, .. } => reply.send(Verdict::Invalid { complaint: text }),
+        ToolsMessage::Call { reply, .. } => reply.send(ToolReturn::note(CallStatus::Error, text)),
+    }
+}

@@ -1,0 +1,203 @@
+//! What one host offers, and how it is doing.
+
+use super::{Door, Joining};
+use bob_messages::ids::ServerId;
+use bob_messages::mcp::{ServerState, ServerStatus};
+use bob_messages::tools::ToolDescriptor;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Where one host publishes. Whoever has it may publish: the host's actor what it
+/// offers, its supervisor how it is doing. Clones are the same shelf.
+#[derive(Clone)]
+pub struct Shelf {
+    host: Arc<Host>,
+    raise: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// One host of tools.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) door: Box<dyn Door>,
+    /// How long a turn's first prompt waits for its first start.
+    pub(super) patience: Duration,
+    server: Option<Server>,
+    standing: Mutex<Standing>,
+}
+
+#[derive(Debug)]
+struct Server {
+    id: ServerId,
+    transport: &'static str,
+    required: bool,
+}
+
+/// How it is doing.
+#[derive(Debug, Default)]
+struct Standing {
+    state: ServerState,
+    tools: Arc<[Arc<ToolDescriptor>]>,
+    /// When a first prompt stops waiting for it; `None` once it was ready or has failed.
+    until: Option<Instant>,
+    restarts: u32,
+    pid: Option<i32>,
+    name: Option<String>,
+    last_error: Option<String>,
+}
+
+/// Whether a first prompt has to wait for a host.
+pub(super) enum Settling {
+    Settled,
+    Starting { until: Instant },
+    Asleep,
+}
+
+impl Host {
+    pub(super) fn local(door: Box<dyn Door>) -> Self {
+        let standing = Standing { state: ServerState::Ready, ..Standing::default() };
+        Self { door, patience: Duration::ZERO, server: None, standing: Mutex::new(standing) }
+    }
+
+    pub(super) fn server(joining: Joining, door: Box<dyn Door>) -> Self {
+        let Joining { id, transport, required, asleep, patience } = joining;
+        let standing = if asleep { Standing::default() } else { Standing::starting(patience) };
+        let server = Some(Server { id, transport, required });
+        Self { door, patience, server, standing: Mutex::new(standing) }
+    }
+
+    pub(super) fn id(&self) -> Option<&ServerId> {
+        self.server.as_ref().map(|server| &server.id)
+    }
+
+    pub(super) fn is_server(&self, id: &str) -> bool {
+        self.server.as_ref().is_some_and(|server| server.id.as_str() == id)
+    }
+
+    pub(super) fn offered(&self) -> Vec<Arc<ToolDescriptor>> {
+        self.standing().tools.to_vec()
+    }
+
+    pub(super) fn settling(&self) -> Settling {
+        let standing = self.standing();
+        match (standing.state, standing.until) {
+            (ServerState::Asleep, _) => Settling::Asleep,
+            (_, Some(until)) => Settling::Starting { until },
+            (_, None) => Settling::Settled,
+        }
+    }
+
+    /// Why it is down for good; `None` when it may be back soon.
+    pub(super) fn down(&self) -> Option<String> {
+        let standing = self.standing();
+        let why = standing.last_error.as_deref().unwrap_or("nobody knows why");
+        match standing.state {
+            ServerState::GaveUp => Some(format!("its server died too often and is left down: {why}")),
+            ServerState::Stopped => Some("its server was stopped".to_owned()),
+            ServerState::Asleep | ServerState::Starting | ServerState::Ready | ServerState::Restarting => None,
+        }
+    }
+
+    pub(super) fn status(&self) -> Option<ServerStatus> {
+        let server = self.server.as_ref()?;
+        let standing = self.standing();
+        Some(ServerStatus {
+            id: server.id.clone(),
+            transport: server.transport.to_owned(),
+            state: standing.state,
+            tools: standing.tools.len(),
+            restarts: standing.restarts,
+            pid: standing.pid,
+            server: standing.name.clone(),
+            last_error: standing.last_error.clone(),
+            required: server.required,
+        })
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Standing {
+    fn starting(patience: Duration) -> Self {
+        Self { state: ServerState::Starting, until: Some(Instant::now() + patience), ..Self::default() }
+    }
+}
+
+impl Shelf {
+    pub(super) fn new(host: Arc<Host>, raise: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { host, raise: Arc::new(raise) }
+    }
+
+    /// The host sets out to start.
+    pub fn starting(&self) {
+        let patience = self.host.patience;
+        self.publish(|standing| match standing.state {
+            ServerState::Asleep => *standing = Standing::starting(patience),
+            ServerState::Starting | ServerState::Restarting | ServerState::Ready => {}
+            ServerState::GaveUp | ServerState::Stopped => standing.state = ServerState::Starting,
+        });
+    }
+
+    /// The host runs under this process id, if it has a process.
+    pub fn runs(&self, pid: Option<i32>) {
+        self.publish(|standing| standing.pid = pid);
+    }
+
+    /// The host is ready and offers these tools, in this order; they replace what it
+    /// offered before. `name` is what the server calls itself.
+    pub fn offer(&self, tools: Arc<[Arc<ToolDescriptor>]>, name: Option<String>) {
+        self.publish(|standing| {
+            standing.state = ServerState::Ready;
+            standing.until = None;
+            standing.tools = tools;
+            standing.name = name.or_else(|| standing.name.take());
+        });
+    }
+
+    /// The host died or could not be started, and is started again. What it offered
+    /// stays on offer: calls wait for it a while.
+    pub fn restarting(&self, why: String) {
+        self.publish(|standing| {
+            standing.state = ServerState::Restarting;
+            standing.until = None;
+            standing.pid = None;
+            standing.restarts = standing.restarts.saturating_add(1);
+            standing.last_error = Some(why);
+        });
+    }
+
+    /// The host died too often: its tools are gone from the next prompt on.
+    pub fn gave_up(&self, why: String) {
+        self.publish(|standing| {
+            standing.state = ServerState::GaveUp;
+            standing.until = None;
+            standing.pid = None;
+            standing.tools = Arc::default();
+            standing.last_error = Some(why);
+        });
+    }
+
+    /// The host was stopped and does not come back by itself.
+    pub fn stopped(&self) {
+        self.publish(|standing| {
+            standing.state = ServerState::Stopped;
+            standing.until = None;
+            standing.pid = None;
+            standing.tools = Arc::default();
+        });
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.host.standing());
+        (self.raise)();
+    }
+}
+
+impl fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shelf").field("host", &self.host).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+use super::*;
+use bob_messages::chat::ToolCall;
+use bob_messages::ids::CallId;
+use bob_messages::mcp::ServerState;
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::tools::{CheckRequest, Risk, ToolDescriptor, ToolKind, ToolSource};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
+
+/// A host that takes what it is sent while it is there.
+#[derive(Debug, Default, Clone)]
+struct Room(Arc<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    taken: Mutex<Option<Vec<ToolsMessage>>>,
+    moved_in: Notify,
+    woken: AtomicUsize,
+}
+
+impl Room {
+    fn move_in(&self) {
+        *self.0.taken.lock().unwrap() = Some(Vec::new());
+        self.0.moved_in.notify_waiters();
+    }
+
+    fn took(&self) -> usize {
+        self.0.taken.lock().unwrap().as_ref().map_or(0, Vec::len)
+    }
+}
+
+impl Door for Room {
+    fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage> {
+        match &mut *self.0.taken.lock().unwrap() {
+            Some(taken) => {
+                taken.push(message);
+                Ok(())
+            }
+            None => Err(message),
+        }
+    }
+
+    fn wake(&self) {
+        self.0.woken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn inhabited(&self) -> BoxFuture<'_, ()> {
+        async {
+            loop {
+                let moved_in = self.0.moved_in.notified();
+                if self.0.taken.lock().unwrap().is_some() {
+                    return;
+                }
+                moved_in.await;
+            }
+        }
+        .boxed()
+    }
+}
+
+fn joining(id: &str, asleep: bool) -> Joining {
+    Joining { id: ServerId::new(id), transport: "stdio", required: false, asleep, patience: Duration::from_secs(20) }
+}
+
+fn offers(names: &[&str]) -> Arc<[Arc<ToolDescriptor>]> {
+    let tool = |name: &&str| {
+        Arc::new(ToolDescriptor {
+            id: ToolName::new(*name),
+            title: String::new(),
+            kind: ToolKind::Read,
+            description: String::new(),
+            schema: serde_json::json!({"type": "object"}),
+            source: ToolSource::Local,
+            risk: Risk::Low,
+            idempotent: true,
+            read_only: true,
+        })
+    };
+    names.iter().map(tool).collect()
+}
+
+fn listed(plane: &ToolPlane, allow: &[&str]) -> Answer<Arc<ToolSet>> {
+    let allow = (!allow.is_empty()).then(|| allow.iter().map(|name| (*name).to_owned()).collect());
+    let (reply, answer) = Reply::channel();
+    plane.list(allow, |set| reply.send(set));
+    answer
+}
+
+fn names(set: Option<Arc<ToolSet>>) -> Vec<String> {
+    set.expect("a list").tools().iter().map(|tool| tool.id.to_string()).collect()
+}
+
+fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {
+    let call = ToolCall {
+        id: CallId::new("c1"),
+        name: ToolName::new(tool),
+        arguments: serde_json::json!({}),
+        argument_bytes: 2,
+        signatures: Vec::new(),
+    };
+    let context = crate::tools::local::fixture::Workspace::new().context();
+    let (reply, answer) = Reply::channel();
+    let check = CheckRequest { call: Arc::new(call), approved: None, run: false };
+    plane.tell(ToolsMessage::Check { check, context: Arc::new(context), reply });
+    answer
+}
+
+async fn complaint(answer: Answer<Verdict>) -> String {
+    match answer.await.expect("a verdict") {
+        Verdict::Invalid { complaint } => complaint,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_for_a_first_start_and_no_longer_than_its_patience() {
+    let plane = ToolPlane::default();
+    plane.local_shelf().offer(offers(&["local/a"]), None);
+    assert_eq!(names(listed(&plane, &[]).await), ["local/a"]);
+    let (quick, slow) = (plane.join(joining("quick", false), Room::default()), joining("slow", false));
+    let _never_ready = plane.join(slow, Room::default());
+    let began = Instant::now();
+    let waiting = listed(&plane, &[]);
+    quick.offer(offers(&["mcp/quick/b"]), Some("quick 1.0".into()));
+    assert_eq!(names(waiting.await), ["local/a", "mcp/quick/b"]);
+    assert_eq!(began.elapsed(), Duration::from_secs(20));
+    let began = Instant::now();
+    assert_eq!(names(listed(&plane, &["mcp/quick/*"]).await), ["mcp/quick/b"]);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_failed_once_is_not_waited_for_and_comes_back_later() {
+    let plane = ToolPlane::default();
+    let shelf = plane.join(joining("files", false), Room::default());
+    let waiting = listed(&plane, &[]);
+    shelf.restarting("it ended with status 1".into());
+    assert_eq!(names(waiting.await), Vec::<String>::new());
+    shelf.offer(offers(&["mcp/files/read"]), None);
+    assert_eq!(names(listed(&plane, &[]).await), ["mcp/files/read"]);
+    shelf.restarting("killed".into());
+    assert_eq!(names(listed(&plane, &[]).await), ["mcp/files/read"], "it is back soon");
+    shelf.gave_up("killed".into());
+    assert_eq!(names(listed(&plane, &[]).await), Vec::<String>::new());
+    let status = &plane.servers()[0];
+    assert_eq!((status.state, status.restarts, status.tools), (ServerState::GaveUp, 2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_sleeps_is_woken_by_the_first_list() {
+    let (plane, room) = (ToolPlane::default(), Room::default());
+    let shelf = plane.join(joining("lazy", true), room.clone());
+    let waiting = listed(&plane, &[]);
+    assert_eq!(room.0.woken.load(Ordering::Relaxed), 1);
+    shelf.starting();
+    shelf.offer(offers(&["mcp/lazy/x"]), None);
+    assert_eq!(names(waiting.await), ["mcp/lazy/x"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
+    let (plane, room) = (ToolPlane::default(), Room::default());
+    let shelf = plane.join(joining("files", false), room.clone());
+    let began = Instant::now();
+    let refused = complaint(check(&plane, "mcp/files/read")).await;
+    assert!(refused.contains("not run") && refused.contains("started again"), "{refused}");
+    assert_eq!(began.elapsed(), RETURNS_WITHIN);
+    let waiting = check(&plane, "mcp/files/read");
+    tokio::task::yield_now().await;
+    room.move_in();
+    while room.took() == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(waiting);
+    *room.0.taken.lock().unwrap() = None;
+    shelf.gave_up("it ended with status 3".into());
+    let began = Instant::now();
+    let refused = complaint(check(&plane, "mcp/files/read")).await;
+    assert!(refused.contains("died too often") && refused.contains("status 3"), "{refused}");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sets_are_shared_until_something_is_published() {
+    let plane = ToolPlane::default();
+    plane.local_shelf().offer(offers(&["local/a", "local/b"]), None);
+    let (first, again) = (listed(&plane, &[]).await.unwrap(), listed(&plane, &[]).await.unwrap());
+    assert!(Arc::ptr_eq(&first, &again));
+    let (some, same) = (listed(&plane, &["local/a"]).await.unwrap(), listed(&plane, &["local/a"]).await.unwrap());
+    assert!(Arc::ptr_eq(&some, &same));
+    let joined = plane.join(joining("x", false), Room::default());
+    joined.offer(offers(&["mcp/x/y"]), None);
+    assert_eq!(names(listed(&plane, &[]).await), ["local/a", "local/b", "mcp/x/y"]);
+    plane.leave(&ServerId::new("x"));
+    assert_eq!(names(listed(&plane, &[]).await), ["local/a", "local/b"]);
+}
