@@ -66,7 +66,8 @@ impl Actor for LlmActor {
                 reply.send(capabilities.map(|capabilities| Arc::new(ModelProfile { model, capabilities })));
             }
             LlmMessage::Infer { request, remaining_ms, reply } => {
-                tokio::spawn(call(desk.clone(), request, remaining_ms, reply));
+                // In a box, since a task moves what it is given several times.
+                tokio::spawn(Box::pin(call(desk.clone(), request, remaining_ms, reply)));
             }
         }
         Ok(())

@@ -125,6 +125,11 @@ impl ToolPlane {
         self.0.published.subscribe()
     }
 
+    /// The tools a session with this list may use, if nobody has to be waited for.
+    pub fn now(&self, allow: Option<&Arc<[String]>>) -> Option<Arc<ToolSet>> {
+        self.settles_until().is_none().then(|| self.set(allow))
+    }
+
     /// The tools a session with this list may use now. `tell` is called at once,
     /// unless a server is being started for the first time: then it is called from a
     /// task when each server is ready or has failed, or its patience is over.
