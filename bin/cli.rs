@@ -55,6 +55,11 @@ pub(crate) enum Command {
     Tools(ListArgs),
     /// Check configuration, keys, model, tools and store, and say what to do about each fault
     Doctor(ListArgs),
+    /// Look at what a configuration found here would start, and trust it
+    #[command(after_help = "\
+A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,
+for exactly its content; naming a file with --config needs no trust. What is trusted is kept in ~/.local/state/bob.")]
+    Trust(TrustArgs),
     /// Write a configuration with every key explained to ./agent.toml
     Init(InitArgs),
     /// Print a completion script for a shell
@@ -64,14 +69,6 @@ pub(crate) enum Command {
     Completions {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,
-    },
-    /// A tool server for drills, which has arguments of its own; a soak starts it as its child
-    #[cfg(feature = "drill")]
-    #[command(hide = true, disable_help_flag = true)]
-    DrillServer {
-        /// What the drill server understands; --help lists it
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
     },
 }
 
@@ -93,6 +90,9 @@ pub(crate) struct ChatArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Take sessions over that another running process has; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `run`.
@@ -145,6 +145,9 @@ pub(crate) struct RunArgs {
     /// Finish a turn of the session that a crash interrupted, instead of closing it, before this one begins
     #[arg(long)]
     pub(crate) finish: bool,
+    /// Take the session over if another running process has it; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `sessions`.
@@ -193,6 +196,17 @@ pub(crate) struct ListArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Do not ask; for scripts that know the file
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) yes: bool,
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) revoke: bool,
 }
 
 /// `init`.

@@ -28,7 +28,9 @@ pub mod sanitise;
 
 pub use bob_actors::feed::EventSink;
 pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedLlm, ScriptedReply};
-pub use bob_actors::store::{FileStore, FileStoreOptions, MemoryStore, SessionStore};
+#[cfg(feature = "sqlite")]
+pub use bob_actors::store::SqliteStore;
+pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 pub use bob_actors::tools::{FnTool, Invocation, Policy, ToolError, ToolPort, tool};
 pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason, Usage};
 pub use bob_messages::error::AgentError;

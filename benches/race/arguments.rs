@@ -6,9 +6,13 @@ pub(crate) struct Arguments {
     /// `load`: `conc` lanes run turns one after another. `hold`: all sessions start
     /// together. `idle`: as `load`; the figure is the memory that remains. `start`:
     /// one turn, from the start of the process. `deltas`: as `load`, with a reader.
+    /// `appends`: no turns; `conc` sessions append `n` records of `words` bytes each
+    /// through the store's actor, one after another.
     pub(crate) mode: String,
     /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
     pub(crate) backend: String,
+    /// `memory`, `json` or `sqlite`, the latter two in a folder of their own.
+    pub(crate) store: String,
     /// Sessions.
     pub(crate) n: usize,
     /// Turns of each session, one after another.
@@ -21,6 +25,9 @@ pub(crate) struct Arguments {
     pub(crate) latency: u64,
     /// Words of the final answer of `mock`; each is one piece for a reader.
     pub(crate) words: usize,
+    /// How long a session is idle before it leaves memory, in milliseconds; 0 keeps them all.
+    /// With it, the figure of `idle` is taken when all have left.
+    pub(crate) passivate: u64,
     /// Sessions before the first figure is taken.
     pub(crate) warmup: usize,
     /// Base URL of the provider.
@@ -45,12 +52,14 @@ impl Arguments {
         given.iter().any(|word| word.starts_with("--mode=")).then(|| Self {
             mode: text("mode", "load"),
             backend: text("backend", "mock"),
+            store: text("store", "memory"),
             n: number("n", 1_000),
             turns: number("turns", 1),
             conc: number("conc", 1),
             k: number("k", 3),
             latency: number("latency", 0) as u64,
             words: number("words", 1),
+            passivate: number("passivate", 0) as u64,
             warmup: number("warmup", 50),
             base: text("base", "http://127.0.0.1:18080/v1"),
             threads: number("threads", 0),

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bob_actors::llm::{LlmPort, RetryPolicy};
 use bob_actors::model_server::Progress;
-use bob_actors::store::{FileStore, FileStoreOptions, MemoryStore, SessionStore};
+use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 use bob_actors::tools::policy::{Policy, ToolOverride};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{InvalidId, ModelName};
@@ -52,6 +52,8 @@ pub struct Choices {
     pub folder: Option<PathBuf>,
     /// Sees what a local model server says until it is ready.
     pub progress: Option<Progress>,
+    /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
+    pub take_over: bool,
 }
 
 /// Translates a whole configuration. Reads the prompt files and, unless a store is brought, opens the configured one,
@@ -67,7 +69,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let model = model(config, environment, addresses.clone())?;
     let store = match choices.store {
         Some(store) => store,
-        None => store(config)?,
+        None => store(config, choices.take_over)?,
     };
     let folder = choices.folder.as_deref().unwrap_or(&workspace);
     let brief = brief(config, default_model.clone(), &workspace, folder)?;
@@ -82,23 +84,42 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .limits(limits(config))
         .policy(policy(config))
         .retry(retry)
+        .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
+        .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
     Ok(Assembly { model, default_model, workspace, builder })
 }
 
-/// Opens the configured store. Blocks for as long as the disk takes.
+/// Opens the configured store; `take_over` as in [`StoreOptions::take_over`]. Blocks for as long as the disk takes.
 ///
 /// # Errors
-/// `Unavailable` when its folder cannot be made or opened.
-pub fn store(config: &Config) -> Result<Arc<dyn SessionStore>, StoreError> {
-    Ok(match config.store.kind {
-        config::StoreKind::Memory => Arc::new(MemoryStore::default()),
-        config::StoreKind::Json => FileStore::open(&config.resolve(&config.store.path), FileStoreOptions::default())?,
+/// `Unavailable` when it cannot be made or opened, or when `store.path` is another kind of thing than `store.kind`
+/// wants; `TooNew` and `Corrupt` as the store says.
+pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, StoreError> {
+    let options = StoreOptions { take_over, ..StoreOptions::default() };
+    let Some(path) = config.store_path() else { return Ok(Arc::new(MemoryStore::default())) };
+    match config.store.kind {
+        config::StoreKind::Memory => Ok(Arc::new(MemoryStore::default())),
+        config::StoreKind::Json if path.is_file() => Err(StoreError::Unavailable(format!(
+            "store.path {} is a file, and store.kind = \"json\" keeps its journals in a folder; name a folder, or set \
+             store.kind = \"sqlite\"",
+            path.display()
+        ))),
+        config::StoreKind::Json => Ok(FileStore::open(&path, options)?),
+        config::StoreKind::Sqlite if path.is_dir() => Err(StoreError::Unavailable(format!(
+            "store.path {} is a folder, and store.kind = \"sqlite\" is one file; name a file, for example {}, or set \
+             store.kind = \"json\"",
+            path.display(),
+            path.join("sessions.db").display()
+        ))),
+        #[cfg(feature = "sqlite")]
+        config::StoreKind::Sqlite => Ok(bob_actors::store::SqliteStore::open(&path, options)?),
+        // The check of the configuration refuses it first.
+        #[cfg(not(feature = "sqlite"))]
         config::StoreKind::Sqlite => {
-            let text = "the store kind \"sqlite\" is not built yet: use \"json\" or \"memory\"";
-            return Err(StoreError::Unavailable(text.to_owned()));
+            Err(StoreError::Unavailable("this program was built without sqlite; use store.kind = \"json\"".to_owned()))
         }
-    })
+    }
 }
 
 /// The bounds of a turn.

@@ -75,7 +75,7 @@ impl Earlier {
             folded.apply(record);
             match &record.fact {
                 Fact::Input(input) => earlier.said(&mut prompts, &input.turn, input.text()),
-                Fact::Resumed { submission, reply } => earlier.said(&mut prompts, submission, reply.clone()),
+                Fact::Resumed { submission, reply, .. } => earlier.said(&mut prompts, submission, reply.clone()),
                 // It never ran, so its line may.
                 Fact::Withdrawn => {
                     let turn = record.turn.as_ref();

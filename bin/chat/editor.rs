@@ -128,12 +128,13 @@ impl Helper for Watch {}
 
 /// Where the history is kept: beside the sessions, readable by nobody else. None when sessions are not kept either.
 fn history_file(config: &Config) -> Option<PathBuf> {
-    match config.store.kind {
+    let store = config.store_path()?;
+    let folder = match config.store.kind {
         StoreKind::Memory => return None,
-        StoreKind::Json | StoreKind::Sqlite => {}
-    }
-    let folder = config.resolve(&config.store.path);
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+        StoreKind::Json => store.as_path(),
+        StoreKind::Sqlite => store.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+    };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
     let file = folder.join("chat_history");
     OpenOptions::new().create(true).append(true).mode(0o600).open(&file).ok()?;
     Some(file)

@@ -80,7 +80,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config) -> Result<Exit, Failur
     };
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    let choices = Choices { progress: Some(progress::to_stderr()), ..Choices::default() };
+    let choices = Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
     let house = House::open(&config, choices).await?;
     house.check_model(&house.default_model)?;
     let model = args.model.as_deref().map(ModelName::parse).transpose()?;

@@ -24,8 +24,11 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     tool_names(root, findings);
     servers(root, findings);
     prompt_and_skills(root, findings);
-    if let Some(kind) = tree::get(root, "store.kind").filter(|kind| kind.as_str() == Some("sqlite")) {
-        findings.add(kind.span().range(), "`store.kind`: sqlite comes later; use kind = \"json\" or \"memory\"");
+    if let Some(kind) = tree::get(root, "store.kind").filter(|kind| kind.as_str() == Some("sqlite"))
+        && cfg!(not(feature = "sqlite"))
+    {
+        let message = "`store.kind`: this program was built without sqlite; use kind = \"json\" or \"memory\"";
+        findings.add(kind.span().range(), message);
     }
 }
 

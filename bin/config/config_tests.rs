@@ -38,7 +38,7 @@ id = 'a'
 colour = 1
 
 [store]
-kind = 'sqlite'
+path = ''
 ";
     let environment = Environment::from([("BOB__LLM__RETRY_MAX", "many"), ("BOB__LOG__LEVL", "warn")]);
     let error = read(text, &environment, &Overrides { max_steps: None, timeout_ms: Some(0), model: None });
@@ -99,11 +99,11 @@ kind = 'sqlite'
            |
            = help: accepted here: id, transport, command, args, env, url, headers, tools, start, required, tool_timeout_ms, startup_timeout_ms
 
-        error: `store.kind`: sqlite comes later; use kind = "json" or "memory"
+        error: `store.path` must not be empty
           --> conf/agent.toml:18:8
            |
-        18 | kind = 'sqlite'
-           |        ^^^^^^^^
+        18 | path = ''
+           |        ^^
 
         error: `llm.retry_max`: expected an integer, found a string
          |
@@ -235,10 +235,10 @@ fn variables_are_filled_in_once() {
 
 #[test]
 fn keys_without_effect_are_named_only_when_they_are_set() {
-    let text = format!("{MODEL}passivate_after_ms = 5\n[[mcp.servers]]\nid = 'a'\ncommand = 'c'\n");
+    let text = format!("{MODEL}approval_timeout_ms = 5\n[[mcp.servers]]\nid = 'a'\ncommand = 'c'\n");
     let environment = Environment::from([("BOB__SKILLS__TOP_K", "2")]);
     expect![[r#"
-        `runtime.passivate_after_ms` is set but has no effect yet: idle sessions stay in memory
+        `runtime.approval_timeout_ms` is set but has no effect yet: approvals do not expire
         `mcp.servers[0]` is set but has no effect yet: this tool server is not started
         `skills.top_k` is set but has no effect yet: no skills are selected"#]]
     .assert_eq(&accepted(&text, &environment).not_yet().join("\n"));
@@ -248,7 +248,12 @@ fn keys_without_effect_are_named_only_when_they_are_set() {
 #[test]
 fn paths_start_in_the_folder_of_the_file() {
     let config = accepted(MODEL, &Environment::default());
-    assert_eq!(config.resolve(&config.store.path), PathBuf::from("conf/.bob/sessions"));
+    let default = if cfg!(feature = "sqlite") { "conf/.bob/sessions.db" } else { "conf/.bob/sessions" };
+    assert_eq!(config.store_path(), Some(PathBuf::from(default)));
+    let with = |store: &str| accepted(&format!("{MODEL}\n[store]\n{store}"), &Environment::default()).store_path();
+    assert_eq!(with("kind = 'json'"), Some(PathBuf::from("conf/.bob/sessions")));
+    assert_eq!(with("kind = 'json'\npath = 'here'"), Some(PathBuf::from("conf/here")));
+    assert_eq!(with("kind = 'memory'\npath = 'here'"), None);
     assert_eq!(config.resolve("/abs"), PathBuf::from("/abs"));
     let here = parse(MODEL, Path::new("agent.toml"), &Environment::default(), &Overrides::default());
     assert_eq!(here.expect("accepted").folder, PathBuf::from("."));

@@ -340,10 +340,10 @@ impl AgentRuntime for Runtime {
     fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
         async move {
             let model = self.0.brief.default_model.clone();
-            let (profile, stored, live) = tokio::join!(
+            let (profile, stored, load) = tokio::join!(
                 self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Profile { model, reply })),
                 self.is_there(|inner, reply| inner.tree.rooms.store.tell(StoreMessage::Flush { reply })),
-                self.is_there(|inner, reply| inner.tree.rooms.sessions.tell(SessionsMessage::Live { reply })),
+                self.is_there(|inner, reply| inner.tree.rooms.sessions.tell(SessionsMessage::Load { reply })),
             );
             let llm_ready = matches!(profile, Some(Ok(_)));
             let tools = &self.0.tree.rooms.tools;
@@ -351,7 +351,7 @@ impl AgentRuntime for Runtime {
             let mcp_pool_ready =
                 tools.servers().iter().all(|server| matches!(server.state, ServerState::Ready | ServerState::Asleep));
             let store_ready = stored.is_some();
-            let all_ready = llm_ready && tools_ready && mcp_pool_ready && store_ready && live.is_some();
+            let all_ready = llm_ready && tools_ready && mcp_pool_ready && store_ready && load.is_some();
             let status = if self.ended().borrow().is_some() {
                 RuntimeStatus::Stopped
             } else if self.0.draining.load(Ordering::Acquire) {
@@ -361,8 +361,17 @@ impl AgentRuntime for Runtime {
             } else {
                 RuntimeStatus::Degraded
             };
-            let live_sessions = live.map_or(0, |live| live.len());
-            RuntimeHealth { status, llm_ready, tools_ready, mcp_pool_ready, store_ready, live_sessions }
+            let load = load.unwrap_or_default();
+            RuntimeHealth {
+                status,
+                llm_ready,
+                tools_ready,
+                mcp_pool_ready,
+                store_ready,
+                live_sessions: load.live,
+                running_turns: load.running,
+                waiting_turns: load.waiting,
+            }
         }
         .boxed()
     }

@@ -176,7 +176,7 @@ pub(crate) fn assert_in_order(events: &[Envelope]) {
 
 /// A store of files in this folder.
 pub(crate) fn file_store(folder: &std::path::Path) -> Arc<bob::FileStore> {
-    bob::FileStore::open(folder, bob::FileStoreOptions::default()).expect("a store in the test's folder")
+    bob::FileStore::open(folder, bob::StoreOptions::default()).expect("a store in the test's folder")
 }
 
 #[cfg(feature = "genai")]
