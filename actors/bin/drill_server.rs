@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(bob_actors::drill::serve(std::env::args().skip(1)))
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    ExitCode::from(bob_actors::drill::serve(arguments))
 }

@@ -11,6 +11,7 @@
 //! | `arguments` | the command line |
 //! | `protocol` | the shape of lines |
 //! | `server` | who asked what, and what healthy means |
+//! | `listeners` | calls that wait, and what they hear |
 //! | `tools` | the tools and the pages they are listed in |
 //! | `modes` | the ways to misbehave |
 //! | `garbage` | what else may stand on stdout before an answer |
@@ -18,6 +19,7 @@
 
 mod arguments;
 mod garbage;
+mod listeners;
 mod log;
 mod modes;
 mod protocol;

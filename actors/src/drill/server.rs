@@ -3,17 +3,16 @@
 //! Lines are read by one thread. Tools that wait have a thread of their own, so that a call never keeps a cancel notice
 //! or another call from being read. Whatever is written goes through [`Server::say`], one whole line after the other.
 
-use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::arguments::Options;
+use super::listeners::Listeners;
 use super::log::{Log, brief};
 use super::modes::{Moment, Step};
 use super::protocol::{self, Incoming, Request};
@@ -22,28 +21,12 @@ use super::tools::{self, Catalogue};
 /// A thread of a waiting tool needs little, and there may be a thousand.
 const STACK: usize = 256 * 1024;
 
-/// Where a call that waits hears of its cancel notice and of the answer to its question.
-pub(super) type News = Receiver<Heard>;
-
-/// One piece of news.
-pub(super) enum Heard {
-    /// The client no longer wants the call.
-    Cancelled,
-    /// The client answered the call's question.
-    Answered(Value),
-}
-
 /// One server, for the life of the process.
 pub(super) struct Server {
     options: Options,
     pub(super) log: Log,
     pub(super) catalogue: Catalogue,
-    /// Calls that wait, by their id as JSON text.
-    waiting: Mutex<HashMap<String, Sender<Heard>>>,
-    /// The calls that asked the client something, by the id of the question.
-    asking: Mutex<HashMap<String, String>>,
-    /// Questions asked of the client.
-    questions: AtomicU64,
+    pub(super) listeners: Listeners,
     /// How many `tools/call` came.
     calls: AtomicU64,
     /// Between two bytes of an answer to a call, milliseconds; 0: all at once.
@@ -60,9 +43,7 @@ impl Server {
             options,
             log,
             catalogue,
-            waiting: Mutex::default(),
-            asking: Mutex::default(),
-            questions: AtomicU64::new(0),
+            listeners: Listeners::default(),
             calls: AtomicU64::new(0),
             pace_ms: AtomicU64::new(0),
             stdout: Mutex::new(io::stdout()),
@@ -74,7 +55,7 @@ impl Server {
         if !self.options.is_again {
             self.meet(&Moment::Begun);
         }
-        self.log.write("start", json!({ "argv": std::env::args().collect::<Vec<_>>() }));
+        self.log.write("start", json!({ "argv": argv() }));
         self.meet(&Moment::Started);
         let mut stdin = io::stdin().lock();
         let mut line = Vec::new();
@@ -105,15 +86,12 @@ impl Server {
                 }
                 if let (Step::Healthy, "notifications/cancelled") = (self.meet(&Moment::Told(&method)), method.as_str())
                 {
-                    self.tell(&params["requestId"].to_string(), Heard::Cancelled);
+                    self.listeners.cancelled(&params["requestId"]);
                 }
             }
             Incoming::Answer { id, answer } => {
                 self.log.write("answered", json!({ "id": id, "answer": brief(&answer) }));
-                let call = held(&self.asking).remove(&id.to_string());
-                if let Some(call) = call {
-                    self.tell(&call, Heard::Answered(answer));
-                }
+                self.listeners.answered(&id, answer);
             }
             Incoming::Junk => {
                 self.log.write("junk", json!({}));
@@ -221,7 +199,8 @@ impl Server {
 
     /// Writes pieces, each as soon as it comes, with nothing of another thread between them.
     pub(super) fn write<'a>(&self, pieces: impl IntoIterator<Item = &'a [u8]>) -> io::Result<()> {
-        let mut stdout = held(&self.stdout);
+        // A thread that panicked left at worst half a line, which a client has to bear anyway.
+        let mut stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
         for piece in pieces {
             stdout.write_all(piece)?;
             stdout.flush()?;
@@ -229,32 +208,10 @@ impl Server {
         Ok(())
     }
 
-    /// From now on this call hears what comes for it.
-    pub(super) fn listen(&self, request: &Request) -> News {
-        let (sender, news) = mpsc::channel();
-        held(&self.waiting).insert(request.id.to_string(), sender);
-        news
-    }
-
     /// Asks the client something for a call that listens.
     pub(super) fn ask(&self, request: &Request, method: &str, params: &Value) {
-        let id = format!("drill-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1);
-        held(&self.asking).insert(Value::from(id.as_str()).to_string(), request.id.to_string());
+        let id = self.listeners.question(request);
         self.say(&protocol::request(&id, method, params));
-    }
-
-    /// The call listens no longer.
-    pub(super) fn forget(&self, request: &Request) {
-        let id = request.id.to_string();
-        held(&self.waiting).remove(&id);
-        held(&self.asking).retain(|_, call| *call != id);
-    }
-
-    fn tell(&self, call: &str, heard: Heard) {
-        if let Some(sender) = held(&self.waiting).get(call) {
-            // The call may just have ended.
-            let _too_late = sender.send(heard);
-        }
     }
 
     /// Runs work beside the reader; it ends with the process.
@@ -279,7 +236,6 @@ impl Server {
     }
 }
 
-/// A thread that panicked left nothing half done under these locks.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn argv() -> Vec<String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }

@@ -164,7 +164,8 @@ fn compile(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| clip(&error.to_string(), MAX_COMPLAINT_BYTES))
 }
 
-fn is_well_formed(name: &ToolName) -> bool {
+/// Whether a tool may have this name.
+pub(crate) fn is_well_formed(name: &ToolName) -> bool {
     let text = name.as_str();
     let part_is_fine = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))

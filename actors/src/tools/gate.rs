@@ -77,7 +77,14 @@ impl Gate {
     /// When a rule cannot be understood, when tools share a name or have one no
     /// tool may have, or when the system gives no key.
     pub fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
-        let rules = Rules::new(policy)?;
+        Self::with_rules(ports, Rules::new(policy)?)
+    }
+
+    /// The same, with rules that were read already.
+    ///
+    /// # Errors
+    /// When the tools cannot stand side by side, or when the system gives no key.
+    pub fn with_rules(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, rules: Rules) -> Result<Self, GateError> {
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
         Ok(Self { rules, catalogue, key, lists: HashMap::new() })

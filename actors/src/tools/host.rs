@@ -7,6 +7,8 @@
 
 use super::gate::{Admitted, Gate, GateError, Refusal};
 use super::policy::Policy;
+#[cfg(feature = "mcp")]
+use super::policy::Rules;
 use super::port::{Invocation, ToolError, ToolPort};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
@@ -47,11 +49,20 @@ impl Host {
         Ok(Self { ports, gate })
     }
 
+    /// Hosts nothing yet, under these rules.
+    ///
+    /// # Errors
+    /// When the system gives no key.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn empty(rules: Rules) -> Result<Self, GateError> {
+        Ok(Self { ports: Vec::new(), gate: Gate::with_rules([], rules)? })
+    }
+
     /// Hosts these instead. Grants stay good for the tools that stayed as they were.
     ///
     /// # Errors
     /// When the tools cannot stand side by side; then everything stays as it was.
-    #[allow(dead_code, reason = "only the tools of a server change, and servers are a feature")]
+    #[cfg(feature = "mcp")]
     pub(crate) fn renew(&mut self, ports: Vec<Arc<dyn ToolPort>>) -> Result<(), GateError> {
         self.gate.renew(ports.iter().map(|port| port.list_tools()))?;
         self.ports = ports;

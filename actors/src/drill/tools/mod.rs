@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::listeners::News;
 use super::protocol::{self, Request};
-use super::server::{News, Server};
+use super::server::Server;
 pub(super) use catalogue::{Catalogue, PLAIN, one_page};
 
 /// What became of a call.
@@ -164,11 +165,11 @@ pub(super) fn call(server: &Arc<Server>, request: &Request) {
         Some(Now(run)) => settle(server, request, run(&Call { server, request })),
         Some(Beside(run)) => {
             // Its news must find it from the moment the next line is read.
-            let news = server.listen(request);
+            let news = server.listeners.listen(request);
             let request = request.clone();
             server.beside(move |server| {
                 let outcome = run(&Call { server, request: &request }, &news);
-                server.forget(&request);
+                server.listeners.forget(&request);
                 settle(server, &request, outcome);
             });
         }

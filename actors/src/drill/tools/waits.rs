@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Call, Outcome};
-use crate::drill::server::{Heard, News};
+use crate::drill::listeners::{Heard, News};
 
 /// How long a question to the client stays open: a person may be asked.
 const PATIENCE: Duration = Duration::from_secs(600);
