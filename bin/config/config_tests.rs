@@ -103,7 +103,7 @@ path = ''
           --> conf/agent.toml:18:8
            |
         18 | path = ''
-           |        ^^^^^^^^
+           |        ^^
 
         error: `llm.retry_max`: expected an integer, found a string
          |
