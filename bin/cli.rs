@@ -142,12 +142,12 @@ pub(crate) struct RunArgs {
     /// Time for the turn, milliseconds
     #[arg(long, value_name = "N")]
     pub(crate) timeout_ms: Option<u64>,
-    /// Take the session over if another running process has it; its turn there ends with an error
-    #[arg(long)]
-    pub(crate) take_over: bool,
     /// Finish a turn of the session that a crash interrupted, instead of closing it, before this one begins
     #[arg(long)]
     pub(crate) finish: bool,
+    /// Take the session over if another running process has it; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `sessions`.

@@ -53,6 +53,11 @@ impl Config {
         self.unbuilt.clone()
     }
 
+    /// A hash of the file's text, in hex: the same for the same text only.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// A path of the configuration as it is meant: relative to the folder of the configuration file.
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         self.folder.join(path)

@@ -41,7 +41,7 @@ pub struct Config {
     pub folder: PathBuf,
     /// A hash of the file's text, in hex: the same for the same text only.
     #[toml(skip)]
-    pub digest: String,
+    pub(super) digest: String,
     /// One sentence for each key that is set and has no effect yet.
     #[toml(skip)]
     pub(super) unbuilt: Vec<String>,
