@@ -20,6 +20,7 @@
 //! foreign changes nothing and asks for nothing.
 
 mod action;
+mod approvals;
 mod brief;
 mod calls;
 mod done;

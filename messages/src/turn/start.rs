@@ -355,7 +355,7 @@ impl Turn {
         if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
-                ResumeReply::Decision(decision) => super::calls::understood(decision),
+                ResumeReply::Decision(decision) => super::approvals::understood(decision),
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
             self.record_decision(&approval, &decision);
