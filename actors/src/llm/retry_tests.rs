@@ -8,7 +8,7 @@ fn error(kind: LlmErrorKind) -> LlmError {
 }
 
 fn rule(error: &LlmError, repeated: u32, remaining_ms: u64, has_fallback: bool, budget: bool) -> Verdict {
-    let failure = Failure { error, repeated, remaining_ms, chance: 1.0, has_fallback };
+    let failure = Failure { error, repeated, remaining_ms, chance: 1.0, has_fallback, is_down: false };
     RetryPolicy::default().rule(failure, || budget)
 }
 
@@ -63,7 +63,14 @@ fn no_wait_outlasts_the_turn() {
 fn an_empty_budget_is_asked_last_and_ends_it() {
     let unavailable = error(LlmErrorKind::Unavailable);
     assert_eq!(rule(&unavailable, 0, 90_000, true, false), Verdict::Fallback);
-    let failure = Failure { error: &unavailable, repeated: 2, remaining_ms: 90_000, chance: 0.5, has_fallback: false };
+    let failure = Failure {
+        error: &unavailable,
+        repeated: 2,
+        remaining_ms: 90_000,
+        chance: 0.5,
+        has_fallback: false,
+        is_down: false,
+    };
     let verdict = RetryPolicy::default().rule(failure, || panic!("no repetition is left to pay for"));
     assert_eq!(verdict, Verdict::GiveUp);
 }
@@ -72,7 +79,7 @@ proptest! {
     #[test]
     fn a_wait_is_always_bounded(asked in any::<Option<u64>>(), repeated in 0_u32..5, remaining_ms in any::<u64>(), chance in any::<f64>()) {
         let error = LlmError { retry_after_ms: asked, ..error(LlmErrorKind::RateLimited) };
-        let failure = Failure { error: &error, repeated, remaining_ms, chance, has_fallback: false };
+        let failure = Failure { error: &error, repeated, remaining_ms, chance, has_fallback: false, is_down: false };
         if let Verdict::Again { delay_ms } = RetryPolicy::default().rule(failure, || true) {
             prop_assert!(repeated < 2 && delay_ms < remaining_ms && delay_ms <= MOST_RETRY_AFTER_MS);
         }
