@@ -3,10 +3,12 @@
 //! Only forms are declared here. What an id or a model may look like is judged where it is used, so that the complaint is
 //! ours and repeats nothing it should not.
 
+mod batch;
 mod choices;
 
 use std::path::PathBuf;
 
+pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
 
@@ -22,6 +24,7 @@ Examples:
   cli-agent chat --model openai:gpt-4o-mini      chat with a model of a provider
   cli-agent run \"List the files here.\"           one question, one answer
   git diff | cli-agent run --output json -       the same for scripts
+  cli-agent batch questions.jsonl                many questions of many sessions
   cli-agent doctor                               what is wrong, and what to do about it
 
 Exit codes: 0 answer, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a person, 5 model,
@@ -44,12 +47,19 @@ pub(crate) enum Command {
     Chat(ChatArgs),
     /// Run one turn without asking anybody anything, for scripts
     Run(RunArgs),
+    /// Run many turns of many sessions: JSON lines in, one result a line out
+    Batch(BatchArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
     /// Check configuration, keys, model, tools and store, and say what to do about each fault
     Doctor(ListArgs),
+    /// Look at what a configuration found here would start, and trust it
+    #[command(after_help = "\
+A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,
+for exactly its content; naming a file with --config needs no trust. What is trusted is kept in ~/.local/state/bob.")]
+    Trust(TrustArgs),
     /// Write a configuration with every key explained to ./agent.toml
     Init(InitArgs),
     /// Print a completion script for a shell
@@ -129,6 +139,9 @@ pub(crate) struct RunArgs {
     /// Time for the turn, milliseconds
     #[arg(long, value_name = "N")]
     pub(crate) timeout_ms: Option<u64>,
+    /// Finish a turn of the session that a crash interrupted, instead of closing it, before this one begins
+    #[arg(long)]
+    pub(crate) finish: bool,
 }
 
 /// `sessions`.
@@ -177,6 +190,17 @@ pub(crate) struct ListArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Do not ask; for scripts that know the file
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) yes: bool,
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) revoke: bool,
 }
 
 /// `init`.

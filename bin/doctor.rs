@@ -25,7 +25,7 @@ use serde_json::json;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::signals::Signals;
-use crate::{print, progress};
+use crate::{print, progress, trust};
 
 /// How long the model may take to its answer, beyond the start of a local server.
 const MODEL_PATIENCE: Duration = Duration::from_secs(30);
@@ -47,11 +47,11 @@ struct Finding {
 ///
 /// # Errors
 /// When the findings cannot be printed.
-pub(crate) async fn doctor(file: &Path, as_json: bool) -> Result<Exit, Failure> {
+pub(crate) async fn doctor(file: &Path, is_named: bool, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut report = Report { as_json, findings: Vec::new() };
     let checked = tokio::select! {
-        checked = examine(file, &mut report) => checked,
+        checked = examine(file, is_named, &mut report) => checked,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
     if let Some(house) = checked? {
@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-async fn examine(file: &Path, report: &mut Report) -> Result<Option<House>, Failure> {
+async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Option<House>, Failure> {
     let config = match bob::config::load(file, &Environment::of_process(), &Overrides::default()) {
         Ok(config) => config,
         Err(error) => {
@@ -96,6 +96,10 @@ async fn examine(file: &Path, report: &mut Report) -> Result<Option<House>, Fail
     let ignored = config.not_yet().len();
     let note = if ignored > 0 { format!(", {ignored} keys have no effect yet") } else { String::new() };
     report.add("config", Exit::Usage, Ok(format!("{}{note}", file.display())))?;
+    if let (false, Err(failure)) = (is_named, trust::check(&config)) {
+        report.add("trust", failure.exit, Err(failure.message))?;
+        return Ok(None);
+    }
     let stored = store(&config).await;
     let choices =
         Choices { store: Some(MemoryStore::new()), progress: Some(progress::to_stderr()), ..Choices::default() };

@@ -8,7 +8,7 @@ use bob::config::Config;
 
 use crate::cli::InitArgs;
 use crate::exit::{Exit, Failure};
-use crate::print;
+use crate::{print, trust};
 
 /// What the shipped configuration starts its local model with, from its own folder.
 const MODEL_SCRIPT: &str = "scripts/local-model.sh";
@@ -28,6 +28,8 @@ pub(crate) fn init(args: &InitArgs, file: &Path) -> Result<Exit, Failure> {
     let written = options.open(file).and_then(|mut opened| opened.write_all(Config::example().as_bytes()));
     match written {
         Ok(()) => {
+            // Whoever has just asked for it need not be asked about it.
+            trust::take(file, Config::example());
             print::note(&format!("wrote {}; next: cli-agent doctor", file.display()));
             if !file.with_file_name(MODEL_SCRIPT).exists() {
                 print::note(&format!(

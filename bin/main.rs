@@ -1,6 +1,7 @@
 //! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
 //! its work; it decides nothing about turns, tools or sessions.
 
+mod batch;
 mod chat;
 mod cli;
 mod doctor;
@@ -17,11 +18,12 @@ mod sessions;
 mod show;
 mod signals;
 mod tools;
+mod trust;
 mod turn;
 
 use std::path::{Path, PathBuf};
 
-use bob::config::{Config, Environment, Overrides};
+use bob::config::{Config, Environment, OnRestart, Overrides};
 use bob::sanitise;
 use clap::{CommandFactory, Parser};
 
@@ -30,6 +32,10 @@ use exit::{Exit, Failure};
 use output::ResultObject;
 
 fn main() {
+    #[cfg(feature = "drill")]
+    if let Some(code) = drill() {
+        std::process::exit(i32::from(code));
+    }
     std::panic::set_hook(Box::new(tell_panic));
     let exit = std::panic::catch_unwind(enter).unwrap_or_else(|_told_by_the_hook| {
         let failure = Failure::internal("the program met a fault of its own; please report it");
@@ -37,6 +43,14 @@ fn main() {
     });
     // Threads that wait for a terminal or a pipe are not waited for.
     std::process::exit(i32::from(exit as u8));
+}
+
+/// `cli-agent drill-server …`: a tool server that a soak starts as its child. It is a program of its own, without
+/// configuration, log or runtime, and it is not among the commands, so that no help and no completion offers it.
+#[cfg(feature = "drill")]
+fn drill() -> Option<u8> {
+    let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    (arguments.next()? == "drill-server").then(|| bob_actors::drill::serve(arguments))
 }
 
 fn enter() -> Exit {
@@ -55,7 +69,16 @@ fn enter() -> Exit {
 }
 
 fn obey(cli: Cli) -> Result<Exit, Failure> {
+    let is_named = cli.config.is_some();
     let file = cli.config.unwrap_or_else(|| PathBuf::from("agent.toml"));
+    // What starts programs is looked at before they start, unless it was asked for by name.
+    let trusted = |overrides: &Overrides| {
+        let config = configured(&file, overrides)?;
+        if !is_named {
+            trust::check(&config)?;
+        }
+        Ok::<_, Failure>(config)
+    };
     match cli.command.unwrap_or_else(|| Command::Chat(ChatArgs::default())) {
         Command::Init(args) => init::init(&args, &file),
         Command::Completions { shell } => {
@@ -64,19 +87,24 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             print::text(&String::from_utf8_lossy(&script))?;
             Ok(Exit::Success)
         }
-        Command::Doctor(args) => in_runtime(doctor::doctor(&file, args.json)),
-        Command::Tools(args) => in_runtime(tools::tools(&configured(&file, &Overrides::default())?, args.json)),
+        Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
+        Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
         Command::Sessions(args) => {
             in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
         }
+        Command::Trust(args) => trust::trust(&args, &configured(&file, &Overrides::default())?),
         Command::Run(args) => {
             let overrides =
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
-            in_runtime(run::run(&args, configured(&file, &overrides)?))
+            in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish)))
+        }
+        Command::Batch(args) => {
+            let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
+            in_runtime(batch::batch(&args, finishing(trusted(&overrides)?, args.finish)))
         }
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            in_runtime(chat::chat(&args, configured(&file, &overrides)?))
+            in_runtime(chat::chat(&args, trusted(&overrides)?))
         }
     }
 }
@@ -89,6 +117,14 @@ fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
         print::note(&format!("warning: {sentence}"));
     }
     Ok(config)
+}
+
+/// The same, where what a crash interrupted is finished if `--finish` says so.
+fn finishing(mut config: Config, finish: bool) -> Config {
+    if finish {
+        config.runtime.on_restart = OnRestart::Resume;
+    }
+    config
 }
 
 fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {

@@ -39,6 +39,9 @@ pub(crate) struct ResultObject<'a> {
     saved: bool,
     denied: &'a [DeniedCall],
     error: Option<ErrorObject>,
+    /// The line of a batch, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -74,6 +77,7 @@ impl<'a> ResultObject<'a> {
             saved: outcome.saved,
             denied: &outcome.denied,
             error,
+            line: None,
         }
     }
 
@@ -100,7 +104,13 @@ impl<'a> ResultObject<'a> {
             saved: false,
             denied: &[],
             error: (!is_cancelled).then_some(error),
+            line: None,
         }
+    }
+
+    /// The same for a line of a batch, counted from 1.
+    pub(crate) fn at_line(self, line: u64) -> Self {
+        Self { line: Some(line), ..self }
     }
 
     /// Prints the object in the form that was asked for, unless one was printed before. For people there is nothing to

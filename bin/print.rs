@@ -1,13 +1,32 @@
-//! The one way out: every byte this program writes to stdout or stderr passes here, and the sanitiser with it.
+//! The one way out: every byte this program writes to stdout or stderr passes here, and the sanitiser with it. Only the
+//! bar of a batch, which quotes nobody, is drawn in a way of its own.
 //!
 //! Results go to stdout and everything else to stderr. Writing never panics: a reader of stdout that left is an error for
 //! the command to end on, and a stderr that cannot be written is nobody's loss.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use bob::sanitise;
+use indicatif::ProgressBar;
 use serde::Serialize;
+
+/// A bar that is drawn on the terminal below everything else that is written.
+static BAR: OnceLock<ProgressBar> = OnceLock::new();
+
+/// Says that a bar is drawn from now on: it is taken away while something else is written. Only the first one counts.
+pub(crate) fn above(bar: &ProgressBar) {
+    let _the_first_one_counts = BAR.set(bar.clone());
+}
+
+/// Writes with the bar out of the way, where `shares_terminal`.
+fn aside<T>(shares_terminal: bool, write: impl FnOnce() -> T) -> T {
+    match BAR.get().filter(|_bar| shares_terminal) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
 
 /// Writes text to stdout, cleaned, and flushes it.
 ///
@@ -23,8 +42,11 @@ pub(crate) fn text(text: &str) -> io::Result<()> {
 /// As [`text`].
 pub(crate) fn cleaned(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+    let shares_terminal = BAR.get().is_some() && stdout.is_terminal();
+    aside(shares_terminal, || {
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    })
 }
 
 /// Writes one line to stdout, cleaned.
@@ -71,15 +93,22 @@ pub(crate) fn note(line: &str) {
 
 /// Writes a report of ours to stderr as it is: it may be coloured, and what it quotes was cleaned before.
 pub(crate) fn report(report: &str) {
-    let mut stderr = io::stderr().lock();
-    let _nobody_to_tell = stderr.write_all(report.as_bytes()).and_then(|()| stderr.flush());
+    aside(true, || {
+        let mut stderr = io::stderr().lock();
+        let _nobody_to_tell = stderr.write_all(report.as_bytes()).and_then(|()| stderr.flush());
+    });
 }
 
 /// Whether colours of our own may go to stderr.
 pub(crate) fn stderr_takes_colour() -> bool {
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stderr().is_terminal() && !is_dumb && !is_refused
+    stderr_is_screen() && !is_refused
+}
+
+/// Whether stderr is a terminal on which a line can be drawn again.
+pub(crate) fn stderr_is_screen() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stderr().is_terminal() && !is_dumb
 }
 
 /// The first line of a text that is not blank, cut to a number of characters.

@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "sessions/crowded.rs"]
+mod crowded;
 #[path = "sessions/kept.rs"]
 mod kept;
 #[path = "sessions/many.rs"]

@@ -6,17 +6,23 @@
 //! | [`turn`] | one session's machine and what it has in flight | `TurnMessage` |
 //! | [`llm`] | admission to the model providers; one task per call | `LlmMessage` |
 //! | [`tools`] | the tools in this process and the policy over them | `ToolsMessage` |
+//! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | `drill` | a tool server for tests and soaks, which runs as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
 pub mod child;
 pub mod clock;
+#[cfg(feature = "drill")]
+pub mod drill;
 pub mod feed;
 pub mod llm;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod model_server;
 pub mod rooms;
 pub mod store;

@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
     pub(crate) latency: u64,
     /// Words of the final answer of `mock`; each is one piece for a reader.
     pub(crate) words: usize,
+    /// How long a session is idle before it leaves memory, in milliseconds; 0 keeps them all.
+    /// With it, the figure of `idle` is taken when all have left.
+    pub(crate) passivate: u64,
     /// Sessions before the first figure is taken.
     pub(crate) warmup: usize,
     /// Base URL of the provider.
@@ -51,6 +54,7 @@ impl Arguments {
             k: number("k", 3),
             latency: number("latency", 0) as u64,
             words: number("words", 1),
+            passivate: number("passivate", 0) as u64,
             warmup: number("warmup", 50),
             base: text("base", "http://127.0.0.1:18080/v1"),
             threads: number("threads", 0),

@@ -25,6 +25,11 @@ pub(crate) async fn drive(arguments: Arguments, house: House) -> String {
     let (resident_before, cpu_before, began) = (resident(), cpu(), Instant::now());
     let (mut seconds, peak) = match arguments.mode.as_str() {
         "start" => (Vec::new(), 0),
+        "idle" if arguments.passivate > 0 => {
+            let seconds = lanes(&arguments, &house).await;
+            house.rest().await;
+            (seconds, resident())
+        }
         "load" | "idle" | "deltas" => (lanes(&arguments, &house).await, resident()),
         "hold" => held(&arguments, &house).await,
         other => panic!("the mode {other:?} is not known: use load, hold, idle, start or deltas"),
@@ -36,7 +41,7 @@ pub(crate) async fn drive(arguments: Arguments, house: House) -> String {
     json!({
         "peer": "bob", "backend": arguments.backend, "mode": arguments.mode, "n": arguments.n,
         "turns": arguments.turns, "conc": arguments.conc, "k": arguments.k, "latency": arguments.latency,
-        "words": arguments.words,
+        "words": arguments.words, "passivate": arguments.passivate,
         "wall_s": wall,
         "cpu_us_turn": used * 1e6 / turns,
         "cpu_us_step": used * 1e6 / steps,

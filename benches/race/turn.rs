@@ -4,6 +4,7 @@ use crate::arguments::Arguments;
 use bob::*;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
@@ -34,7 +35,13 @@ impl House {
         let layers = PromptLayers { instructions: "You are a bot.".into(), ..PromptLayers::default() };
         let brief = Brief { layers, ..Brief::new(ModelName::parse(&model).unwrap()) };
         let echo = tool("local/echo", "Echo text", |echo: Echo, _| async move { Ok(ToolOutput::text(echo.text)) });
+        let passivate_after = match arguments.passivate {
+            0 => Duration::from_secs(24 * 3_600),
+            after_ms => Duration::from_millis(after_ms),
+        };
         let runtime = RuntimeBuilder::new(brief.default_model.clone())
+            .max_concurrent_turns(1_000_000)
+            .passivate_after(passivate_after)
             .brief(brief)
             .model(port)
             .local_tools(false)
@@ -44,6 +51,13 @@ impl House {
             .unwrap();
         let read = arguments.mode == "deltas";
         Self { runtime, calls: arguments.k, turns: arguments.turns, answer: answer.into(), read }
+    }
+
+    /// Waits until no session has an actor any more.
+    pub(crate) async fn rest(&self) {
+        while self.runtime.health().await.live_sessions > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Runs the turns of one new session.

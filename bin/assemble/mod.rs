@@ -82,6 +82,8 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .limits(limits(config))
         .policy(policy(config))
         .retry(retry)
+        .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
+        .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
     Ok(Assembly { model, default_model, workspace, builder })
 }

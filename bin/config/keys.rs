@@ -117,8 +117,6 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
 /// What is accepted and checked but obeyed by nothing yet, and what happens instead. Building a feature deletes its line.
 pub(super) const NOT_YET: &[(&str, &str)] = &[
     ("runtime.approval_timeout_ms", "approvals do not expire"),
-    ("runtime.max_concurrent_turns", "the number of turns at a time is not bounded"),
-    ("runtime.passivate_after_ms", "idle sessions stay in memory"),
     ("prompt.condense_trigger_ratio", "long history is cut, not condensed"),
     ("prompt.condense_target_ratio", "long history is cut, not condensed"),
     ("prompt.condense_model", "long history is cut, not condensed"),

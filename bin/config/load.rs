@@ -90,11 +90,17 @@ pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Ove
         Ok(mut config) if findings.count == 0 => {
             config.file = file.to_owned();
             config.folder = folder_of(file);
+            config.digest = digest(text);
             config.unbuilt = not_yet(&root);
             Ok(config)
         }
         _ => Err(ConfigError::new(file, text, &masked, &layers, findings)),
     }
+}
+
+/// A hash of a configuration's text, in hex.
+pub fn digest(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 fn folder_of(file: &Path) -> PathBuf {

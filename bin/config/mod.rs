@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 
 pub use endpoints::{Capabilities, Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use layers::{Environment, Overrides};
-pub use load::{MAX_FILE_BYTES, load, parse};
+pub use load::{MAX_FILE_BYTES, digest, load, parse};
 pub use problem::{Origin, Problem};
 pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store, ToolRule};

@@ -39,6 +39,9 @@ pub struct Config {
     /// The folder of that file; relative paths start here, see [`Config::resolve`].
     #[toml(skip)]
     pub folder: PathBuf,
+    /// A hash of the file's text, in hex: the same for the same text only.
+    #[toml(skip)]
+    pub digest: String,
     /// One sentence for each key that is set and has no effect yet.
     #[toml(skip)]
     pub(super) unbuilt: Vec<String>,

@@ -10,7 +10,8 @@ use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Policy, ToolPort, local};
 use bob_messages::ids::ModelName;
 use bob_messages::turn::{Brief, Limits};
-use bob_supervisors::{StartError, TreeSpec, model_server, sessions};
+use bob_supervisors::sessions::{self, SessionRules};
+use bob_supervisors::{StartError, TreeSpec, model_server};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub struct RuntimeBuilder {
     retry: RetryPolicy,
     model_servers: (ModelServers, Vec<ModelServerSpec>),
     watcher: Watcher,
+    rules: SessionRules,
     pub(super) shutdown_grace: Duration,
 }
 
@@ -65,6 +67,7 @@ impl RuntimeBuilder {
             retry: RetryPolicy::default(),
             model_servers: (ModelServers::default(), Vec::new()),
             watcher: Watcher::new(),
+            rules: SessionRules::default(),
             shutdown_grace: Duration::from_secs(2),
         }
     }
@@ -146,6 +149,32 @@ impl RuntimeBuilder {
         &self.watcher
     }
 
+    /// How many turns run at once in all sessions together, at least 1; 1,024 unless said
+    /// otherwise. A turn that waits for a person runs, too. Further requests wait for their
+    /// turn, and sessions that wait take turns.
+    #[must_use]
+    pub fn max_concurrent_turns(mut self, turns: usize) -> Self {
+        self.rules.max_running_turns = turns.max(1);
+        self
+    }
+
+    /// How many requests of all sessions together wait for that; 1,000 unless said
+    /// otherwise. One more is refused at once with `Overloaded`. What waits is not accepted
+    /// yet, has no clock, and can be cancelled like a running turn.
+    #[must_use]
+    pub fn max_waiting_turns(mut self, turns: usize) -> Self {
+        self.rules.max_waiting_turns = turns;
+        self
+    }
+
+    /// How long after its last turn a session leaves memory; 60 s unless said otherwise.
+    /// The next request brings it back from the store.
+    #[must_use]
+    pub fn passivate_after(mut self, idle: Duration) -> Self {
+        self.rules.passivate_after = idle;
+        self
+    }
+
     /// How long running turns may go on at [`shutdown`](super::AgentRuntime::shutdown); 2 s
     /// unless said otherwise.
     #[must_use]
@@ -174,7 +203,7 @@ impl RuntimeBuilder {
         let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
-            sessions: sessions::child(&rooms, &feed),
+            sessions: sessions::child(&rooms, &feed, self.rules),
             further: specs.into_iter().filter_map(|spec| model_server::child(&servers, spec)).collect(),
             rooms,
             feed,

@@ -5,6 +5,7 @@
 //! the events, and nothing else of the house.
 
 mod builder;
+mod finish;
 mod request;
 mod runtime;
 mod stream;

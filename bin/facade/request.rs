@@ -135,6 +135,10 @@ pub struct RuntimeHealth {
     pub mcp_pool_ready: bool,
     /// Whether the StoreActor answers.
     pub store_ready: bool,
-    /// How many sessions have an actor.
+    /// How many sessions have an actor, or a request that waits for its turn.
     pub live_sessions: usize,
+    /// How many turns run, those that wait for a person included.
+    pub running_turns: usize,
+    /// How many requests wait until a turn may run; they are not accepted yet.
+    pub waiting_turns: usize,
 }

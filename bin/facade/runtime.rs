@@ -67,6 +67,14 @@ pub trait AgentRuntime: Send + Sync {
     /// none, and `Busy` while a turn of it runs.
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
 
+    /// Finishes the turns of a session that a crash of the program interrupted: the one that ran, and the inputs that
+    /// were accepted behind it. Their results in their order; none when nothing was interrupted. Calls in doubt are
+    /// marked as after any crash. Nobody else may submit to the session meanwhile. `Busy` while a turn of it runs.
+    fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>>;
+
+    /// Lets the actor of an idle session go; its next turn reads the journal. `false` while a turn of it runs.
+    fn close(&self, session: SessionId) -> BoxFuture<'_, bool>;
+
     /// The tools that policy lets sessions use.
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>>;
 
@@ -176,6 +184,30 @@ impl Runtime {
         });
     }
 
+    /// The brief of turns here.
+    pub(super) fn brief(&self) -> &Arc<Brief> {
+        &self.0.brief
+    }
+
+    /// Hands in an input as it is.
+    pub(super) fn hand_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>) -> Owed {
+        let (reply, answer) = Reply::channel();
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Submit { session, input, brief, reply });
+        answer
+    }
+
+    /// Lets the session's actor go, unless a turn of it runs.
+    pub(super) async fn let_go(&self, session: &SessionId) -> bool {
+        let (reply, is_idle) = Reply::channel();
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Passivate { session: session.clone(), reply });
+        is_idle.await != Some(false)
+    }
+
+    /// The session's journal.
+    pub(super) async fn journal(&self, session: SessionId) -> Result<Vec<Arc<Record>>, AgentError> {
+        self.ask_store(move |reply| StoreMessage::Load { session, reply }).await
+    }
+
     async fn ask_store<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> StoreMessage,
@@ -216,7 +248,7 @@ pub(super) fn runtime_gone() -> AgentError {
     AgentError::Internal("the runtime ended before the turn did; what the turn did is in its session".into())
 }
 
-async fn outcome(owed: Owed) -> Result<AgentRunResult, AgentError> {
+pub(super) async fn outcome(owed: Owed) -> Result<AgentRunResult, AgentError> {
     owed.await.unwrap_or_else(|| Err(runtime_gone())).map(AgentRunResult::from)
 }
 
@@ -276,20 +308,25 @@ impl AgentRuntime for Runtime {
     }
 
     fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>> {
-        self.ask_store(move |reply| StoreMessage::Load { session, reply }).boxed()
+        self.journal(session).boxed()
     }
 
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>> {
         async move {
-            let (reply, is_idle) = Reply::channel();
-            let message = SessionsMessage::Passivate { session: session.clone(), reply };
-            self.0.tree.rooms.sessions.tell(message);
-            if is_idle.await == Some(false) {
+            if !self.let_go(&session).await {
                 return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
             }
             self.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
         }
         .boxed()
+    }
+
+    fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>> {
+        super::finish::finish(self, session).boxed()
+    }
+
+    fn close(&self, session: SessionId) -> BoxFuture<'_, bool> {
+        async move { self.let_go(&session).await }.boxed()
     }
 
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {
@@ -303,10 +340,10 @@ impl AgentRuntime for Runtime {
     fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
         async move {
             let model = self.0.brief.default_model.clone();
-            let (profile, stored, live) = tokio::join!(
+            let (profile, stored, load) = tokio::join!(
                 self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Profile { model, reply })),
                 self.is_there(|inner, reply| inner.tree.rooms.store.tell(StoreMessage::Flush { reply })),
-                self.is_there(|inner, reply| inner.tree.rooms.sessions.tell(SessionsMessage::Live { reply })),
+                self.is_there(|inner, reply| inner.tree.rooms.sessions.tell(SessionsMessage::Load { reply })),
             );
             let llm_ready = matches!(profile, Some(Ok(_)));
             let tools = &self.0.tree.rooms.tools;
@@ -314,7 +351,7 @@ impl AgentRuntime for Runtime {
             let mcp_pool_ready =
                 tools.servers().iter().all(|server| matches!(server.state, ServerState::Ready | ServerState::Asleep));
             let store_ready = stored.is_some();
-            let all_ready = llm_ready && tools_ready && mcp_pool_ready && store_ready && live.is_some();
+            let all_ready = llm_ready && tools_ready && mcp_pool_ready && store_ready && load.is_some();
             let status = if self.ended().borrow().is_some() {
                 RuntimeStatus::Stopped
             } else if self.0.draining.load(Ordering::Acquire) {
@@ -324,8 +361,17 @@ impl AgentRuntime for Runtime {
             } else {
                 RuntimeStatus::Degraded
             };
-            let live_sessions = live.map_or(0, |live| live.len());
-            RuntimeHealth { status, llm_ready, tools_ready, mcp_pool_ready, store_ready, live_sessions }
+            let load = load.unwrap_or_default();
+            RuntimeHealth {
+                status,
+                llm_ready,
+                tools_ready,
+                mcp_pool_ready,
+                store_ready,
+                live_sessions: load.live,
+                running_turns: load.running,
+                waiting_turns: load.waiting,
+            }
         }
         .boxed()
     }

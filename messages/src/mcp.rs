@@ -5,7 +5,36 @@
 //! and front ends are told about the server itself.
 
 use crate::ids::ServerId;
+use crate::tools::ToolsMessage;
 use serde::{Deserialize, Serialize};
+
+/// The mailbox of the actor of one tool server.
+///
+/// The last four are facts that its own keeper and its own clock tell it.
+#[derive(Debug)]
+pub enum McpMessage {
+    /// What a turn asks about this server's tools. A question that comes while the
+    /// server starts waits a little for it; every question is answered.
+    Tools(ToolsMessage),
+    /// Start, if it sleeps.
+    Wake,
+    /// Somebody looks at the tools: ask the server again if its list is old.
+    Refresh,
+    /// What the server offers is known, for the first time or anew.
+    Offered,
+    /// The connection is lost and a new one is under way.
+    Lost {
+        /// Why, for people.
+        why: String,
+    },
+    /// The server ended, or could not be started; the actor ends with this.
+    Ended {
+        /// How, with its last words.
+        why: String,
+    },
+    /// Questions have waited long enough.
+    Waited,
+}
 
 /// How a tool server is doing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -79,8 +79,15 @@ pub enum SessionsMessage {
     Due,
     /// Which sessions are live, and what do they do?
     Live {
-        /// Where the list goes.
+        /// At most so many are told; those whose turns run come first, the idle ones last.
+        most: usize,
+        /// Where the list goes, sorted by name.
         reply: Reply<Vec<LiveSession>>,
+    },
+    /// How much is there to do?
+    Load {
+        /// Where the counts go.
+        reply: Reply<SessionsLoad>,
     },
     /// No new turns; running ones get their grace, then are cancelled and saved.
     Drain {
@@ -99,6 +106,14 @@ pub enum TurnNews {
     Accepted {
         /// Which submission.
         submission: TurnId,
+    },
+    /// A turn begins that waited behind another one or that an earlier process left: only
+    /// now does its time run. Not told of a turn that begins as soon as it is taken.
+    Began {
+        /// Which submission; maybe one that nobody here is owed.
+        submission: TurnId,
+        /// Its bounds.
+        limits: Limits,
     },
     /// The input was not taken.
     Refused {
@@ -130,15 +145,48 @@ pub enum TurnNews {
     Left,
 }
 
-/// A live session from outside.
+/// A live session from outside: one that has an actor, or an input at the door.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveSession {
     /// Its id.
     pub session: SessionId,
+    /// What it does.
+    pub state: LiveState,
+    /// For how long it has done so, in milliseconds.
+    pub age_ms: u64,
     /// How many callers are owed an outcome.
     pub owed: usize,
+    /// How many of these wait at the door: not accepted yet.
+    pub at_door: usize,
     /// How often its actor was started again in the running turn.
     pub restarts: u32,
+}
+
+/// What a live session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LiveState {
+    /// Nothing; its actor is let go after a while.
+    Idle,
+    /// It waits until a turn may run.
+    Waiting,
+    /// A turn runs.
+    Running,
+    /// A person is being asked; the turn counts as running.
+    Asking,
+    /// Its actor is being stopped.
+    Leaving,
+}
+
+/// How much there is to do in all sessions together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsLoad {
+    /// Sessions that have an actor, or an input at the door.
+    pub live: usize,
+    /// Turns that run; at most one a session.
+    pub running: usize,
+    /// Submissions at the door: not accepted until a turn may run.
+    pub waiting: usize,
 }
 
 /// Why an actor of a turn is ended from outside. Supervisors and actors exchange

@@ -7,13 +7,14 @@
 use crate::Millis;
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, CallId, ModelName, RecordId, ResumeToken, SessionId, TurnId};
+use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, TurnId};
 use crate::reply::Reply;
 use crate::session::{SessionOptions, TurnInput};
 use crate::sessions::SuspendReason;
 use crate::tools::{CallTraits, Risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The format of the records this program writes. An older journal is migrated,
@@ -272,6 +273,12 @@ pub enum Fact {
         submission: TurnId,
         /// The reply to the question.
         reply: String,
+        /// The name of the request that brought the reply, when a plain input did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<RequestId>,
+        /// That input's labels.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        labels: BTreeMap<String, String>,
     },
     /// The input of this record's turn was cancelled while it waited.
     Withdrawn,

@@ -1,4 +1,4 @@
-//! The one queue of deadlines: every turn's, and every grace period's.
+//! The one queue of deadlines: every turn's, every grace period's, every idle session's.
 //!
 //! Owned by the sessions supervisor. One timer sleeps until the earliest entry, so
 //! a turn that ends leaves no timer behind.
@@ -19,6 +19,8 @@ pub(crate) enum Due {
     Kill(SessionId, ActorId),
     /// A person has had the time to decide.
     Approval(SessionId, ApprovalId),
+    /// An actor may have been idle for long enough.
+    Idle(SessionId),
     /// Running turns have had their time before the end of the program.
     Drain,
 }

@@ -10,10 +10,12 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::reply::Reply;
 use bob_messages::sessions::{EndReason, TurnOutcome};
-use bob_messages::turn::{Brief, TurnMessage};
+use bob_messages::turn::{Brief, Limits, TurnMessage};
 use ractor::{ActorId, ActorRef};
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
+use tokio::time::Instant;
 
 /// Where an outcome or a refusal goes.
 pub(crate) type Owe = Reply<Result<Box<TurnOutcome>, AgentError>>;
@@ -34,12 +36,45 @@ pub(crate) struct Guest {
     pub(crate) ending: Arc<OnceLock<Ending>>,
     /// How turns of this session are run, for an actor that is started again.
     pub(crate) brief: Arc<Brief>,
-    /// Who is owed an answer; the first one's turn runs.
+    /// Who is owed an answer; the first one's turn runs, if it was let in.
     pub(crate) owed: VecDeque<Owed>,
     /// How often the actor crashed in the running turn.
     pub(crate) crashes: u32,
     /// Set while the actor is being stopped.
     pub(crate) leaving: Option<Leaving>,
+    /// Whether it has one of the places for running turns.
+    pub(crate) has_place: bool,
+    /// A turn that nobody here is owed and that runs before the first debt's: an
+    /// earlier process left it.
+    pub(crate) ahead: Option<Box<Ahead>>,
+    /// Since when it does what it does now.
+    pub(crate) since: Instant,
+    /// Its entry among the deadlines that looks whether it is idle for long.
+    pub(crate) idle_check: Option<Key>,
+}
+
+/// A turn nobody here is owed.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    /// Under which submission it runs.
+    pub(crate) turn: TurnId,
+    /// Its time.
+    pub(crate) clock: Clock,
+}
+
+/// The time of one turn: what it may take, and what of that is left.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// How long the turn may take, in milliseconds, from when it is first.
+    timeout_ms: u64,
+    /// How long a person may take to decide, in milliseconds.
+    pub(crate) approval_timeout_ms: u64,
+    /// Its deadline while the clock runs.
+    pub(crate) deadline: Option<Key>,
+    /// The deadlines of questions to a person.
+    pub(crate) approvals: Vec<Key>,
+    /// What was left when the clock was paused, in milliseconds.
+    pub(crate) left_ms: Option<u64>,
 }
 
 /// One debt.
@@ -52,16 +87,11 @@ pub(crate) struct Owed {
     pub(crate) request: TurnMessage,
     /// Who is owed.
     pub(crate) reply: Owe,
-    /// How long the turn may take, in milliseconds, from when it is first.
-    pub(crate) timeout_ms: u64,
-    /// How long a person may take to decide, in milliseconds.
-    pub(crate) approval_timeout_ms: u64,
-    /// Its deadline while its clock runs.
-    pub(crate) deadline: Option<Key>,
-    /// The deadlines of questions to a person.
-    pub(crate) approvals: Vec<Key>,
-    /// What was left of its time when its clock was paused, in milliseconds.
-    pub(crate) left_ms: Option<u64>,
+    /// Its time; runs from when it is first.
+    pub(crate) clock: Clock,
+    /// Whether it was let in and said to the session's actor. Those that wait at the
+    /// door come behind those that do not.
+    pub(crate) let_in: bool,
     /// Whether it was cancelled while it waited; an actor that is started again is
     /// told so, too.
     pub(crate) cancelled: bool,
@@ -78,6 +108,36 @@ pub(crate) struct Leaving {
     pub(crate) ended: bool,
     /// It has said all it had to say.
     pub(crate) said_all: bool,
+    /// When it is killed if it has not ended.
+    pub(crate) kill_at: Key,
+}
+
+impl Clock {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            timeout_ms: limits.turn_timeout_ms,
+            approval_timeout_ms: limits.approval_timeout_ms,
+            deadline: None,
+            approvals: Vec::new(),
+            left_ms: None,
+        }
+    }
+
+    /// What the clock shows when it starts or goes on, in milliseconds.
+    pub(crate) fn take_left_ms(&mut self) -> u64 {
+        self.left_ms.take().unwrap_or(self.timeout_ms)
+    }
+
+    /// Whether it stands still because a person is asked.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.left_ms.is_some()
+    }
+
+    /// Sets it back to the whole time, stopped; these entries are no longer wanted.
+    pub(crate) fn reset(&mut self) -> impl Iterator<Item = Key> + use<> {
+        self.left_ms = None;
+        self.deadline.take().into_iter().chain(std::mem::take(&mut self.approvals))
+    }
 }
 
 impl Owed {
@@ -92,12 +152,52 @@ impl Owed {
 
 impl Guest {
     pub(crate) fn new(brief: Arc<Brief>) -> Self {
-        Self { actor: None, ending: Arc::default(), brief, owed: VecDeque::new(), crashes: 0, leaving: None }
+        Self {
+            actor: None,
+            ending: Arc::default(),
+            brief,
+            owed: VecDeque::new(),
+            crashes: 0,
+            leaving: None,
+            has_place: false,
+            ahead: None,
+            since: Instant::now(),
+            idle_check: None,
+        }
     }
 
-    /// Whether this debt is the one whose turn runs.
-    pub(crate) fn is_first(&self, submission: &TurnId) -> bool {
-        self.owed.front().is_some_and(|first| first.submission == *submission)
+    /// The turn that runs, as far as is known here.
+    pub(crate) fn running(&self) -> Option<&TurnId> {
+        let ahead = self.ahead.as_ref().map(|ahead| &ahead.turn);
+        ahead.or_else(|| self.owed.front().filter(|first| first.let_in).map(|first| &first.submission))
+    }
+
+    /// The clock of the turn that runs.
+    pub(crate) fn clock_mut(&mut self) -> Option<&mut Clock> {
+        match &mut self.ahead {
+            Some(ahead) => Some(&mut ahead.clock),
+            None => self.owed.front_mut().filter(|first| first.let_in).map(|first| &mut first.clock),
+        }
+    }
+
+    /// The same if it is this turn that runs.
+    pub(crate) fn clock_of(&mut self, turn: &TurnId) -> Option<&mut Clock> {
+        if self.running() == Some(turn) { self.clock_mut() } else { None }
+    }
+
+    /// How many submissions wait at the door.
+    pub(crate) fn at_door(&self) -> usize {
+        self.owed.iter().rev().take_while(|owed| !owed.let_in).count()
+    }
+
+    /// Whether its actor has nothing to do.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.actor.is_some() && self.leaving.is_none() && self.owed.is_empty() && self.ahead.is_none()
+    }
+
+    /// Whether there is nothing to keep of it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.actor.is_none() && self.leaving.is_none() && self.owed.is_empty()
     }
 
     /// Takes a debt out of the book: it is paid once.
@@ -139,16 +239,32 @@ impl GuestBook {
     }
 
     pub(crate) fn remove(&mut self, session: &SessionId) -> Option<Guest> {
-        self.guests.remove(session)
+        let guest = self.guests.remove(session);
+        // A book that was thick once does not keep its pages.
+        shrink(&mut self.guests);
+        shrink(&mut self.by_actor);
+        guest
+    }
+
+    /// How many sessions are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.guests.len()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&SessionId, &Guest)> {
         self.guests.iter()
     }
 
-    /// Whether somebody is owed an answer.
+    /// Whether somebody is owed an answer, or a turn runs that nobody is owed.
     pub(crate) fn owes(&self) -> bool {
-        self.guests.values().any(|guest| !guest.owed.is_empty())
+        self.guests.values().any(|guest| !guest.owed.is_empty() || guest.ahead.is_some())
+    }
+}
+
+/// Gives room back that is not used any more: seldom, so that it costs little at each removal.
+fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+    if map.capacity() > 1_024 && map.len() < map.capacity() / 8 {
+        map.shrink_to(map.len() * 2);
     }
 }
 

@@ -17,11 +17,8 @@ fn owed(name: &str, paid: &Arc<AtomicUsize>) -> Owed {
         reply: Reply::to(move |_| {
             paid.fetch_add(1, Ordering::SeqCst);
         }),
-        timeout_ms: 1,
-        approval_timeout_ms: 1,
-        deadline: None,
-        approvals: Vec::new(),
-        left_ms: None,
+        clock: Clock::new(&Limits::default()),
+        let_in: true,
         cancelled: false,
     }
 }

@@ -26,6 +26,7 @@
 //! | [`restart`] | when a dead child is started again; pure |
 //! | [`look`] | the live tree as it can be shown |
 
+pub(crate) mod admission;
 pub(crate) mod deadlines;
 pub mod family;
 pub(crate) mod guests;

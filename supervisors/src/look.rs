@@ -27,6 +27,12 @@ pub struct NodeState {
 pub enum NodeStatus {
     /// It works.
     Running,
+    /// It has nothing to do and may be let go.
+    Idle,
+    /// It has something to do and waits: for a place, or for a person.
+    Waiting,
+    /// It is being stopped.
+    Stopping,
     /// It is started, or waits for that.
     Restarting,
     /// It died too often; only a restart by hand brings it back.

@@ -1,5 +1,15 @@
 //! Time and the guest book, over a whole tree whose clock stands still until it is waited for.
 
+#[path = "sessions_tests/ahead.rs"]
+mod ahead;
+#[path = "sessions_tests/door.rs"]
+mod door;
+#[path = "sessions_tests/hard.rs"]
+mod hard;
+#[path = "sessions_tests/idle.rs"]
+mod idle;
+
+use crate::sessions::SessionRules;
 use crate::{Tree, TreeSpec, sessions, start};
 use bob_actors::feed::{EventSink, Feed};
 use bob_actors::llm::scripted::Rule;
@@ -7,13 +17,14 @@ use bob_actors::llm::{RetryPolicy, ScriptedLlm, ScriptedReply};
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{Fault, FaultStore, MemoryStore, Operation, SessionStore};
 use bob_actors::tools::{Invocation, Policy, ToolPort, tool};
-use bob_messages::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
+use bob_messages::chat::{CallStatus, ContentPart, FinishReason, GuardReason, Message};
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ApprovalId, ModelName, ResumeToken, SessionId, TurnId};
+use bob_messages::llm::LlmRequest;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::session::{ApprovalsMode, TurnInput};
-use bob_messages::sessions::{Decision, SessionsMessage, TurnOutcome};
+use bob_messages::sessions::{Decision, SessionsLoad, SessionsMessage, TurnOutcome};
 use bob_messages::store::Record;
 use bob_messages::tools::{Risk, ToolOutput};
 use bob_messages::turn::{Brief, Limits};
@@ -52,9 +63,18 @@ impl House {
     }
 
     async fn over(llm: ScriptedLlm, store: Arc<dyn SessionStore>, sinks: Vec<Arc<dyn EventSink>>) -> Self {
+        Self::with(llm, store, sinks, SessionRules::default()).await
+    }
+
+    async fn with(
+        llm: ScriptedLlm,
+        store: Arc<dyn SessionStore>,
+        sinks: Vec<Arc<dyn EventSink>>,
+        rules: SessionRules,
+    ) -> Self {
         let (rooms, feed) = (Rooms::default(), Feed::new(sinks));
         let tree = start(TreeSpec {
-            sessions: sessions::child(&rooms, &feed),
+            sessions: sessions::child(&rooms, &feed, rules),
             further: Vec::new(),
             rooms,
             feed,
@@ -68,25 +88,13 @@ impl House {
     }
 
     fn submit(&self, turn: &str, limits: Limits) -> Owed {
-        let input = Arc::new(TurnInput {
-            turn: TurnId::new(turn),
-            request_id: None,
-            at: 0,
-            parts: vec![ContentPart::text(turn)],
-            labels: BTreeMap::new(),
-            model: None,
-            allow_tools: None,
-            approve: None,
-            approvals: ApprovalsMode::Wait,
-            limits,
-            options: None,
-            traceparent: None,
-            token: ResumeToken::new(turn),
-            interactive: false,
-        });
+        self.say(&session(), turn, limits, &brief())
+    }
+
+    fn say(&self, to: &SessionId, turn: &str, limits: Limits, brief: &Arc<Brief>) -> Owed {
+        let input = input(turn, limits);
         let (reply, owed) = Reply::channel();
-        let brief = Arc::new(Brief::new(ModelName::parse("scripted:m").unwrap()));
-        self.tell(SessionsMessage::Submit { session: session(), input, brief, reply });
+        self.tell(SessionsMessage::Submit { session: to.clone(), input, brief: Arc::clone(brief), reply });
         owed
     }
 
@@ -100,9 +108,70 @@ impl House {
         answer.await.unwrap()
     }
 
+    async fn load(&self) -> SessionsLoad {
+        let (reply, load) = Reply::channel();
+        self.tell(SessionsMessage::Load { reply });
+        load.await.unwrap()
+    }
+
+    /// Waits until the sessions are in this state: live, running, waiting.
+    async fn until(&self, live: usize, running: usize, waiting: usize) {
+        let wanted = SessionsLoad { live, running, waiting };
+        let wait = async {
+            while self.load().await != wanted {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let came = tokio::time::timeout(Duration::from_secs(60), wait).await;
+        if came.is_err() {
+            panic!("never {wanted:?}, but {:?}", self.load().await);
+        }
+    }
+
     async fn records(&self) -> Vec<Arc<Record>> {
         self.store.load(&session()).await.unwrap()
     }
+}
+
+fn input(turn: &str, limits: Limits) -> Arc<TurnInput> {
+    Arc::new(TurnInput {
+        turn: TurnId::new(turn),
+        request_id: None,
+        at: 0,
+        parts: vec![ContentPart::text(turn)],
+        labels: BTreeMap::new(),
+        model: None,
+        allow_tools: None,
+        approve: None,
+        approvals: ApprovalsMode::Wait,
+        limits,
+        options: None,
+        traceparent: None,
+        token: ResumeToken::new(turn),
+        interactive: false,
+    })
+}
+
+fn brief() -> Arc<Brief> {
+    Arc::new(Brief { max_history_messages: 1_000, ..Brief::new(ModelName::parse("scripted:m").unwrap()) })
+}
+
+/// What users said in a prompt, in order.
+fn said(request: &LlmRequest) -> String {
+    let text = |message: &Arc<Message>| match &**message {
+        Message::User { parts } => Some(parts.iter().map(|part| part.as_text()).collect::<String>()),
+        Message::Assistant { .. } | Message::Tool { .. } => None,
+    };
+    request.messages.iter().filter_map(text).collect::<Vec<_>>().join("|")
+}
+
+/// A model that says what users said to it; one that last said `stall…` hears nothing.
+fn echo() -> ScriptedLlm {
+    ScriptedLlm::from_fn(|request| {
+        let said = said(request);
+        let stalls = said.rsplit('|').next().is_some_and(|last| last.starts_with("stall"));
+        if stalls { ScriptedReply::Stall } else { ScriptedReply::text(said) }
+    })
 }
 
 fn session() -> SessionId {

@@ -113,7 +113,8 @@ async fn tools_that_die_too_often_leave_the_house_alone() {
             NodeStatus::Running => home.tree.rooms.tools.local().actor().unwrap().kill(),
             NodeStatus::Restarting => {}
             NodeStatus::GaveUp => break,
-            NodeStatus::Stopped => panic!("a permanent child is never left ended"),
+            NodeStatus::Stopped | NodeStatus::Stopping => panic!("a permanent child is never left ended"),
+            NodeStatus::Idle | NodeStatus::Waiting => panic!("a room has no such state"),
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

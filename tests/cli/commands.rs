@@ -123,3 +123,20 @@ fn init_writes_the_shipped_configuration_once() {
     assert_eq!(init(&["init", "--force"]).code, Some(0));
     assert_ne!(folder.read("agent.toml"), "mine");
 }
+
+#[cfg(feature = "drill")]
+#[test]
+fn the_drill_server_needs_no_configuration_and_is_offered_nowhere() {
+    let scratch = Scratch::new();
+    scratch.agent_toml("this is [ no TOML");
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    for mode in ["healthy", "launcher"] {
+        let run = Program::new(AGENT).dir(scratch.path()).args(["drill-server", "--mode", mode]).stdin(ping).run();
+        let pong = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), pong, ""), "{mode}");
+    }
+    assert_eq!(Program::new(AGENT).args(["drill-server", "--mode", "odd"]).run().code, Some(2));
+    for offer in [vec!["--help"], vec!["completions", "bash"], vec!["completions", "fish"]] {
+        assert!(!Program::new(AGENT).args(offer.clone()).run().stdout.contains("drill"), "{offer:?}");
+    }
+}

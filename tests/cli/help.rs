@@ -5,10 +5,11 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 13] = [
     &[],
     &["chat"],
     &["run"],
+    &["batch"],
     &["sessions"],
     &["sessions", "list"],
     &["sessions", "show"],

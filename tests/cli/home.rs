@@ -69,7 +69,7 @@ impl Home {
 
     /// The binary with these arguments, in this folder.
     pub(crate) fn agent<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
-        Program::new(AGENT).dir(self.scratch.path()).args(args)
+        Program::new(AGENT).dir(self.scratch.path()).env("XDG_STATE_HOME", self.scratch.join("state")).args(args)
     }
 
     /// Runs it to its end.

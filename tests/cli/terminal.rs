@@ -13,7 +13,8 @@ use crate::support::terminal::{CTRL_C, CTRL_D, Terminal, UP};
 const PROMPT: &str = "you>";
 
 fn chat(home: &Home) -> Terminal {
-    let terminal = Terminal::start(AGENT, &["chat", "--session", "s"], home.scratch.path(), &[]);
+    let terminal =
+        Terminal::start(AGENT, &["--config", "agent.toml", "chat", "--session", "s"], home.scratch.path(), &[]);
     let terminal = terminal.deadline(Duration::from_secs(15));
     terminal.wait_for(PROMPT);
     terminal

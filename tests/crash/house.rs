@@ -50,7 +50,7 @@ impl House {
         let killer = Killer { sessions: rooms.sessions.clone(), left: at.into() };
         let feed = Feed::new(vec![recorder.clone(), Arc::new(killer)]);
         let spec = TreeSpec {
-            sessions: sessions::child(&rooms, &feed),
+            sessions: sessions::child(&rooms, &feed, sessions::SessionRules::default()),
             further: Vec::new(),
             rooms,
             feed,

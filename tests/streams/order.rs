@@ -81,7 +81,7 @@ async fn a_repeated_request_ends_its_stream_and_no_turn() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_slows_nobody_and_still_gets_the_end() {
+async fn o3_a_reader_that_never_reads_slows_nobody_and_still_gets_the_end() {
     // Steps with calls make states, which are not joined; the reader reads none of them.
     let model = ScriptedLlm::from_fn(|request| match request.step {
         step if step <= 200 => ScriptedReply::call("test/quick", json!({"n": step})),

@@ -6,6 +6,7 @@
 use bob_messages::ids::RecordId;
 use bob_messages::store::{Append, Record, StoreError};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// One session's epoch, version and record ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +46,25 @@ impl Ledger {
     pub fn stored(&mut self, record: &Record) {
         self.version += 1;
         self.ids.insert(record.id.clone(), self.version);
+    }
+
+    /// Lets go of the record ids, for a store that has the records: without an owner nobody
+    /// appends. Before the next ruling they must be [recalled](Self::recall).
+    pub fn rest(&mut self) {
+        self.ids = HashMap::new();
+    }
+
+    /// Whether it let go of the ids of records there are.
+    #[cfg(test)]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.ids.is_empty() && self.version > 0
+    }
+
+    /// Knows the ids of all records again, if it let go of them.
+    pub fn recall(&mut self, records: &[Arc<Record>]) {
+        if self.ids.len() < records.len() {
+            self.ids = (1..).zip(records).map(|(version, record)| (record.id.clone(), version)).collect();
+        }
     }
 
     /// Whether an append may be stored, and how much of it is left to store.

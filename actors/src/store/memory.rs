@@ -42,12 +42,20 @@ impl MemoryStore {
 
 impl Journal {
     fn append(&mut self, append: Append) -> Result<u64, StoreError> {
+        self.ledger.recall(&self.records);
         let ruling = self.ledger.rule(&append)?;
         for record in append.records.into_iter().skip(ruling.stored) {
             self.ledger.stored(&record);
             self.records.push(record);
         }
         Ok(ruling.version)
+    }
+
+    /// Its owner let it go: most sessions of a store rest most of the time, and what only
+    /// an append needs is made again by the next one.
+    fn rest(&mut self) {
+        self.ledger.rest();
+        self.records.shrink_to_fit();
     }
 
     /// The time its last record was made: this store has no clock.
@@ -80,8 +88,11 @@ impl SessionStore for MemoryStore {
         ready(answers.collect()).boxed()
     }
 
-    fn release<'a>(&'a self, _session: &'a SessionId, _epoch: u64) -> BoxFuture<'a, ()> {
-        // There is no other process that could want it.
+    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
+        // There is no other process that could want it; it only rests.
+        if let Some(journal) = self.sessions().get_mut(session).filter(|journal| journal.ledger.epoch() == epoch) {
+            journal.rest();
+        }
         ready(()).boxed()
     }
 

@@ -2,10 +2,13 @@ use super::*;
 use crate::tools::local;
 use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::{FnTool, ToolError, ToolOverride, tool};
-use bob_messages::reply::Answer;
-use bob_messages::tools::{CheckRequest, ToolDescriptor, Verdict};
+use bob_messages::chat::{CallStatus, ToolCall};
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolDescriptor, ToolOutput, ToolReturn, Verdict};
+use futures_util::FutureExt;
 use serde_json::json;
 use std::sync::Mutex;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -3,6 +3,7 @@
 //! Made once from the ports when the room starts; the gate looks tools up here.
 //! Names are checked here, so that no two tools can be mistaken for each other.
 
+use super::grant::Definition;
 use super::policy::Rules;
 use bob_messages::ids::ToolName;
 use bob_messages::tools::ToolDescriptor;
@@ -40,6 +41,8 @@ pub enum CatalogueError {
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) descriptor: Arc<ToolDescriptor>,
+    /// What grants for it are bound to.
+    pub(crate) definition: Definition,
     /// Which port it came from.
     pub(crate) port: usize,
     /// What the rules say of its name; they never change, so it is asked once.
@@ -89,8 +92,9 @@ impl Catalogue {
                     (false, false) => Ruled::NotAllowed,
                 };
                 catalogue.by_name.insert(name, catalogue.tools.len());
+                let definition = Definition::of(&descriptor);
                 let descriptor = Arc::new(rules.apply_to(descriptor));
-                catalogue.tools.push(Tool { descriptor, port, ruled, validator: OnceLock::new() });
+                catalogue.tools.push(Tool { descriptor, definition, port, ruled, validator: OnceLock::new() });
             }
         }
         Ok(catalogue)
@@ -160,7 +164,8 @@ fn compile(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| clip(&error.to_string(), MAX_COMPLAINT_BYTES))
 }
 
-fn is_well_formed(name: &ToolName) -> bool {
+/// Whether a tool may have this name.
+pub(crate) fn is_well_formed(name: &ToolName) -> bool {
     let text = name.as_str();
     let part_is_fine = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))

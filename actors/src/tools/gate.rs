@@ -77,10 +77,27 @@ impl Gate {
     /// When a rule cannot be understood, when tools share a name or have one no
     /// tool may have, or when the system gives no key.
     pub fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
-        let rules = Rules::new(policy)?;
+        Self::with_rules(ports, Rules::new(policy)?)
+    }
+
+    /// The same, with rules that were read already.
+    ///
+    /// # Errors
+    /// When the tools cannot stand side by side, or when the system gives no key.
+    pub fn with_rules(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, rules: Rules) -> Result<Self, GateError> {
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
         Ok(Self { rules, catalogue, key, lists: HashMap::new() })
+    }
+
+    /// Stands before these tools from now on, with the same rules and the same key:
+    /// grants stay good for the tools whose definition stayed as it was.
+    ///
+    /// # Errors
+    /// When the tools cannot stand side by side; then everything stays as it was.
+    pub fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
+        self.catalogue = Catalogue::new(ports, &self.rules)?;
+        Ok(())
     }
 
     /// The tools that may be offered; denied tools are not among them, tools that need
@@ -106,7 +123,7 @@ impl Gate {
                 Verdict::Ask { risk: descriptor.risk, reason: reason.to_owned() }
             }
             Some(_) | None => Verdict::Allow {
-                grant: self.key.grant(call, &canonical),
+                grant: self.key.grant(call, &tool.definition, &canonical),
                 traits: CallTraits { read_only: descriptor.read_only, idempotent: descriptor.idempotent },
             },
         })
@@ -116,8 +133,11 @@ impl Gate {
     pub(crate) fn admit(&mut self, call: &ToolCall, grant: &Grant, context: &CallContext) -> Result<Admitted, Refusal> {
         let list = self.session_list(context.allow.as_ref());
         let tool = self.find(call, list.as_deref())?;
-        if !self.key.covers(call, grant) {
-            let reason = format!("{} was called without permission for exactly this call", call.name);
+        if !self.key.covers(call, &tool.definition, grant) {
+            let reason = format!(
+                "{} was called without permission for exactly this call, or it has changed since; call it again",
+                call.name
+            );
             return Err(Refusal::Denied(reason));
         }
         let timeout_ms = self.rules.timeout_ms(&call.name, context);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tools::grant::Definition;
 use crate::tools::{FnTool, ToolPort, tool};
 use bob_messages::ids::{ApprovalId, CallId, SessionId, TurnId};
 use bob_messages::tools::{Risk, ToolOutput};
@@ -243,12 +244,33 @@ fn a_grant_of_another_room_is_nothing() {
 }
 
 #[test]
+fn a_grant_outlives_a_new_list_only_for_a_tool_that_stayed_as_it_was() {
+    let mut gate = gate();
+    let (kept, changed) = (good("demo/look"), good("demo/change"));
+    let grants = [&kept, &changed].map(|checked| grant_of(gate.check(checked, &context())));
+    let mut drifted = pick("demo/change").list_tools();
+    drifted[0].description = "Picks every number".to_owned();
+    gate.renew([pick("demo/look").read_only().list_tools(), drifted, pick("demo/new").list_tools()]).expect("renewed");
+
+    gate.admit(&kept.call, &grants[0], &context()).expect("it is the same tool");
+    let refusal = gate.admit(&changed.call, &grants[1], &context()).expect_err("it is another tool");
+    assert!(format!("{refusal:?}").contains("call it again"), "{refusal:?}");
+    let anew = grant_of(gate.check(&changed, &context()));
+    gate.admit(&changed.call, &anew, &context()).expect("asked again");
+    assert_eq!(gate.offered().len(), 3);
+
+    gate.renew([pick("demo/a").list_tools(), pick("demo/A").list_tools()]).expect_err("a collision");
+    assert_eq!(gate.offered().len(), 3);
+}
+
+#[test]
 fn the_order_of_keys_does_not_matter_to_a_grant_and_large_numbers_do() {
     let key = RoomKey::draw().expect("the system has randomness");
+    let definition = Definition::of(&pick("demo/x").list_tools()[0]);
     let seal = |text: &str| {
         let call = call("demo/x", serde_json::from_str(text).expect("JSON"));
-        let grant = key.grant(&call, &canonical(&call.arguments).expect("canonical"));
-        assert!(key.covers(&call, &grant));
+        let grant = key.grant(&call, &definition, &canonical(&call.arguments).expect("canonical"));
+        assert!(key.covers(&call, &definition, &grant));
         grant.seal
     };
     assert_eq!(seal(r#"{"a":1,"b":[{"c":2,"d":3}]}"#), seal(r#"{ "b":[{"d":3,"c":2}], "a":1 }"#));

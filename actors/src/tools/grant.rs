@@ -1,11 +1,12 @@
 //! Permission for exactly one call.
 //!
-//! A grant is a keyed hash over the call's id, its tool and its arguments. The key
+//! A grant is a keyed hash over the call's id, its tool with its definition, and its
+//! arguments. The key
 //! is drawn when the room starts and never leaves it, so a grant cannot be made
 //! elsewhere, moved to another call or kept over a restart.
 
 use bob_messages::chat::ToolCall;
-use bob_messages::tools::Grant;
+use bob_messages::tools::{Grant, ToolDescriptor};
 use serde_json::Value;
 use std::fmt;
 use std::io;
@@ -30,22 +31,24 @@ impl RoomKey {
         Ok(Self(key))
     }
 
-    /// Gives permission for this call. `canonical` is its arguments in canonical form.
-    pub(crate) fn grant(&self, call: &ToolCall, canonical: &[u8]) -> Grant {
-        Grant { call: call.id.clone(), seal: self.seal(call, canonical).to_hex().to_string() }
+    /// Gives permission for this call of a tool with this definition. `canonical` is
+    /// its arguments in canonical form.
+    pub(crate) fn grant(&self, call: &ToolCall, definition: &Definition, canonical: &[u8]) -> Grant {
+        Grant { call: call.id.clone(), seal: self.seal(call, definition, canonical).to_hex().to_string() }
     }
 
-    /// Whether the grant was given by this room for exactly this call.
-    pub(crate) fn covers(&self, call: &ToolCall, grant: &Grant) -> bool {
+    /// Whether the grant was given by this room for exactly this call, of the tool as
+    /// it is now.
+    pub(crate) fn covers(&self, call: &ToolCall, definition: &Definition, grant: &Grant) -> bool {
         let (Ok(canonical), Ok(given)) = (canonical(&call.arguments), blake3::Hash::from_hex(&grant.seal)) else {
             return false;
         };
-        grant.call == call.id && self.seal(call, &canonical) == given
+        grant.call == call.id && self.seal(call, definition, &canonical) == given
     }
 
-    fn seal(&self, call: &ToolCall, canonical: &[u8]) -> blake3::Hash {
+    fn seal(&self, call: &ToolCall, definition: &Definition, canonical: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        for field in [call.id.as_str().as_bytes(), call.name.as_str().as_bytes(), canonical] {
+        for field in [call.id.as_str().as_bytes(), call.name.as_str().as_bytes(), definition.0.as_bytes(), canonical] {
             // The length goes first, so that no two lists of fields look the same.
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field);
@@ -58,6 +61,25 @@ impl RoomKey {
 impl fmt::Debug for RoomKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RoomKey")
+    }
+}
+
+/// What a tool is, in a few bytes: a tool whose name stayed and whose definition
+/// changed is another tool, and no permission for the one is good for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Definition(blake3::Hash);
+
+impl Definition {
+    /// The definition as the tool's owner gave it.
+    pub(crate) fn of(tool: &ToolDescriptor) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        match serde_json::to_writer(&mut hasher, tool) {
+            Ok(()) => {}
+            // A descriptor is plain data and the hasher takes every byte. Should it
+            // ever fail, the part that went in before still tells most tools apart.
+            Err(error) => tracing::error!(tool = %tool.id, %error, "the definition of a tool is not JSON"),
+        }
+        Self(hasher.finalize())
     }
 }
 

@@ -9,7 +9,8 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`actor`] | the mailbox, and one task per call |
+//! | [`actor`] | the mailbox of this process's own tools |
+//! | `host` | what every actor that hosts tools does: one task per call |
 //! | [`gate`] | the one place where a call is judged |
 //! | [`policy`] | the rules, as data, and their reading |
 //! | [`catalogue`] | which tools there are, and what arguments they take |
@@ -25,6 +26,7 @@ pub mod commands;
 pub mod function;
 pub mod gate;
 pub mod grant;
+pub(crate) mod host;
 pub mod local;
 pub mod plane;
 pub mod policy;

@@ -84,6 +84,9 @@ pub struct Rules {
     policy: Policy,
     allow: Names,
     deny: GlobSet,
+    /// How long a call may run when nothing is said of its tool; `None`: as long as
+    /// its context says.
+    timeout_ms: Option<u64>,
 }
 
 impl Rules {
@@ -100,7 +103,13 @@ impl Rules {
         {
             return Err(PolicyError::Command(bad.clone()));
         }
-        Ok(Self { policy, allow, deny })
+        Ok(Self { policy, allow, deny, timeout_ms: None })
+    }
+
+    /// The same, with a limit of its own for calls of tools of which nothing is said.
+    #[must_use]
+    pub fn with_timeout_ms(self, timeout_ms: Option<u64>) -> Self {
+        Self { timeout_ms, ..self }
     }
 
     /// Whether a rule denies this name.
@@ -135,7 +144,7 @@ impl Rules {
     /// How long a call of this tool may run, in milliseconds.
     pub fn timeout_ms(&self, name: &ToolName, context: &CallContext) -> u64 {
         let said = self.policy.tools.get(name.as_str()).and_then(|said| said.timeout_ms);
-        said.unwrap_or(context.tool_timeout_ms)
+        said.or(self.timeout_ms).unwrap_or(context.tool_timeout_ms)
     }
 
     /// Why a person must be asked before a call of this risk; `None`: nobody must.

@@ -61,30 +61,44 @@ impl Invocation {
 /// Why a tool could not do what was asked. A person and a model read the same
 /// text, so it says what to do instead where that is known, and holds no secrets.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ToolError(String);
+#[error("{text}")]
+pub struct ToolError {
+    text: String,
+    outcome_unknown: bool,
+}
 
 impl ToolError {
     /// An error with this text: a lowercase fragment without a full stop.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), outcome_unknown: false }
+    }
+
+    /// The way to the tool broke while it may have been at work: nobody knows whether
+    /// the call ran. The text is `outcome unknown: ` and then why.
+    pub fn outcome_unknown(why: impl fmt::Display) -> Self {
+        Self { text: format!("outcome unknown: {why}"), outcome_unknown: true }
+    }
+
+    /// Whether the call may have run.
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.outcome_unknown
     }
 }
 
 impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ToolError({:?})", self.0)
+        write!(f, "ToolError({:?})", self.text)
     }
 }
 
 impl From<String> for ToolError {
     fn from(text: String) -> Self {
-        Self(text)
+        Self::new(text)
     }
 }
 
 impl From<&str> for ToolError {
     fn from(text: &str) -> Self {
-        Self(text.to_owned())
+        Self::new(text)
     }
 }

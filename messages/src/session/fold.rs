@@ -3,7 +3,7 @@
 use crate::Millis;
 use crate::chat::{CallStatus, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
-use crate::session::open::OpenApproval;
+use crate::session::open::{OpenApproval, Replier};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
 use crate::sessions::{SuspendReason, TurnOutcome};
 use crate::store::{Answered, Ended, Fact, Record, StepCost};
@@ -110,7 +110,10 @@ impl Session {
                     _ => self.history.push(message),
                 }
             }
-            Fact::Resumed { submission, reply } => self.resume(submission, reply, record.at),
+            Fact::Resumed { submission, reply, request_id, labels } => {
+                let replier = Replier { request_id: request_id.clone(), labels: labels.clone() };
+                self.resume(submission, reply, replier, record.at);
+            }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
         }
@@ -128,6 +131,16 @@ impl Session {
     pub fn outcome_of(&self, submission: &TurnId) -> Option<&Arc<TurnOutcome>> {
         let ended = |last: &&Arc<TurnOutcome>| last.turn_id == *submission && self.open.is_none();
         self.last.as_ref().filter(|last| self.last_submission.as_ref() == Some(submission) || ended(last))
+    }
+
+    /// The outcome a repeated request is told, if the first one has one. One that is
+    /// suspended has: the question.
+    pub fn first_outcome(&self, request: &RequestId) -> Option<TurnOutcome> {
+        if let Some(answered) = self.answered.get(request) {
+            return Some((**answered).clone());
+        }
+        let open = self.open.as_ref().filter(|open| open.suspended.is_some() && open.is_request(request))?;
+        Some(open.outcome_for(request, self.last.as_ref()?))
     }
 
     /// The turn that runs; a suspended one does not.
@@ -164,6 +177,7 @@ impl Session {
             closed: Vec::new(),
             suspended: None,
             steered: Vec::new(),
+            repliers: Vec::new(),
         });
     }
 
@@ -252,11 +266,15 @@ impl Session {
         self.history.append(&mut turn.steered);
     }
 
-    fn resume(&mut self, submission: &TurnId, reply: &str, at: Millis) {
+    fn resume(&mut self, submission: &TurnId, reply: &str, replier: Replier, at: Millis) {
         // An input that waited behind the question is its reply.
         self.waiting.retain(|input| input.turn != *submission);
         let Some(turn) = &mut self.open else { return };
         turn.submission = submission.clone();
+        // The first that brings neither speaks for the input; behind a named one it is somebody else.
+        if replier.request_id.is_some() || !replier.labels.is_empty() || !turn.repliers.is_empty() {
+            turn.repliers.push(replier);
+        }
         let suspended = turn.suspended.take();
         turn.started_at = at;
         // A decision about a call is no answer to a question beside it.
@@ -293,8 +311,11 @@ impl Session {
             self.history.push(said(&ended.content));
         }
         self.turns += 1;
-        if let Some(request) = &turn.input.request_id {
-            self.answered.insert(request.clone(), Arc::clone(&outcome));
+        let repliers = turn.repliers.iter().map(|replier| &replier.request_id);
+        for request in std::iter::once(&turn.input.request_id).chain(repliers).flatten() {
+            let is_its = outcome.request_id.as_ref() == Some(request);
+            let told = if is_its { Arc::clone(&outcome) } else { Arc::new(turn.outcome_for(request, &outcome)) };
+            self.answered.insert(request.clone(), told);
         }
         self.last = Some(outcome);
     }
@@ -319,11 +340,13 @@ fn said(text: &str) -> Arc<Message> {
 /// The outcome that follows from a turn and its end. `saved` is for whoever
 /// stores it to say; here it is what a reader of the journal sees: true.
 fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> TurnOutcome {
+    let input = (&turn.input.request_id, &turn.input.labels);
+    let (request_id, labels) = turn.repliers.last().map_or(input, |replier| (&replier.request_id, &replier.labels));
     TurnOutcome {
         session_id: session.clone(),
         turn_id: turn.input.turn.clone(),
-        request_id: turn.input.request_id.clone(),
-        labels: turn.input.labels.clone(),
+        request_id: request_id.clone(),
+        labels: labels.clone(),
         model: Some(turn.model.clone()),
         finish_reason: ended.finish_reason,
         guard_reason: ended.guard_reason,

@@ -73,6 +73,17 @@ fn suspended(reason: SuspendReason) -> Fact {
     Fact::Outcome(Ended { suspended: Some(suspension), ..ended(FinishReason::Suspended) })
 }
 
+/// A question is answered, by a plain input of this name or by its token.
+fn resumed(number: u64, request: Option<&str>) -> Fact {
+    let labels = request.map(|name| ("from".to_owned(), name.to_owned()));
+    Fact::Resumed {
+        submission: TurnId::new(format!("t{number}")),
+        reply: "blue".into(),
+        request_id: request.map(RequestId::new),
+        labels: labels.into_iter().collect(),
+    }
+}
+
 fn result(number: u64, name: &str, status: CallStatus) -> Fact {
     let output = ToolOutput { is_error: status != CallStatus::Ok, ..ToolOutput::text("out") };
     let (call, name) = (CallId::new(format!("c{number}")), ToolName::new(name));
@@ -131,7 +142,7 @@ fn one_of_each() -> Vec<Fact> {
         },
         Fact::Result(Arc::new(whole)),
         Fact::Steered { parts: vec![ContentPart::text("wait")] },
-        Fact::Resumed { submission: TurnId::new("t2"), reply: "blue".into() },
+        resumed(2, Some("r9")),
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
@@ -209,7 +220,7 @@ fn records_as_they_are_written() {
         ]],
     );
     check(
-        Fact::Resumed { submission: TurnId::new("t2"), reply: "blue".into() },
+        resumed(2, None),
         expect![[
             r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"resumed","body":{"submission":"t2","reply":"blue"}}"#
         ]],
@@ -267,7 +278,7 @@ fn facts() -> impl Strategy<Value = Fact> {
         }),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
         1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")] }),
-        1 => (0_u64..4).prop_map(|n| Fact::Resumed { submission: TurnId::new(format!("t{n}")), reply: "blue".into() }),
+        1 => (0_u64..4, any::<bool>()).prop_map(|(n, named)| resumed(n, named.then_some("r1"))),
         1 => Just(Fact::Outcome(ended(FinishReason::Final))),
         1 => prop_oneof![Just(SuspendReason::AskUser), Just(SuspendReason::ApprovalRequired)].prop_map(suspended),
     ]
@@ -286,6 +297,9 @@ proptest! {
             records.push(record);
             answered_in_order(&session);
             prop_assert_eq!(session.version, version);
+            for (request, outcome) in &session.answered {
+                prop_assert_eq!(outcome.request_id.as_ref(), Some(request), "each request is told of itself");
+            }
         }
         prop_assert_eq!(Session::fold(session_id(), &records), session);
     }

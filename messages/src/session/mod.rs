@@ -14,5 +14,5 @@ mod fold_tests;
 
 pub use fold::Session;
 pub(crate) use fold::withdrawn;
-pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn};
+pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn, Replier};
 pub use options::{ApprovalsMode, ParentTurn, SessionOptions, TurnInput};

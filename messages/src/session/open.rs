@@ -2,13 +2,14 @@
 
 use crate::Millis;
 use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
-use crate::ids::{ApprovalId, CallId, ModelName, TurnId};
+use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::session::TurnInput;
-use crate::sessions::{DeniedCall, TranscriptEntry};
+use crate::sessions::{DeniedCall, TranscriptEntry, TurnOutcome};
 use crate::store::Suspension;
 use crate::tools::{CallTraits, Risk};
 use crate::turn::Spent;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A turn that has begun and not ended; a suspended one is kept the same way.
@@ -44,6 +45,19 @@ pub struct OpenTurn {
     pub suspended: Option<Suspension>,
     /// What was said into the turn while a step was open.
     pub steered: Vec<Arc<Message>>,
+    /// The plain inputs that answered its questions, oldest first. The last one's caller
+    /// is owed the outcome, under its own name and labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repliers: Vec<Replier>,
+}
+
+/// Who answered a question of a suspended turn with a plain input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replier {
+    /// The caller's name for the request.
+    pub request_id: Option<RequestId>,
+    /// The caller's labels.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A model's calls and what is known of them. It enters the history when every
@@ -97,6 +111,20 @@ impl OpenStep {
 }
 
 impl OpenTurn {
+    /// Whether this is a request of the turn: the one that began it or one that answered
+    /// a question of it.
+    pub fn is_request(&self, request: &RequestId) -> bool {
+        let repliers = self.repliers.iter().map(|replier| &replier.request_id);
+        std::iter::once(&self.input.request_id).chain(repliers).any(|known| known.as_ref() == Some(request))
+    }
+
+    /// The turn's outcome as the caller of this request of it is told.
+    pub fn outcome_for(&self, request: &RequestId, outcome: &TurnOutcome) -> TurnOutcome {
+        let replier = self.repliers.iter().find(|replier| replier.request_id.as_ref() == Some(request));
+        let labels = replier.map_or(&self.input.labels, |replier| &replier.labels).clone();
+        TurnOutcome { request_id: Some(request.clone()), labels, ..outcome.clone() }
+    }
+
     /// All calls so far, those of the open step included, in call order. A call
     /// without a result does not appear.
     pub fn full_transcript(&self) -> Vec<TranscriptEntry> {

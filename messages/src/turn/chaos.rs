@@ -190,9 +190,11 @@ impl Chaos {
                     (submission, saved)
                 }
                 TurnNews::Refused { submission, error } => (submission, !matches!(error, AgentError::Store(_))),
-                TurnNews::Accepted { .. } | TurnNews::Paused { .. } | TurnNews::Unpaused { .. } | TurnNews::Left => {
-                    continue;
-                }
+                TurnNews::Began { .. }
+                | TurnNews::Accepted { .. }
+                | TurnNews::Paused { .. }
+                | TurnNews::Unpaused { .. }
+                | TurnNews::Left => continue,
             };
             let told = Told { epoch: self.world.epoch, for_good };
             let before = self.told.insert(submission.clone(), told);
@@ -216,6 +218,8 @@ impl Chaos {
         let request_id = dice.rarely(4).then(|| RequestId::new(format!("r{}", dice.pick(3))));
         let approvals = self.setup.approvals;
         let said = input(self.inputs, &format!("message {}", self.inputs), self.setup.limits);
+        let labels = request_id.iter().map(|name| ("of".to_owned(), format!("{name} in {}", said.turn))).collect();
+        let said = TurnInput { labels, ..said };
         self.start(TurnInput { approvals, request_id, ..said });
     }
 

@@ -68,7 +68,8 @@ impl Turn {
     pub(super) fn close_suspended(&mut self) {
         let Some(open) = self.session.as_ref().and_then(|session| session.open.as_ref()) else { return };
         let submission = open.submission.clone();
-        self.record_in_turn(Fact::Resumed { submission, reply: String::new() });
+        let (request_id, labels) = (None, std::collections::BTreeMap::new());
+        self.record_in_turn(Fact::Resumed { submission, reply: String::new(), request_id, labels });
         self.settle_calls(&mut Vec::new());
         let content = "(the question was not answered)".to_owned();
         self.record_in_turn(Fact::Outcome(Ended { content, ..ended(FinishReason::Cancelled) }));
@@ -194,6 +195,8 @@ impl Turn {
         }
         let submission = match state {
             State::Done(Finishing { submission, version: Some(_) }) => Some(submission.clone()),
+            // An actor that is let go for idleness takes no turn with it, should one have just begun.
+            _ if reason == EndReason::Passivated => None,
             _ => self.submission().filter(|running| meant.is_none_or(|meant| meant == running)).inspect(|_| {
                 self.settle_calls(effects);
                 if let Some(open) = self.session.as_ref().and_then(Session::running) {

@@ -50,6 +50,8 @@ mod property_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]
+mod reply_tests;
+#[cfg(test)]
 mod resume_tests;
 #[cfg(test)]
 mod story_tests;

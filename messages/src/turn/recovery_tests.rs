@@ -141,6 +141,7 @@ fn who_is_asked_is_asked_again_after_a_crash_and_the_clock_stands() {
                 save answered, approval_asked
                 pause the clock
             > crash
+                t1 begins
                 pause the clock
             > approve s-c00000001
                 the clock goes on

@@ -149,7 +149,11 @@ impl Life {
                     }
                 }
                 TurnNews::Refused { submission, error } => panic!("{submission} was refused: {error}"),
-                TurnNews::Accepted { .. } | TurnNews::Paused { .. } | TurnNews::Unpaused { .. } | TurnNews::Left => {}
+                TurnNews::Began { .. }
+                | TurnNews::Accepted { .. }
+                | TurnNews::Paused { .. }
+                | TurnNews::Unpaused { .. }
+                | TurnNews::Left => {}
             }
         }
         self.heard = self.world.news.len();

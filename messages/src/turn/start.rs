@@ -98,6 +98,9 @@ impl Turn {
         let on_restart = self.brief.as_ref().map_or(OnRestart::Report, |brief| brief.on_restart);
         match (woken, on_restart) {
             (Some(Recover::Continue), _) | (None, OnRestart::Resume) => {
+                if let Some(open) = self.session.as_ref().and_then(Session::running) {
+                    effects.push(began(&open.submission, &open.input));
+                }
                 self.settle_doubts();
                 self.gather(effects);
             }
@@ -155,32 +158,30 @@ impl Turn {
         }
         match arrival {
             Arrival::Input(input) => self.take_input(input, effects),
-            Arrival::Resume { submission, token, reply } => self.take_resume(submission, &token, reply, effects),
+            Arrival::Resume { submission, token, reply } => self.take_resume(submission, &token, reply, None, effects),
         }
     }
 
     fn take_input(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let max_waiting = self.brief.as_ref().map_or(0, |brief| brief.max_waiting);
-        let same = |other: &TurnInput| input.request_id.is_some() && other.request_id == input.request_id;
-        // A request that is suspended has an outcome too: the question.
-        let suspended = session.open.as_ref().filter(|open| open.suspended.is_some() && same(&open.input));
-        let suspended = suspended.and(session.last.as_ref());
-        let answered = input.request_id.as_ref().and_then(|id| session.answered.get(id));
-        if let Some(first) = answered.or(suspended) {
-            let outcome = Box::new((**first).clone());
-            effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
-            return;
-        }
-        if session.waiting.iter().any(|other| same(other)) || session.running().is_some_and(|open| same(&open.input)) {
-            let error = AgentError::Busy("a request of this request_id is running; its outcome comes once".into());
-            return refuse(&input.turn, error, effects);
+        if let Some(request) = &input.request_id {
+            if let Some(outcome) = session.first_outcome(request) {
+                let outcome = Box::new(outcome);
+                effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
+                return;
+            }
+            let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
+            if waits || session.running().is_some_and(|open| open.is_request(request)) {
+                let error = AgentError::Busy("a request of this request_id is running; its outcome comes once".into());
+                return refuse(&input.turn, error, effects);
+            }
         }
         let suspension = session.open.as_ref().and_then(|open| open.suspended.as_ref());
         match suspension.map(|suspension| (suspension.reason, suspension.token.clone())) {
             Some((SuspendReason::AskUser, token)) if matches!(self.state, State::Idle) => {
                 let reply = ResumeReply::Answer(input.text());
-                return self.take_resume(input.turn.clone(), &token, reply, effects);
+                return self.take_resume(input.turn.clone(), &token, reply, Some(&input), effects);
             }
             Some((SuspendReason::ApprovalRequired | SuspendReason::ExternalWait, _))
                 if matches!(self.state, State::Idle) =>
@@ -226,7 +227,8 @@ impl Turn {
         match suspension.map(|suspension| suspension.reason) {
             // What waited behind a question is its answer.
             Some(SuspendReason::AskUser) => {
-                self.record_in_turn(Fact::Resumed { submission: input.turn.clone(), reply: input.text() });
+                self.tell_began(&input, effects);
+                self.record_in_turn(resumed(input.turn.clone(), input.text(), Some(&input)));
                 return self.gather(effects);
             }
             Some(SuspendReason::ApprovalRequired | SuspendReason::ExternalWait) => self.close_suspended(),
@@ -236,8 +238,17 @@ impl Turn {
         let model = input.model.clone().or_else(|| session.options.model.clone());
         let model = model.unwrap_or_else(|| brief.default_model.clone());
         let turn = Some(input.turn.clone());
+        self.tell_began(&input, effects);
         self.record(turn, Fact::Started { model });
         self.gather(effects);
+    }
+
+    /// A turn begins that was not taken up just now: it waited, perhaps since before this
+    /// actor, and whoever keeps the clocks cannot know when its own time begins.
+    fn tell_began(&self, input: &TurnInput, effects: &mut Vec<Effect>) {
+        if !self.accepting.iter().any(|(_, taken)| *taken == input.turn) {
+            effects.push(began(&input.turn, input));
+        }
     }
 
     /// Asks for what the first prompt needs.
@@ -310,7 +321,14 @@ impl Turn {
     }
 
     /// A person answers a suspended turn.
-    fn take_resume(&mut self, submission: TurnId, token: &ResumeToken, reply: ResumeReply, effects: &mut Vec<Effect>) {
+    fn take_resume(
+        &mut self,
+        submission: TurnId,
+        token: &ResumeToken,
+        reply: ResumeReply,
+        brought_by: Option<&TurnInput>,
+        effects: &mut Vec<Effect>,
+    ) {
         let suspended = self.session.as_ref().and_then(|session| session.open.as_ref());
         let known =
             suspended.is_some_and(|open| open.suspended.as_ref().is_some_and(|suspension| suspension.token == *token));
@@ -331,7 +349,7 @@ impl Turn {
             ResumeReply::Answer(text) => text.clone(),
             ResumeReply::Decision(_) => String::new(),
         };
-        self.record_in_turn(Fact::Resumed { submission: submission.clone(), reply: text });
+        self.record_in_turn(resumed(submission.clone(), text, brought_by));
         if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
@@ -353,6 +371,16 @@ impl Turn {
             self.flush(effects);
         }
     }
+}
+
+fn resumed(submission: TurnId, reply: String, brought_by: Option<&TurnInput>) -> Fact {
+    let request_id = brought_by.and_then(|input| input.request_id.clone());
+    let labels = brought_by.map(|input| input.labels.clone()).unwrap_or_default();
+    Fact::Resumed { submission, reply, request_id, labels }
+}
+
+fn began(submission: &TurnId, input: &TurnInput) -> Effect {
+    Effect::Report(TurnNews::Began { submission: submission.clone(), limits: input.limits })
 }
 
 /// A final answer that is in the journal while the outcome is not.

@@ -1,25 +1,23 @@
-//! Every way a turn can end, and its clock: what is owed is paid here, once.
+//! Every way a turn can end: what is owed is paid here, once.
 
 use super::{Myself, SessionsState};
-use crate::deadlines::Due;
 use crate::guests::Owed;
 use bob_actors::clock;
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
-use bob_messages::ids::{ApprovalId, SessionId, TurnId};
+use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::sessions::{EndReason, TurnOutcome};
 use bob_messages::turn::{Recover, TurnMessage};
 use ractor::ActorId;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often an actor is started again in one turn.
 const MOST_RESTARTS: u32 = 3;
 
 impl SessionsState {
-    /// Pays one debt and lets the next one's clock run. A second payment finds
-    /// nothing to pay.
+    /// Pays one debt; what waits behind it gets its time, its place or its end. A second
+    /// payment finds nothing to pay.
     pub(super) fn settle(
         &mut self,
         session: &SessionId,
@@ -27,22 +25,47 @@ impl SessionsState {
         result: Result<Box<TurnOutcome>, AgentError>,
         myself: &Myself,
     ) {
-        let was_first = self.book.get_mut(session).is_some_and(|guest| guest.is_first(submission));
-        let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.take(submission)) else {
+        let Some(guest) = self.book.get_mut(session) else { return self.announce_unowed(session, &result) };
+        let was_running = guest.running() == Some(submission);
+        if was_running {
+            guest.crashes = 0;
+        }
+        if guest.ahead.as_ref().is_some_and(|ahead| ahead.turn == *submission) {
+            self.announce_unowed(session, &result);
+            self.drop_ahead(session);
+        } else if let Some(owed) = guest.take(submission) {
+            self.pay(session, owed, result);
+        } else {
             return self.announce_unowed(session, &result);
-        };
-        self.forget_deadlines(&owed);
+        }
+        if was_running {
+            self.turn_over(session, myself);
+        }
+        self.tell_drained();
+    }
+
+    /// Answers one debt that was taken out of the book.
+    pub(super) fn pay(&mut self, session: &SessionId, mut owed: Owed, result: Result<Box<TurnOutcome>, AgentError>) {
+        for key in owed.clock.reset() {
+            self.deadlines.remove(key);
+        }
         if let Ok(outcome) = &result
             && !owed.repeats(outcome)
         {
             self.announce(session, outcome);
         }
         owed.reply.send(result);
-        if let Some(guest) = self.book.get_mut(session).filter(|_| was_first) {
-            guest.crashes = 0;
+    }
+
+    /// A turn has ended: the next one of the session runs, or somebody else's, or the
+    /// session rests.
+    fn turn_over(&mut self, session: &SessionId, myself: &Myself) {
+        if let Some(guest) = self.book.get_mut(session) {
+            guest.since = Instant::now();
         }
         self.arm_first(session, myself);
-        self.tell_drained();
+        self.free_place(session, myself);
+        self.rest(session, myself);
     }
 
     /// A turn that an earlier process accepted, or an outcome told twice: nobody here is
@@ -66,16 +89,29 @@ impl SessionsState {
         }
     }
 
-    pub(super) fn settle_all(&mut self, session: &SessionId, why: &str) {
+    pub(super) fn settle_all(&mut self, session: &SessionId, why: &str, myself: &Myself) {
         while let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.owed.pop_front()) {
-            self.forget_deadlines(&owed);
+            self.admission.went(usize::from(!owed.let_in));
             let error = AgentError::Internal(why.to_owned());
             let outcome = Box::new(TurnOutcome::failed(session.clone(), owed.submission.clone(), error));
-            self.announce(session, &outcome);
-            owed.reply.send(Ok(outcome));
+            self.pay(session, owed, Ok(outcome));
         }
-        self.book.remove(session);
+        self.admission.leave_queue(session);
+        self.drop_ahead(session);
+        self.free_place(session, myself);
+        self.forget(session);
         self.tell_drained();
+    }
+
+    /// Takes a session out of the book that has nothing any more.
+    pub(super) fn forget(&mut self, session: &SessionId) {
+        if self.book.get_mut(session).is_some_and(|guest| guest.is_gone())
+            && let Some(guest) = self.book.remove(session)
+        {
+            for key in guest.idle_check.into_iter().chain(guest.leaving.map(|leaving| leaving.kill_at)) {
+                self.deadlines.remove(key);
+            }
+        }
     }
 
     /// An actor ended. Politely: it says the rest itself. In any other way: it is
@@ -83,13 +119,18 @@ impl SessionsState {
     pub(super) fn actor_ended(&mut self, actor: ActorId, polite: bool, reason: &str, myself: &Myself) {
         let Some(session) = self.book.moved_out(actor) else { return };
         let Some(guest) = self.book.get_mut(&session) else { return };
+        if let Some(leaving) = &guest.leaving {
+            self.deadlines.remove(leaving.kill_at);
+        }
         match &mut guest.leaving {
             Some(leaving) if polite => {
                 leaving.ended = true;
                 self.close_when_said(&session, myself);
             }
             Some(leaving) => {
-                let recover = Recover::Close(leaving.reason);
+                // One that was idle had no turn to be closed; whatever came since is not meant.
+                let meant = leaving.submission.is_some();
+                let recover = if meant { Recover::Close(leaving.reason) } else { Recover::Continue };
                 guest.leaving = None;
                 self.reopen(&session, recover, myself);
             }
@@ -102,7 +143,7 @@ impl SessionsState {
         guest.crashes += 1;
         let crashes = guest.crashes;
         tracing::warn!(%session, crashes, reason, "the session's actor crashed");
-        if let Some(submission) = guest.owed.front().map(|first| first.submission.clone()) {
+        if let Some(submission) = guest.running().cloned() {
             // Whoever is started now says again what it asks a person; until then time passes.
             self.unpause(session, &submission, myself);
             let event = AgentEvent::ActorRestarted {
@@ -118,22 +159,28 @@ impl SessionsState {
         match crashes {
             ..=MOST_RESTARTS => self.reopen(session, Recover::Continue, myself),
             crashes if crashes == MOST_RESTARTS + 1 => self.reopen(session, Recover::GiveUp, myself),
-            _ => self.settle_all(session, "the session's actor crashed too often; what it did is in the session"),
+            _ => {
+                self.settle_all(session, "the session's actor crashed too often; what it did is in the session", myself)
+            }
         }
     }
 
-    /// Starts the actor again and says to it what is still owed. Nothing is owed:
-    /// then the next submission starts it.
+    /// Starts the actor again and says to it what was said to the one before. Nothing
+    /// was: then whoever is let in next starts it.
     fn reopen(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
+        // The one that is started says again what it finds in the journal.
+        self.drop_ahead(session);
         let Some(guest) = self.book.get_mut(session) else { return };
-        if guest.owed.is_empty() {
-            self.book.remove(session);
-            return;
+        if guest.running().is_none() {
+            self.free_place(session, myself);
+            self.forget(session);
+            return self.tell_drained();
         }
+        guest.since = Instant::now();
         let brief = Arc::clone(&guest.brief);
-        let requests: Vec<_> = guest.owed.iter().map(|owed| owed.request.clone()).collect();
-        let cancelled: Vec<_> =
-            guest.owed.iter().filter(|owed| owed.cancelled).map(|owed| owed.submission.clone()).collect();
+        let let_in = guest.owed.iter().take_while(|owed| owed.let_in);
+        let requests: Vec<_> = let_in.clone().map(|owed| owed.request.clone()).collect();
+        let cancelled: Vec<_> = let_in.filter(|owed| owed.cancelled).map(|owed| owed.submission.clone()).collect();
         self.open(session, myself);
         self.say(session, TurnMessage::Wake { brief, recover });
         for request in requests {
@@ -163,60 +210,9 @@ impl SessionsState {
         }
         self.reopen(session, Recover::Continue, myself);
     }
-
-    /// The clock of the first debt runs. One that was cancelled while it waited has
-    /// a clock, too: its actor was told, and ends it.
-    pub(super) fn arm_first(&mut self, session: &SessionId, myself: &Myself) {
-        let Some(guest) = self.book.get_mut(session) else { return };
-        let is_asking = guest.owed.front().is_some_and(|owed| owed.left_ms.is_some());
-        let Some(first) = guest.owed.front_mut().filter(|_| !is_asking) else { return };
-        if self.grace_over && !first.cancelled {
-            return self.stop(session, EndReason::Shutdown, myself);
-        }
-        if first.deadline.is_none() {
-            let at = Instant::now() + Duration::from_millis(first.timeout_ms);
-            let due = Due::Turn(session.clone(), first.submission.clone());
-            first.deadline = Some(self.deadlines.insert(at, due, myself));
-        }
-    }
-
-    pub(super) fn pause(&mut self, session: &SessionId, submission: &TurnId, approval: ApprovalId, myself: &Myself) {
-        let Some(first) = self.book.get_mut(session).and_then(|guest| guest.owed.front_mut()) else { return };
-        if first.submission != *submission {
-            return;
-        }
-        if let Some(key) = first.deadline.take() {
-            let left = key.0.saturating_duration_since(Instant::now());
-            first.left_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-            self.deadlines.remove(key);
-        }
-        let at = Instant::now() + Duration::from_millis(first.approval_timeout_ms);
-        first.approvals.push(self.deadlines.insert(at, Due::Approval(session.clone(), approval), myself));
-    }
-
-    pub(super) fn unpause(&mut self, session: &SessionId, submission: &TurnId, myself: &Myself) {
-        let Some(first) = self.book.get_mut(session).and_then(|guest| guest.owed.front_mut()) else { return };
-        if first.submission != *submission {
-            return;
-        }
-        for key in first.approvals.drain(..) {
-            self.deadlines.remove(key);
-        }
-        if let Some(left_ms) = first.left_ms.take() {
-            let due = Due::Turn(session.clone(), submission.clone());
-            let at = Instant::now() + Duration::from_millis(left_ms);
-            first.deadline = Some(self.deadlines.insert(at, due, myself));
-        }
-    }
-
-    fn forget_deadlines(&mut self, owed: &Owed) {
-        for key in owed.deadline.iter().chain(&owed.approvals) {
-            self.deadlines.remove(*key);
-        }
-    }
 }
 
-fn unheard(session: &SessionId, submission: &TurnId, reason: EndReason) -> TurnOutcome {
+pub(super) fn unheard(session: &SessionId, submission: &TurnId, reason: EndReason) -> TurnOutcome {
     let (finish_reason, guard_reason) = reason.finishes();
     let content = "Stopped before the turn began; the input was not kept.";
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session.clone(), submission.clone(), finish_reason, content) }

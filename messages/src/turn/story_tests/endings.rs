@@ -30,20 +30,21 @@ fn an_input_for_a_busy_session_waits_its_turn() {
         native(),
         &["user one", "user two", "llm first", "llm second"],
         expect![[r#"
-        > user one
-            save options, input, started
-            infer step 1 with 1 messages
-        > user two
-            save input
-        > llm first
-            save answered, outcome
-            save started
-            finish t1 Final "first"
-            infer step 1 with 3 messages
-        > llm second
-            save answered, outcome
-            finish t2 Final "second"
-    "#]],
+            > user one
+                save options, input, started
+                infer step 1 with 1 messages
+            > user two
+                save input
+            > llm first
+                save answered, outcome
+                save started
+                finish t1 Final "first"
+                t2 begins
+                infer step 1 with 3 messages
+            > llm second
+                save answered, outcome
+                finish t2 Final "second"
+        "#]],
     );
 }
 

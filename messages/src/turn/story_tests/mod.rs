@@ -211,6 +211,7 @@ impl Teller {
                 TurnNews::Refused { submission, error } => writeln!(self.trace, "    refuse {submission}: {error}"),
                 TurnNews::Paused { .. } => writeln!(self.trace, "    pause the clock"),
                 TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
+                TurnNews::Began { submission, .. } => writeln!(self.trace, "    {submission} begins"),
                 TurnNews::Accepted { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();

@@ -35,6 +35,7 @@ fn a_crash_runs_reads_again_and_doubts_effects() {
                 run c00000001 local/read {}
                 save answered
             > crash
+                t1 begins
                 run c00000001 local/read {}
             > ok 1 again
                 save result
@@ -56,6 +57,7 @@ fn a_crash_runs_reads_again_and_doubts_effects() {
                 run c00000001 local/write {}
             > crash
                 save result
+                t1 begins
                 infer step 2 with 3 messages
             > llm done
                 save answered, outcome
@@ -73,6 +75,7 @@ fn a_crash_runs_reads_again_and_doubts_effects() {
                 save answered, intent
                 run c00000001 local/idem {}
             > crash
+                t1 begins
                 save intent
                 run c00000001 local/idem {}
             > ok 1 again
@@ -121,6 +124,7 @@ fn after_a_restart_of_the_program_the_interrupted_turn_is_reported() {
                 save outcome
                 save started
                 finish t1 Error "(a crash of the program interrupted the turn; its calls are marked)" calls Unknown [a crash of the program interrupted the turn; its calls are marked]
+                t2 begins
                 infer step 1 with 5 messages
             > llm hello
                 save answered, outcome
@@ -145,12 +149,14 @@ fn after_a_restart_the_interrupted_turn_is_finished_first_if_asked() {
                 run c00000001 local/write {}
             > restart next
                 save result
+                t1 begins
                 save input
                 infer step 2 with 3 messages
             > llm finished
                 save answered, outcome
                 save started
                 finish t1 Final "finished" calls Unknown
+                t2 begins
                 infer step 1 with 5 messages
             > llm hello
                 save answered, outcome
@@ -178,6 +184,7 @@ fn a_stop_for_an_input_behind_a_recovered_turn_takes_it_out_and_leaves_the_turn_
             infer step 1 with 1 messages
         > restart next
             save input
+            t1 begins
             infer step 1 with 1 messages
             save withdrawn
             finish t2 GuardExceeded TurnTimeout "Stopped: the turn took longer than 90000 ms (turn_timeout_ms)." (not saved)

@@ -1,0 +1,216 @@
+//! A server is started, judged, called, missed and let go of.
+//!
+//! The server is a `sh` that answers by hand, so that each test decides how it behaves.
+
+use super::*;
+use crate::child::testing::{DEADLINE, group_is_gone, processes, soon, until};
+use crate::mcp::testing::{House, arguments, script, server};
+use crate::tools::local::fixture::call;
+use bob_messages::mcp::ServerState;
+use bob_messages::tools::Risk;
+use serde_json::json;
+use std::time::Instant as Clock;
+
+#[tokio::test]
+async fn a_call_reaches_the_server_and_comes_back() {
+    let house = House::with(server("")).await;
+    let status = house.ready().await;
+    assert_eq!((status.tools, status.server.as_deref()), (3, Some("sh 1")));
+    let returned = house.perform("echo").await;
+    assert_eq!((returned.status, returned.output.plain().as_str()), (CallStatus::Ok, "heard"));
+}
+
+#[tokio::test]
+async fn a_question_that_comes_before_the_server_is_ready_waits_for_it() {
+    let house = House::with(server(r#"*'"method":"tools/list"'*) sleep 0.3; answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;"#)).await;
+    assert_eq!(house.status().state, ServerState::Starting);
+    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+}
+
+#[tokio::test]
+async fn a_lazy_server_sleeps_until_it_is_needed() {
+    let mut arguments = arguments(server(""));
+    arguments.spec.start = Start::Lazy;
+    let house = House::start(arguments).await;
+    assert_eq!((house.status().state, house.status().pid), (ServerState::Asleep, None));
+    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    assert!(house.status().pid.is_some());
+}
+
+#[tokio::test]
+async fn a_killed_server_is_noticed_at_once_and_its_calls_are_unknown() {
+    let mut house = House::with(server("")).await;
+    let pid = house.ready().await.pid.expect("a process");
+    let (first, second) = (house.begin("hang").await, house.begin("hang").await);
+    // The second call may still be on its way to the server when this one is answered.
+    house.perform("echo").await;
+    let killed = Clock::now();
+    kill(pid);
+    for call in [first, second] {
+        let returned = soon(call).await.expect("an answer");
+        assert_eq!(returned.status, CallStatus::Unknown);
+        let text = returned.output.plain();
+        assert!(text.contains("outcome unknown") && text.contains("signal 9"), "{text}");
+    }
+    let end = house.end().await;
+    let noticed = killed.elapsed();
+    assert!(end.contains("`sh` was ended by signal 9"), "{end}");
+    assert!(noticed < Duration::from_millis(1000), "{noticed:?}");
+    group_is_gone(pid).await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_by_a_call_says_its_last_words_and_is_back_for_the_next() {
+    let mut house = House::with(server("")).await;
+    let returned = house.perform("die").await;
+    assert_eq!(returned.status, CallStatus::Unknown);
+    assert!(house.end().await.contains("its last words: I cannot go on"));
+    house.start_again().await;
+    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+}
+
+#[tokio::test]
+async fn whoever_asks_while_it_is_started_again_waits_two_seconds_at_most() {
+    let mut house = House::with(server("")).await;
+    house.perform("die").await;
+    house.end().await;
+    // The place of the successor is taken, as by a process that does not go.
+    let place = Arc::clone(&house.arguments().place.taken).lock_owned().await;
+    house.start_again().await;
+    let asked = Clock::now();
+    let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
+    let Verdict::Invalid { complaint } = verdict else { panic!("not turned away: {verdict:?}") };
+    assert!(complaint.starts_with("not run: ") && complaint.contains("`sh`"), "{complaint}");
+    assert!(asked.elapsed() >= AWAY_LIMIT);
+    drop(place);
+    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+}
+
+#[tokio::test]
+async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
+    let wrong_version = r#"*'"method":"initialize"'*) answer '{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}' ;;"#;
+    let no_list = r#"*'"method":"tools/list"'*) answer '{"tools":7}' ;;"#;
+    for (command, why) in [
+        (script("echo oh no >&2; exit 3"), "ended with status 3, its last words: oh no"),
+        (script("exec sleep 1000"), "was not ready within 300 ms"),
+        (script("while :; do echo junk; echo '{\"half\":'; sleep 0.01; done"), "was not ready within 300 ms"),
+        (script("exec >&-; exec sleep 1000"), "closed the connection during the handshake"),
+        (
+            script("read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":7}'; exec sleep 1000"),
+            "answers the handshake with something else",
+        ),
+        (
+            script(
+                "read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32602,\"message\":\"never\"}}'; exec sleep 1000",
+            ),
+            "refuses the handshake: never (-32602)",
+        ),
+        (server(wrong_version), "speaks version \"1999-01-01\""),
+        (server(no_list), "does not list its tools"),
+        (crate::child::ChildSpec::new("no-such-program-here", [""; 0]), "cannot start `no-such-program-here`"),
+    ] {
+        let mut arguments = arguments(command);
+        arguments.spec.startup_timeout_ms = 300;
+        let watcher = arguments.watcher.clone();
+        let mut house = House::start(arguments).await;
+        let pid = house.status().pid;
+        let question = call("mcp/sh/echo", json!({}));
+        let verdict = house.check(&question).await;
+        assert!(
+            matches!(&verdict, Verdict::Invalid { complaint } if complaint.starts_with("not run: ")),
+            "{verdict:?}"
+        );
+        let end = house.end().await;
+        assert!(end.contains("the tool server `sh`") && end.contains(why), "{why}: {end}");
+        assert!(watcher.idle(DEADLINE).await, "{why}: something is left");
+        if let Some(pid) = pid {
+            assert!(!processes().iter().any(|process| process.group == pid && !process.is_zombie), "{why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_closes_its_output_is_ended() {
+    let mut house = House::with(server(r#"*'"name":"hang"'*) exec >&-; exec sleep 1000 ;;"#)).await;
+    let pid = house.ready().await.pid.expect("a process");
+    let begun = Clock::now();
+    assert_eq!(house.perform("hang").await.status, CallStatus::Unknown);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(house.end().await.contains("closed its output"));
+    group_is_gone(pid).await;
+}
+
+#[tokio::test]
+async fn a_stopped_actor_ends_its_server_however_deaf() {
+    let quiet = server(r#"*'"name":"hang"'*) trap '' TERM; sleep 1000 & while :; do sleep 1000; done ;;"#);
+    let house = House::with(quiet).await;
+    let pid = house.ready().await.pid.expect("a process");
+    let begun = house.begin("hang").await;
+    // The trap is set when the shell has started its first sleep.
+    until("it is deaf", || processes().iter().filter(|process| process.group == pid).count() > 1).await;
+    let stopped = Clock::now();
+    house.actor.stop(None);
+    assert_eq!(soon(begun).await, None);
+    group_is_gone(pid).await;
+    assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
+}
+
+#[tokio::test]
+async fn a_killed_actor_ends_its_server() {
+    let mut house = House::with(server("")).await;
+    let pid = house.ready().await.pid.expect("a process");
+    let begun = house.begin("hang").await;
+    house.actor.kill();
+    assert_eq!(soon(begun).await, None);
+    assert_eq!(house.end().await, "killed");
+    group_is_gone(pid).await;
+    house.start_again().await;
+    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+}
+
+#[tokio::test]
+async fn a_list_that_changed_is_offered_and_old_permission_is_worth_nothing() {
+    let arms = r#"
+        *'"method":"tools/list"'*) answer '{"tools":[{"name":"echo","description":"'"$now"'","inputSchema":{"type":"object"}}]}' ;;
+        *'"name":"echo"'*) now=new; answer "$heard"; say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}' ;;
+    "#;
+    let house = House::with(server(arms)).await;
+    let drifting = call("mcp/sh/echo", json!({}));
+    let grant = house.granted(&drifting).await;
+    let mut changes = house.plane.changes();
+    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    soon(changes.changed()).await.expect("the plane is there");
+    let returned = soon(house.run(Arc::clone(&drifting), grant)).await.expect("an answer");
+    assert_eq!(returned.status, CallStatus::Denied);
+    assert!(returned.output.plain().contains("call it again"), "{returned:?}");
+    let grant = house.granted(&drifting).await;
+    assert_eq!(soon(house.run(drifting, grant)).await.expect("an answer").status, CallStatus::Ok);
+}
+
+#[tokio::test]
+async fn the_servers_own_limit_holds_for_calls_of_which_nothing_is_said() {
+    let mut arguments = arguments(server(""));
+    arguments.spec.tool_timeout_ms = Some(150);
+    let house = House::start(arguments).await;
+    let returned = house.perform("hang").await;
+    assert_eq!(returned.status, CallStatus::Error);
+    assert!(returned.output.plain().contains("timed out after 150 ms"), "{returned:?}");
+    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+}
+
+#[tokio::test]
+async fn the_policy_stands_before_the_server() {
+    let mut arguments = arguments(server(""));
+    arguments.policy.deny_tools.push("mcp/sh/echo".to_owned());
+    let risky = crate::tools::ToolOverride { risk: Some(Risk::High), ..Default::default() };
+    arguments.policy.tools.insert("mcp/sh/die".to_owned(), risky);
+    let house = House::start(arguments).await;
+    assert_eq!(house.ready().await.tools, 2);
+    assert!(matches!(house.check(&call("mcp/sh/echo", json!({}))).await, Verdict::Deny { .. }));
+    assert!(matches!(house.check(&call("mcp/sh/die", json!({}))).await, Verdict::Ask { .. }));
+}
+
+fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it lives");
+}

@@ -1,0 +1,37 @@
+//! Tool servers: one actor each, with its process and its tools.
+//!
+//! A [`McpServerActor`] judges and runs the calls of one server's tools, as the actor of
+//! this process's own tools does with its own. Its keeper, a task that lives as long as
+//! the actor and no longer, starts the server, shakes hands, reads its list of tools,
+//! notices its end and ends its process, however the actor ends. A server that dies is
+//! the actor's death: its supervisor decides about another one.
+//!
+//! Nothing here runs a call twice, shows anything on a terminal, or waits for a server
+//! without a deadline of its own.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`actor`] | the mailbox: questions, held while the server starts |
+//! | [`spec`] | what a server is |
+//! | `keeper` | the life of one server |
+//! | `desk` | what actor, keeper and calls share |
+//! | `door` | the way of the tool plane to the actor |
+//! | `port` | the way from a judged call to the server |
+//! | [`elicit`] | what a server asks a person |
+//! | `rmcp` | the protocol |
+
+pub mod actor;
+mod desk;
+mod door;
+pub mod elicit;
+mod keeper;
+mod port;
+mod rmcp;
+pub mod spec;
+
+#[cfg(test)]
+mod testing;
+
+pub use actor::{McpServerActor, McpServerArguments};
+pub use elicit::{Answer, Elicit, Question};
+pub use spec::{ServerSpec, Start, Transport};

@@ -1,0 +1,245 @@
+//! What the tests of tool servers share: a server in `sh`, a far end written by hand,
+//! and somebody who hears how an actor ended.
+
+use super::actor::{McpServerActor, McpServerArguments};
+use super::spec::{ServerSpec, Transport};
+use crate::child::testing::soon;
+use crate::child::{ChildSpec, Watcher};
+use crate::rooms::Address;
+use crate::tools::Policy;
+use crate::tools::local::fixture::{Workspace, call};
+use crate::tools::plane::{Joining, ToolPlane};
+use bob_messages::chat::ToolCall;
+use bob_messages::ids::ServerId;
+use bob_messages::mcp::{McpMessage, ServerState, ServerStatus};
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolsMessage, Verdict};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+/// Answers the handshake and the list, and runs `echo`, `hang` and `die`.
+const SERVER: &str = r#"
+say() { printf '%s\n' "$1"; }
+answer() { say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
+heard='{"content":[{"type":"text","text":"heard"}]}'
+while read -r line; do
+  id=${line#*'"id":'}; id=${id%%[,\}]*}
+  case $line in
+    ARMS
+    *'"method":"initialize"'*)
+      answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"hang","inputSchema":{"type":"object"}},
+        {"name":"die","inputSchema":{"type":"object"}}]}' | tr -d '\n'; echo ;;
+    *'"name":"echo"'*) answer "$heard" ;;
+    *'"name":"die"'*) echo 'I cannot go on' >&2; kill -9 $$ ;;
+  esac
+done
+"#;
+
+/// A server in `sh`; these arms of its `case` come before its own.
+pub(super) fn server(arms: &str) -> ChildSpec {
+    script(&SERVER.replace("ARMS", arms))
+}
+
+pub(super) fn script(script: &str) -> ChildSpec {
+    ChildSpec::new("sh", ["-c", script])
+}
+
+pub(super) fn arguments(command: ChildSpec) -> McpServerArguments {
+    let spec = ServerSpec::new(ServerId::new("sh"), Transport::Stdio(command));
+    McpServerArguments::new(spec, Policy::default(), Watcher::new())
+}
+
+/// One server in a tool plane of its own.
+pub(super) struct House {
+    pub(super) plane: ToolPlane,
+    pub(super) actor: ActorRef<McpMessage>,
+    pub(super) address: Address<McpMessage>,
+    pub(super) context: Arc<CallContext>,
+    ends: mpsc::UnboundedReceiver<String>,
+    witness: ActorRef<()>,
+    arguments: McpServerArguments,
+}
+
+impl House {
+    pub(super) async fn with(command: ChildSpec) -> Self {
+        Self::start(arguments(command)).await
+    }
+
+    pub(super) async fn start(mut arguments: McpServerArguments) -> Self {
+        let (plane, address) = (ToolPlane::default(), Address::default());
+        let asleep = arguments.spec.start == super::spec::Start::Lazy;
+        let joining = Joining {
+            id: arguments.spec.id.clone(),
+            transport: "stdio",
+            required: false,
+            asleep,
+            patience: Duration::from_secs(20),
+        };
+        arguments.shelf = Some(plane.join(joining, address.clone()));
+        let (tell, ends) = mpsc::unbounded_channel();
+        let (witness, _) = Actor::spawn(None, Witness, tell).await.expect("it starts");
+        let actor = spawn(&arguments, &address, &witness).await;
+        let context = CallContext { tool_timeout_ms: 60_000, ..Workspace::new().context() };
+        Self { plane, actor, address, context: Arc::new(context), ends, witness, arguments }
+    }
+
+    /// Does what a supervisor does at a restart.
+    pub(super) async fn start_again(&mut self) {
+        self.actor = spawn(&self.arguments, &self.address, &self.witness).await;
+    }
+
+    pub(super) fn arguments(&self) -> &McpServerArguments {
+        &self.arguments
+    }
+
+    pub(super) fn status(&self) -> ServerStatus {
+        self.plane.servers().remove(0)
+    }
+
+    pub(super) async fn ready(&self) -> ServerStatus {
+        let mut changes = self.plane.changes();
+        soon(async {
+            while self.status().state != ServerState::Ready {
+                changes.changed().await.expect("the plane is there");
+            }
+        })
+        .await;
+        self.status()
+    }
+
+    /// What the actor ended with.
+    pub(super) async fn end(&mut self) -> String {
+        soon(self.ends.recv()).await.expect("the witness is there")
+    }
+
+    pub(super) async fn check(&self, call: &Arc<ToolCall>) -> Verdict {
+        let check = CheckRequest { call: Arc::clone(call), approved: None };
+        let context = Arc::clone(&self.context);
+        let (reply, answer) = Reply::channel();
+        self.plane.tell(ToolsMessage::Check { check, context, reply });
+        soon(answer).await.expect("a verdict")
+    }
+
+    pub(super) async fn granted(&self, call: &Arc<ToolCall>) -> Grant {
+        match self.check(call).await {
+            Verdict::Allow { grant, .. } => grant,
+            other => panic!("expected an allowance, got {other:?}"),
+        }
+    }
+
+    pub(super) fn run(&self, call: Arc<ToolCall>, grant: Grant) -> Answer<ToolReturn> {
+        let (reply, answer) = Reply::channel();
+        self.plane.tell(ToolsMessage::Call { call, grant, context: Arc::clone(&self.context), reply });
+        answer
+    }
+
+    /// Has a tool of the server called, allowed and all.
+    pub(super) async fn begin(&self, tool: &str) -> Answer<ToolReturn> {
+        let call = call(&format!("mcp/sh/{tool}"), json!({}));
+        let grant = self.granted(&call).await;
+        self.run(call, grant)
+    }
+
+    pub(super) async fn perform(&self, tool: &str) -> ToolReturn {
+        let begun = self.begin(tool).await;
+        soon(begun).await.expect("an answer")
+    }
+}
+
+async fn spawn(
+    arguments: &McpServerArguments,
+    address: &Address<McpMessage>,
+    witness: &ActorRef<()>,
+) -> ActorRef<McpMessage> {
+    let linked = McpServerActor::spawn_linked(None, McpServerActor, arguments.clone(), witness.get_cell()).await;
+    let (actor, _) = linked.expect("the actor starts");
+    address.fill(actor.clone());
+    actor
+}
+
+/// Hears how the actors below it end.
+struct Witness;
+
+impl Actor for Witness {
+    type Msg = ();
+    type State = mpsc::UnboundedSender<String>;
+    type Arguments = mpsc::UnboundedSender<String>;
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<()>,
+        tell: mpsc::UnboundedSender<String>,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        Ok(tell)
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _myself: ActorRef<()>,
+        event: SupervisionEvent,
+        tell: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorFailed(_, error) => drop(tell.send(error.to_string())),
+            SupervisionEvent::ActorTerminated(_, _, reason) => drop(tell.send(reason.unwrap_or_default())),
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The far end of a connection, played by a test.
+pub(super) struct FarEnd {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    write: WriteHalf<DuplexStream>,
+}
+
+impl FarEnd {
+    pub(super) fn new(stream: DuplexStream) -> Self {
+        let (read, write) = tokio::io::split(stream);
+        Self { lines: BufReader::new(read).lines(), write }
+    }
+
+    /// The next message that comes.
+    pub(super) async fn next(&mut self) -> Value {
+        let line = soon(self.lines.next_line()).await.expect("it can be read").expect("it is not the end");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    /// The next message of this method; others are skipped.
+    pub(super) async fn expect(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next().await;
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    pub(super) async fn write(&mut self, line: &str) {
+        self.write.write_all(format!("{line}\n").as_bytes()).await.expect("somebody reads");
+    }
+
+    pub(super) async fn answer(&mut self, question: &Value, result: Value) {
+        self.write(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string()).await;
+    }
+
+    /// Answers the handshake; gives what was said in it.
+    pub(super) async fn shake_hands(&mut self) -> Value {
+        let hello = self.expect("initialize").await;
+        self.answer(
+            &hello,
+            json!({"protocolVersion": hello["params"]["protocolVersion"],
+            "capabilities": {"tools": {"listChanged": true}}, "serverInfo": {"name": "far", "version": "2"}}),
+        )
+        .await;
+        self.expect("notifications/initialized").await;
+        hello
+    }
+}

@@ -1,0 +1,167 @@
+//! What every actor that hosts tools does with its questions.
+//!
+//! A [`Host`] is the gate of one actor and the ports behind it: it says what there
+//! is, judges calls, and runs each in a task of its own that ends with the actor. A
+//! call that fails, panics or takes too long is answered with an error result:
+//! nothing a tool does ends the actor.
+
+use super::gate::{Admitted, Gate, GateError, Refusal};
+use super::policy::Policy;
+#[cfg(feature = "mcp")]
+use super::policy::Rules;
+use super::port::{Invocation, ToolError, ToolPort};
+use bob_messages::chat::{CallStatus, ToolCall};
+use bob_messages::ids::ToolName;
+use bob_messages::reply::Reply;
+use bob_messages::tools::{CallContext, Grant, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage};
+use futures_util::FutureExt;
+use ractor::ActorCell;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// No call runs longer, whatever is configured: a day, in milliseconds. It keeps
+/// deadlines inside what a clock can hold.
+const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The tools of one actor, and the way to them.
+pub(crate) struct Host {
+    ports: Vec<Arc<dyn ToolPort>>,
+    gate: Gate,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Hosts the tools of these ports, in the order they are offered.
+    ///
+    /// # Errors
+    /// When a rule cannot be understood, when the tools cannot stand side by side, or
+    /// when the system gives no key.
+    pub(crate) fn new(ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> Result<Self, GateError> {
+        let gate = Gate::new(ports.iter().map(|port| port.list_tools()), policy)?;
+        Ok(Self { ports, gate })
+    }
+
+    /// Hosts nothing yet, under these rules.
+    ///
+    /// # Errors
+    /// When the system gives no key.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn empty(rules: Rules) -> Result<Self, GateError> {
+        Ok(Self { ports: Vec::new(), gate: Gate::with_rules([], rules)? })
+    }
+
+    /// Hosts these instead. Grants stay good for the tools that stayed as they were.
+    ///
+    /// # Errors
+    /// When the tools cannot stand side by side; then everything stays as it was.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn renew(&mut self, ports: Vec<Arc<dyn ToolPort>>) -> Result<(), GateError> {
+        self.gate.renew(ports.iter().map(|port| port.list_tools()))?;
+        self.ports = ports;
+        Ok(())
+    }
+
+    /// What may be offered of them.
+    pub(crate) fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
+        self.gate.offered()
+    }
+
+    /// Answers a question; `owner` is the actor with which the calls end.
+    pub(crate) fn attend(&mut self, question: ToolsMessage, owner: &ActorCell) {
+        match question {
+            ToolsMessage::Check { check, context, reply } => reply.send(self.gate.check(&check, &context)),
+            ToolsMessage::Call { call, grant, context, reply } => {
+                self.call(call, &grant, context, reply, owner.clone());
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        call: Arc<ToolCall>,
+        grant: &Grant,
+        context: Arc<CallContext>,
+        reply: Reply<ToolReturn>,
+        owner: ActorCell,
+    ) {
+        match self.gate.admit(&call, grant, &context) {
+            Ok(Admitted { port, timeout_ms, read_only }) => {
+                let port = Arc::clone(&self.ports[port]);
+                let deadline = Instant::now() + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
+                let invocation = Invocation { call, context, deadline };
+                tokio::spawn(run(port, invocation, Limit { timeout_ms, read_only }, reply, owner));
+            }
+            Err(refusal) => reply.send(refusal_result(refusal)),
+        }
+    }
+}
+
+/// How long a call may take, and what is said when it took longer.
+struct Limit {
+    timeout_ms: u64,
+    read_only: bool,
+}
+
+/// Runs one call until it is over, unwanted or too late, and answers it.
+async fn run(
+    port: Arc<dyn ToolPort>,
+    invocation: Invocation,
+    limit: Limit,
+    mut reply: Reply<ToolReturn>,
+    owner: ActorCell,
+) {
+    let started = Instant::now();
+    let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);
+    let work = AssertUnwindSafe(async { port.call_tool(invocation).await }).catch_unwind();
+    let (status, output) = tokio::select! {
+        biased;
+        () = reply.abandoned() => return,
+        // Before the clock, which most tools of this process then never set.
+        ended = work => match ended {
+            Ok(Ok(output)) if output.is_error => (CallStatus::Error, output),
+            Ok(Ok(output)) => (CallStatus::Ok, output),
+            Ok(Err(error)) => (status_of(&error), ToolOutput::error(error.to_string())),
+            Err(_panic) => {
+                tracing::error!(tool = %name, "a tool panicked");
+                (CallStatus::Error, ToolOutput::error(format!("the tool panicked: {name} has a fault of its own")))
+            }
+        },
+        // The calls of an actor end with it, however it ends; the dropped reply
+        // tells the asker.
+        _ = owner.wait(None) => return,
+        () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(limit.too_late(&name))),
+    };
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    reply.send(ToolReturn { status, output, duration_ms });
+}
+
+impl Limit {
+    /// What a model is told of a call that took too long.
+    fn too_late(&self, name: &ToolName) -> String {
+        let Self { timeout_ms, read_only } = self;
+        match read_only {
+            true => format!("{name} timed out after {timeout_ms} ms"),
+            false => format!("{name} timed out after {timeout_ms} ms; it may have done part of its work"),
+        }
+    }
+}
+
+fn status_of(error: &ToolError) -> CallStatus {
+    if error.is_outcome_unknown() { CallStatus::Unknown } else { CallStatus::Error }
+}
+
+/// The result of a call that never reached its tool.
+fn refusal_result(refusal: Refusal) -> ToolReturn {
+    match refusal {
+        Refusal::Denied(reason) => ToolReturn::note(CallStatus::Denied, reason),
+        Refusal::Invalid(complaint) => ToolReturn::note(CallStatus::Error, complaint),
+    }
+}

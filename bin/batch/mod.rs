@@ -1,0 +1,91 @@
+//! `batch`: many turns of many sessions in one process.
+//!
+//! Owns the order of things and nothing of the turns: what is read ahead, which line begins when, where its result goes,
+//! and what the signals of this process mean for all of them.
+//!
+//! - `input`, `line`: what comes in, a bounded number of lines ahead
+//! - `queue`: which line is next
+//! - `conductor`: the one loop; `stop`: how it ends early
+//! - `one`: a line on its way; `again`: what the store has already, for `--finish`
+//! - `outbox`: results to stdout; `progress`, `screen`, `pace`, `tally`: everything on stderr, and the exit code
+
+mod again;
+mod conductor;
+mod input;
+mod line;
+mod one;
+mod outbox;
+mod pace;
+mod progress;
+mod queue;
+mod screen;
+mod stop;
+mod tally;
+
+use bob::assemble::Choices;
+use bob::config::Config;
+use bob_messages::session::ApprovalsMode;
+use bob_messages::tools::Risk;
+
+use crate::cli::BatchArgs;
+use crate::exit::{Exit, Failure};
+use crate::house::House;
+use crate::print;
+use crate::signals::Signals;
+use conductor::Conductor;
+use input::Input;
+
+/// Turns at the same time unless it is said otherwise: many for a provider, few for a machine.
+const CONCURRENCY: u32 = 64;
+
+/// How the lines are run.
+pub(crate) struct Manner {
+    /// Turns at the same time at most.
+    concurrency: usize,
+    /// Whether the store is asked what has run already.
+    finish: bool,
+    /// No progress and no summary.
+    is_quiet: bool,
+    approve: Option<Risk>,
+    approvals: ApprovalsMode,
+}
+
+/// Runs all lines and prints their results.
+///
+/// # Errors
+/// When nothing could begin: the input, the configuration, the model's provider. What fails later is told line by line.
+pub(crate) async fn batch(args: &BatchArgs, config: Config) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let prepared = tokio::select! {
+        prepared = prepare(args, &config) => prepared?,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    let (house, input) = prepared;
+    let manner = Manner {
+        concurrency: concurrency(args.concurrency, config.runtime.max_concurrent_turns),
+        finish: args.finish,
+        is_quiet: args.quiet,
+        approve: args.approve.risk(),
+        approvals: args.approvals.mode(),
+    };
+    let result = Conductor::new(&house, manner, input).run(&mut signals).await;
+    house.close(&mut signals).await;
+    result
+}
+
+/// Everything that can be refused before a line is read.
+async fn prepare(args: &BatchArgs, config: &Config) -> Result<(House, Input), Failure> {
+    let input = input::open(&args.file).await?;
+    let choices = Choices { progress: Some(crate::progress::to_stderr()), ..Choices::default() };
+    let house = House::open(config, choices).await?;
+    house.check_model(&house.default_model)?;
+    Ok((house, input))
+}
+
+/// Turns at the same time; a wish beyond what the runtime takes is cut, and said so.
+fn concurrency(wished: Option<u32>, most: u32) -> usize {
+    if let Some(wished) = wished.filter(|wished| *wished > most) {
+        print::note(&format!("warning: --concurrency {wished} is cut to runtime.max_concurrent_turns, {most}"));
+    }
+    wished.unwrap_or(CONCURRENCY).min(most) as usize
+}

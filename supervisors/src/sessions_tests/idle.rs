@@ -1,0 +1,153 @@
+//! Actors that have nothing to do are let go and come back unnoticed.
+
+use super::*;
+
+const AFTER: Duration = Duration::from_millis(50);
+
+fn rules(passivate_after: Duration) -> SessionRules {
+    SessionRules { passivate_after, ..SessionRules::default() }
+}
+
+async fn house(llm: ScriptedLlm) -> House {
+    House::with(llm, MemoryStore::new(), Vec::new(), rules(AFTER)).await
+}
+
+async fn epoch(house: &House) -> u64 {
+    house.records().await.last().map_or(0, |record| record.epoch)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_leaves_memory_in_time_and_answers_the_next_message_with_its_history() {
+    let house = house(echo()).await;
+    for (number, expected) in ["one", "one|two", "one|two|three"].into_iter().enumerate() {
+        let last = expected.rsplit('|').next().unwrap();
+        assert_eq!(paid(house.submit(last, limits(90_000))).await.content, expected);
+        assert_eq!(epoch(&house).await, number as u64 + 1, "a new actor read the journal");
+        tokio::time::sleep(AFTER - Duration::from_millis(2)).await;
+        assert_eq!(house.load().await.live, 1, "not before its time");
+        tokio::time::sleep(Duration::from_millis(4)).await;
+        assert_eq!(house.load().await, SessionsLoad::default(), "nothing is held");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_is_measured_from_the_end_of_the_last_turn() {
+    let house = house(echo()).await;
+    for number in 0..10 {
+        paid(house.submit(&format!("t{number}"), limits(90_000))).await;
+        tokio::time::sleep(AFTER - Duration::from_millis(10)).await;
+    }
+    assert_eq!((epoch(&house).await, house.load().await.live), (1, 1), "it was never idle for so long");
+    house.until(0, 0, 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_runs_or_waits_for_a_person_is_not_let_go() {
+    let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({})), ScriptedReply::text("fine")];
+    let house = house(model(calls, 700)).await;
+    let owed = house.submit("t1", limits(10_000));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!((house.load().await.live, house.load().await.running), (1, 1));
+    let approval = ApprovalId::new("s-c00000001");
+    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce });
+    assert_eq!(paid(owed).await.content, "fine");
+    house.until(0, 0, 0).await;
+}
+
+/// Wherever between the stop of an idle actor and its end a message arrives.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one() {
+    let mut met = std::collections::BTreeSet::new();
+    for places in 0..60 {
+        let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules(AFTER)).await;
+        paid(house.submit("one", limits(90_000))).await;
+        let (session_room, (reply, owed)) = (house.tree.rooms.sessions.clone(), Reply::channel());
+        let input = input("two", limits(90_000));
+        let message = SessionsMessage::Submit { session: session(), input, brief: brief(), reply };
+        // In the very tick in which the actor has been idle for long enough.
+        tokio::time::sleep(AFTER).await;
+        let (look, seen) = Reply::channel();
+        later(places, move || {
+            session_room.tell(SessionsMessage::Live { most: 1, reply: look });
+            session_room.tell(message);
+        });
+        met.insert(seen.await.unwrap().first().map(|live| format!("{:?}", live.state)));
+        let outcome = paid(owed).await;
+        assert_eq!((outcome.content.as_str(), outcome.saved), ("one|two", true), "{places}");
+        assert_eq!(outcome.finish_reason, FinishReason::Final, "{places}");
+        house.until(0, 0, 0).await;
+    }
+    let all = [None, Some("Idle".to_owned()), Some("Leaving".to_owned())];
+    assert_eq!(met, all.into(), "it came before, while and after");
+}
+
+/// Random pauses around the time of idleness, three sessions, two places: every message
+/// is answered once, in order, with everything said before it.
+#[tokio::test(start_paused = true)]
+async fn random_pauses_lose_and_double_nothing() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let rules = SessionRules { max_running_turns: 2, ..rules(Duration::from_millis(5)) };
+        let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
+        let mut owed = Vec::new();
+        for number in 0..60 {
+            let to = SessionId::parse(&format!("s{}", random.u8(0..3))).unwrap();
+            let turn = format!("{to}-{number}");
+            owed.push((to.clone(), turn.clone(), house.say(&to, &turn, limits(90_000), &brief())));
+            if random.u8(0..3) > 0 {
+                tokio::time::sleep(Duration::from_micros(random.u64(0..12_000))).await;
+            }
+            for _ in 0..random.u8(0..20) {
+                tokio::task::yield_now().await;
+            }
+            if random.u8(0..20) == 0 {
+                let (reply, _whether_or_not) = Reply::channel();
+                house.tell(SessionsMessage::Passivate { session: to, reply });
+            }
+        }
+        let mut so_far = BTreeMap::<SessionId, Vec<String>>::new();
+        for (to, turn, owed) in owed {
+            let answer = tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("answered");
+            let said = so_far.entry(to).or_default();
+            match answer {
+                Ok(outcome) => {
+                    said.push(turn);
+                    assert_eq!(outcome.content, said.join("|"), "seed {seed}");
+                }
+                Err(AgentError::Busy(_)) => {}
+                Err(other) => panic!("seed {seed}: {other}"),
+            }
+        }
+        house.until(0, 0, 0).await;
+    }
+}
+
+/// Two thousand sessions whose actors are let go after a millisecond: each message meets
+/// an actor that is there, that leaves, or that is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn o1_two_thousand_sessions_that_come_and_go_lose_and_double_nothing() {
+    let rules =
+        SessionRules { max_running_turns: 100, max_waiting_turns: 2_000, passivate_after: Duration::from_millis(1) };
+    let house = Arc::new(House::with(echo(), MemoryStore::new(), Vec::new(), rules).await);
+    let lane = |number: usize| {
+        let house = Arc::clone(&house);
+        tokio::spawn(async move {
+            let to = SessionId::parse(&format!("s{number}")).unwrap();
+            let mut said = Vec::new();
+            for turn in 0..4 {
+                let turn = format!("{number}-{turn}");
+                let outcome = paid(house.say(&to, &turn, limits(90_000), &brief())).await;
+                said.push(turn);
+                assert_eq!((outcome.content, outcome.saved), (said.join("|"), true));
+                tokio::time::sleep(Duration::from_micros(fastrand::u64(0..3_000))).await;
+            }
+        })
+    };
+    let lanes: Vec<_> = (0..2_000).map(lane).collect();
+    for lane in lanes {
+        lane.await.unwrap();
+    }
+    house.until(0, 0, 0).await;
+    let whole = house.store.load(&SessionId::parse("s7").unwrap()).await.unwrap();
+    assert!(whole.last().unwrap().epoch > 1, "actors came and went");
+}

@@ -1,0 +1,19 @@
+//! `batch` with the real binary: order, bad lines, signals, progress, and what `--finish` does after a crash.
+
+mod support;
+
+#[path = "batch/bad.rs"]
+mod bad;
+#[path = "batch/finish.rs"]
+mod finish;
+#[path = "cli/home.rs"]
+#[allow(dead_code, reason = "a batch needs a part of it")]
+mod home;
+#[path = "batch/lines.rs"]
+mod lines;
+#[path = "batch/order.rs"]
+mod order;
+#[path = "batch/progress.rs"]
+mod progress;
+#[path = "batch/stops.rs"]
+mod stops;
