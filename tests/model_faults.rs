@@ -2,6 +2,7 @@
 //! silence, outages; and what a turn, a session and a whole process make of that.
 #![cfg(feature = "genai")]
 #![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
+#![allow(clippy::print_stdout, reason = "figures are printed for whoever asks with --nocapture")]
 
 mod support;
 

@@ -12,10 +12,10 @@ const BUDGET: Duration = Duration::from_secs(20);
 const BATCH: usize = 100;
 
 /// The bytes in pieces. The number chooses where they are cut: mostly at a few places, which is quick, and now and then
-/// nearly everywhere.
+/// every few bytes.
 fn chopped(bytes: &[u8], number: usize) -> Vec<Vec<u8>> {
     let mut chance = fastrand::Rng::with_seed(number as u64);
-    let many = if number.is_multiple_of(100) { bytes.len() / 2 } else { chance.usize(1..=8) };
+    let many = if number.is_multiple_of(100) { bytes.len() / 8 } else { chance.usize(1..=8) };
     let mut places: Vec<usize> = std::iter::repeat_with(|| chance.usize(1..bytes.len())).take(many).collect();
     places.extend([0, bytes.len()]);
     places.sort_unstable();
