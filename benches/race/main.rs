@@ -37,12 +37,13 @@ fn main() {
         builder.worker_threads(arguments.threads);
     }
     let runtime = builder.enable_all().build().unwrap();
-    let line = runtime.block_on(async {
+    let (line, _house) = runtime.block_on(async {
         if arguments.mode == "appends" {
-            return appends::drive(&arguments).await;
+            return (appends::drive(&arguments).await, None);
         }
         let house = turn::House::build(&arguments).await;
-        driver::drive(arguments, house).await
+        // Kept until the process ends: without it, the sessions would be let go meanwhile.
+        (driver::drive(arguments, house.clone()).await, Some(house))
     });
     println!("{line}");
     std::io::stdout().flush().unwrap();

@@ -3,7 +3,8 @@
 //! A [`Reply`] is given to whoever is asked. It is used exactly once, and it
 //! answers even when it is dropped: the asker then hears `None`, so nobody waits
 //! for an actor that died. An asker that no longer wants the answer drops its
-//! [`Interest`]; the worker learns it from [`Reply::abandoned`] and lets go.
+//! [`Interest`]; the worker learns it from [`Reply::abandoned`] and lets go. An
+//! asker that wants to hear how it goes is noted to before the answer.
 
 use std::fmt;
 use std::future::Future;
@@ -13,9 +14,17 @@ use tokio::sync::oneshot;
 
 /// Where the answer to one question goes.
 pub struct Reply<T> {
-    to: Option<Box<dyn FnOnce(Option<T>) + Send>>,
+    to: Option<To<T>>,
     /// Resolves when the asker has dropped its [`Interest`]; `None` when it cannot.
     interest: Option<oneshot::Receiver<()>>,
+}
+
+/// Who hears the answer.
+enum To<T> {
+    /// Somebody who hears one word.
+    Once(Box<dyn FnOnce(Option<T>) + Send>),
+    /// Somebody who hears notes, too.
+    Noted(Box<dyn FnMut(Option<T>) + Send>),
 }
 
 /// Held by the asker for as long as it wants the answer.
@@ -34,13 +43,20 @@ impl<T: Send + 'static> Reply<T> {
     /// A reply that calls `to` exactly once: with the answer, or with `None`
     /// when the one who was asked ended without answering.
     pub fn to(to: impl FnOnce(Option<T>) + Send + 'static) -> Self {
-        Self { to: Some(Box::new(to)), interest: None }
+        Self { to: Some(To::Once(Box::new(to))), interest: None }
     }
 
     /// The same for a question that may be abandoned: the asker keeps the interest.
     pub fn abandonable(to: impl FnOnce(Option<T>) + Send + 'static) -> (Self, Interest) {
         let (held, watched) = oneshot::channel();
-        (Self { to: Some(Box::new(to)), interest: Some(watched) }, Interest(held))
+        (Self { to: Some(To::Once(Box::new(to))), interest: Some(watched) }, Interest(held))
+    }
+
+    /// The same for an asker that wants to hear how it goes: `to` is called for each
+    /// note, and then exactly once as in [`Reply::to`].
+    pub fn noted(to: impl FnMut(Option<T>) + Send + 'static) -> (Self, Interest) {
+        let (held, watched) = oneshot::channel();
+        (Self { to: Some(To::Noted(Box::new(to))), interest: Some(watched) }, Interest(held))
     }
 
     /// A reply and the future of its answer.
@@ -52,8 +68,14 @@ impl<T: Send + 'static> Reply<T> {
 
     /// Gives the answer. An asker that went away costs nothing.
     pub fn send(mut self, answer: T) {
-        if let Some(to) = self.to.take() {
-            to(Some(answer));
+        self.end(Some(answer));
+    }
+
+    /// Says how it goes; the answer is still owed. An asker that asked for no notes
+    /// hears nothing.
+    pub fn note(&mut self, note: T) {
+        if let Some(To::Noted(to)) = &mut self.to {
+            to(Some(note));
         }
     }
 
@@ -73,11 +95,19 @@ impl<T: Send + 'static> Reply<T> {
     }
 }
 
+impl<T> Reply<T> {
+    fn end(&mut self, answer: Option<T>) {
+        match self.to.take() {
+            Some(To::Once(to)) => to(answer),
+            Some(To::Noted(mut to)) => to(answer),
+            None => {}
+        }
+    }
+}
+
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if let Some(to) = self.to.take() {
-            to(None);
-        }
+        self.end(None);
     }
 }
 
@@ -130,6 +160,19 @@ mod tests {
         drop(answer);
         assert!(reply.is_abandoned());
         reply.send(1);
+    }
+
+    #[test]
+    fn notes_come_before_the_one_answer() {
+        let (told, heard) = std::sync::mpsc::channel();
+        let (mut reply, _interest) = Reply::noted(move |word| told.send(word).expect("it is heard"));
+        reply.note(1);
+        reply.send(2);
+        assert_eq!(heard.iter().collect::<Vec<_>>(), [Some(1), Some(2)]);
+        let (mut reply, answer) = Reply::channel();
+        reply.note(1);
+        reply.send(2);
+        assert_eq!(now(answer), Some(Some(2)), "who asked for no notes hears none");
     }
 
     #[test]

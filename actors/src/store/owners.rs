@@ -63,6 +63,7 @@ impl Owners {
     }
 
     /// The name of the file that claims of this store name; none before the first.
+    #[cfg(feature = "sqlite")]
     pub(super) fn our_file(&self) -> Option<String> {
         lock(&self.ours).as_ref().map(|ours| ours.lock.clone())
     }

@@ -23,7 +23,7 @@ pub enum Stored {
 /// - The version of a session counts its records, the epoch its claims.
 /// - An append under any epoch but the one of the last claim is
 ///   [`Fenced`](StoreError::Fenced) and stores nothing.
-/// - Records whose ids are stored already are not stored again: when all of an
+/// - Records that are stored already, by id and version, are not stored again: when all of an
 ///   append's are there, or the first ones and they end the journal, the append
 ///   succeeds. Otherwise `expected_version` must be the session's version, or the
 ///   answer is [`Conflict`](StoreError::Conflict).
@@ -59,6 +59,15 @@ pub trait SessionStore: Send + Sync + 'static {
     /// answers all of them at once, as this default does.
     fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
         self.append(batch).map(|answers| answers.into_iter().map(Stored::Now).collect()).boxed()
+    }
+
+    /// Stores one append and answers it, where that takes no waiting; gives it back
+    /// otherwise, untouched. For stores in memory: whoever has to wait leaves this as it is.
+    ///
+    /// # Errors
+    /// The append itself, to be stored by [`append`](Self::append).
+    fn append_now(&self, append: Append) -> Result<Result<u64, StoreError>, Append> {
+        Err(append)
     }
 
     /// The owner under this epoch will write no more, so that another process may

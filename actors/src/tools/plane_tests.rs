@@ -102,7 +102,7 @@ fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {
     };
     let context = crate::tools::local::fixture::Workspace::new().context();
     let (reply, answer) = Reply::channel();
-    let check = CheckRequest { call: Arc::new(call), approved: None };
+    let check = CheckRequest { call: Arc::new(call), approved: None, run: false };
     plane.tell(ToolsMessage::Check { check, context: Arc::new(context), reply });
     answer
 }

@@ -66,7 +66,7 @@ pub(super) struct Calling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Slot {
     /// The tools room is asked.
-    Checking(Ticket),
+    Checking { ticket: Ticket, run: bool },
     /// A person is asked.
     Asking(ApprovalId),
     /// It may run when its turn comes.
