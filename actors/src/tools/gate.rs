@@ -68,6 +68,8 @@ pub(crate) struct Admitted {
     pub(crate) timeout_ms: u64,
     /// Whether it changes nothing, however it ends.
     pub(crate) read_only: bool,
+    /// Whether running it again does no more than running it once.
+    pub(crate) may_repeat: bool,
 }
 
 impl Gate {
@@ -141,7 +143,8 @@ impl Gate {
             return Err(Refusal::Denied(reason));
         }
         let timeout_ms = self.rules.timeout_ms(&call.name, context);
-        Ok(Admitted { port: tool.port, timeout_ms, read_only: tool.descriptor.read_only })
+        let ToolDescriptor { read_only, idempotent, .. } = *tool.descriptor;
+        Ok(Admitted { port: tool.port, timeout_ms, read_only, may_repeat: read_only || idempotent })
     }
 
     /// The tool a call names, if the rules and the session's list leave it callable.

@@ -93,10 +93,10 @@ impl Host {
         owner: ActorCell,
     ) {
         match self.gate.admit(&call, grant, &context) {
-            Ok(Admitted { port, timeout_ms, read_only }) => {
+            Ok(Admitted { port, timeout_ms, read_only, may_repeat }) => {
                 let port = Arc::clone(&self.ports[port]);
                 let deadline = Instant::now() + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
-                let invocation = Invocation { call, context, deadline };
+                let invocation = Invocation { call, context, deadline, may_repeat };
                 tokio::spawn(run(port, invocation, Limit { timeout_ms, read_only }, reply, owner));
             }
             Err(refusal) => reply.send(refusal_result(refusal)),
