@@ -4,6 +4,8 @@
 mod ahead;
 #[path = "sessions_tests/door.rs"]
 mod door;
+#[path = "sessions_tests/hard.rs"]
+mod hard;
 #[path = "sessions_tests/idle.rs"]
 mod idle;
 

@@ -5,7 +5,7 @@ use super::{Brief, Effect, OnRestart, Recover, ResumeReply, Turn};
 use crate::chat::{ContentPart, Message};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::ids::{RequestId, ResumeToken, TurnId};
+use crate::ids::{ResumeToken, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::session::{OpenTurn, Session, TurnInput};
 use crate::sessions::{Decision, SuspendReason, TurnNews, TurnOutcome};
@@ -166,7 +166,7 @@ impl Turn {
         let Some(session) = &self.session else { return };
         let max_waiting = self.brief.as_ref().map_or(0, |brief| brief.max_waiting);
         if let Some(request) = &input.request_id {
-            if let Some(outcome) = first_outcome(session, request) {
+            if let Some(outcome) = session.first_outcome(request) {
                 let outcome = Box::new(outcome);
                 effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
                 return;
@@ -372,16 +372,6 @@ impl Turn {
             self.flush(effects);
         }
     }
-}
-
-/// The outcome a repeated request is told, if the first one has one. One that is suspended
-/// has: the question.
-fn first_outcome(session: &Session, request: &RequestId) -> Option<TurnOutcome> {
-    if let Some(answered) = session.answered.get(request) {
-        return Some((**answered).clone());
-    }
-    let open = session.open.as_ref().filter(|open| open.suspended.is_some() && open.is_request(request))?;
-    Some(open.outcome_for(request, session.last.as_ref()?))
 }
 
 fn resumed(submission: TurnId, reply: String, brought_by: Option<&TurnInput>) -> Fact {

@@ -37,7 +37,7 @@ const MAX_ID_BYTES: usize = 64;
 
 /// What all servers of a runtime share.
 #[derive(Clone)]
-pub struct House {
+pub struct Surroundings {
     /// Where their tools are published.
     pub plane: ToolPlane,
     /// Where it is told that they were started again.
@@ -55,7 +55,7 @@ pub struct House {
 pub struct ToolServers(Arc<Inner>);
 
 struct Inner {
-    house: House,
+    house: Surroundings,
     roster: Roster,
     known: Mutex<Vec<McpServerArguments>>,
 }
@@ -83,7 +83,7 @@ impl ToolServers {
     ///
     /// # Errors
     /// When two servers have the same id, or one has an id that no server may have.
-    pub fn new(house: House, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
+    pub fn new(house: Surroundings, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
         check(&specs)?;
         let known: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
         let children = known.iter().map(|arguments| house.child(arguments.clone())).collect();
@@ -132,7 +132,7 @@ impl ToolServers {
     }
 }
 
-impl House {
+impl Surroundings {
     /// Joins a server to the plane, in the place of the one it replaces.
     fn arguments(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> McpServerArguments {
         let spec = started_by_need(spec);

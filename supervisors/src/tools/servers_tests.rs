@@ -31,7 +31,7 @@ struct Tools {
 impl Tools {
     async fn of(specs: Vec<ServerSpec>) -> Self {
         let rooms = Rooms::default();
-        let house = House {
+        let house = Surroundings {
             plane: rooms.tools.clone(),
             feed: Feed::new(Vec::new()),
             policy: Policy::default(),
