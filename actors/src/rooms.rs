@@ -9,7 +9,7 @@ use crate::tools::ToolPlane;
 use bob_messages::llm::LlmMessage;
 use bob_messages::sessions::SessionsMessage;
 use bob_messages::store::StoreMessage;
-use ractor::ActorRef;
+use ractor::{ActorRef, ActorStatus};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -48,9 +48,11 @@ impl<M: ractor::Message> Address<M> {
         *self.0.actor.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The actor, if there is one now.
+    /// The actor, if there is one now. One that ends takes no more messages and is gone,
+    /// also when its supervisor has not heard of it yet.
     pub fn actor(&self) -> Option<ActorRef<M>> {
-        self.0.actor.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let actor = self.0.actor.read().unwrap_or_else(PoisonError::into_inner).clone();
+        actor.filter(|actor| actor.get_status() < ActorStatus::Draining)
     }
 
     /// Sends to whoever is there now.

@@ -17,6 +17,7 @@ mod tools;
 pub(super) use handler::Handler;
 pub(super) use tools::{Listed, Shop};
 
+use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
 use bob_messages::tools::ToolOutput;
 use bob_messages::trace;
@@ -34,7 +35,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The longest line a server may write, in bytes. A longer one is dropped as it comes,
-/// and the call it answers ends with its deadline.
+/// and the call it answers fails as soon as it is known which one that is.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// How many pages of tools are asked for.
@@ -82,7 +83,9 @@ impl Connection {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        Self::over(AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES), handler).await
+        let read = Sieve::new(read, MAX_LINE_BYTES);
+        // Here the end of a line counts, too.
+        Self::over(AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES + 1), handler).await
     }
 
     async fn over<T, E, A>(transport: T, handler: Handler) -> Result<(Self, Gone), Misfit>
@@ -178,6 +181,9 @@ impl Caller {
                 Err(Failure::Refused("asks for more than a result, which nobody here speaks".into()))
             }
             Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => Err(Failure::Broken),
+            Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
+                Err(Failure::Refused(format!("{}; the call has run, ask for less", clip(&error.message))))
+            }
             Err(error) => Err(Failure::Refused(format!("refuses the call: {}", complaint(&error)))),
         }
     }
