@@ -229,7 +229,12 @@ async fn a_call_that_may_have_run_is_not_sent_again() {
     room.move_in();
     let (check, context) = asked("mcp/files/read");
     let (reply, answer) = Reply::channel();
-    plane.tell(ToolsMessage::Call { call: check.call, grant: Grant { call: CallId::new("c1"), seal: String::new() }, context, reply });
+    plane.tell(ToolsMessage::Call {
+        call: check.call,
+        grant: Grant { call: CallId::new("c1"), seal: String::new() },
+        context,
+        reply,
+    });
     *room.0.taken.lock().unwrap() = Some(Vec::new());
     assert!(answer.await.is_none());
     tokio::time::sleep(RETURNS_WITHIN).await;
