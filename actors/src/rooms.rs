@@ -6,10 +6,12 @@
 //! one process without sharing names.
 
 use crate::tools::ToolPlane;
-use bob_messages::llm::LlmMessage;
+use bob_messages::ids::ModelName;
+use bob_messages::llm::{LlmMessage, ModelProfile};
 use bob_messages::sessions::SessionsMessage;
 use bob_messages::store::StoreMessage;
 use ractor::{ActorRef, ActorStatus};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -92,6 +94,30 @@ impl<M: ractor::Message> Address<M> {
 #[error("nobody is there to take the message")]
 pub struct Gone;
 
+/// How many models are remembered; callers may name any.
+const REMEMBERED_MODELS: usize = 256;
+
+/// What models can do, as the LlmActor has said: that follows from the configuration,
+/// so it is asked once for each model. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Profiles(Arc<RwLock<HashMap<ModelName, Arc<ModelProfile>>>>);
+
+impl Profiles {
+    /// What is known of a model.
+    pub fn get(&self, model: &ModelName) -> Option<Arc<ModelProfile>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(model).cloned()
+    }
+
+    /// Remembers what was said of a model.
+    pub fn keep(&self, profile: &Arc<ModelProfile>) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED_MODELS {
+            known.clear();
+        }
+        known.insert(profile.model.clone(), Arc::clone(profile));
+    }
+}
+
 /// The rooms of one runtime.
 #[derive(Debug, Clone, Default)]
 pub struct Rooms {
@@ -99,6 +125,8 @@ pub struct Rooms {
     pub store: Address<StoreMessage>,
     /// The LlmActor.
     pub llm: Address<LlmMessage>,
+    /// What it has said of models.
+    pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.
     pub tools: ToolPlane,
     /// The sessions supervisor.

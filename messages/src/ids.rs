@@ -74,6 +74,63 @@ id! {
     ServerId
 }
 
+impl RecordId {
+    /// The id of an owner's record: its epoch and the record's version, which no other
+    /// record of the session has.
+    pub fn numbered(epoch: u64, version: u64) -> Self {
+        let mut text = Tail::default();
+        text.number(version, 1);
+        text.push(b'-');
+        text.number(epoch, 1);
+        Self(text.as_str().into())
+    }
+}
+
+impl CallId {
+    /// The id of a session's call of this number: a letter and at least eight digits,
+    /// which every provider accepts.
+    pub fn numbered(number: u64) -> Self {
+        let mut text = Tail::default();
+        text.number(number, 8);
+        text.push(b'c');
+        Self(text.as_str().into())
+    }
+}
+
+/// A short text that is written from its end. Ids are made for every record and
+/// call, and formatting them would cost more than storing them.
+struct Tail {
+    bytes: [u8; 44],
+    start: usize,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self { bytes: [0; 44], start: 44 }
+    }
+}
+
+impl Tail {
+    fn push(&mut self, byte: u8) {
+        self.start -= 1;
+        self.bytes[self.start] = byte;
+    }
+
+    /// A number of at least so many digits; two of twenty fit beside a letter.
+    fn number(&mut self, mut number: u64, least: usize) {
+        let end = self.start;
+        while number > 0 || end - self.start < least {
+            self.push(b'0' + (number % 10) as u8);
+            number /= 10;
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        // Only ASCII was written.
+        std::str::from_utf8(&self.bytes[self.start..]).unwrap_or_default()
+    }
+}
+
 /// A conversation. Matches `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
@@ -231,3 +288,17 @@ impl fmt::Debug for ToolName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ticket(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_ids_read_as_their_numbers() {
+        for number in [0, 1, 9, 10, 99_999_999, 100_000_000, u64::MAX] {
+            assert_eq!(CallId::numbered(number).as_str(), format!("c{number:08}"));
+            assert_eq!(RecordId::numbered(number, u64::MAX).as_str(), format!("{number}-{}", u64::MAX));
+            assert_eq!(RecordId::numbered(1, number).as_str(), format!("1-{number}"));
+        }
+    }
+}

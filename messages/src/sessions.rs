@@ -306,7 +306,7 @@ pub struct TurnOutcome {
     /// Why the model stopped speaking, the last time.
     pub stop_reason: Option<StopReason>,
     /// Every call of the turn, in call order.
-    pub tool_transcript: Vec<TranscriptEntry>,
+    pub tool_transcript: Arc<[TranscriptEntry]>,
     /// Tokens, summed over the steps.
     pub usage: Usage,
     /// How many model calls were made.
@@ -337,7 +337,7 @@ impl TurnOutcome {
             question: None,
             token: None,
             stop_reason: None,
-            tool_transcript: Vec::new(),
+            tool_transcript: Arc::default(),
             usage: Usage::default(),
             steps: 0,
             duration_ms: 0,

@@ -14,7 +14,7 @@ pub const MODEL_RESULT_BYTES: usize = 64 * 1024;
 /// The mailbox of an actor that hosts tools.
 #[derive(Debug)]
 pub enum ToolsMessage {
-    /// May this call run?
+    /// May this call run? One that may run at once is answered by its result.
     Check {
         /// The call.
         check: CheckRequest,
@@ -197,6 +197,10 @@ pub struct CheckRequest {
     pub call: Arc<ToolCall>,
     /// Set when a person has allowed exactly this call.
     pub approved: Option<ApprovalId>,
+    /// Whether the call may run as soon as it is judged, if it may run and changes
+    /// nothing: nobody needs to be told in between. Abandoning the question then
+    /// stops it where the tool can be stopped.
+    pub run: bool,
 }
 
 /// What the tools room says of a call.
@@ -210,6 +214,11 @@ pub enum Verdict {
         /// How it may be run.
         traits: CallTraits,
     },
+    /// It may run and does, since it changes nothing and was to run at once. A note:
+    /// the answer is `Ran`, later.
+    Running,
+    /// It has run.
+    Ran(Box<ToolReturn>),
     /// A person must decide.
     Ask {
         /// How risky it is.

@@ -9,7 +9,37 @@ use crate::ids::TurnId;
 
 /// FNV-1a, 64 bits: a small, stable, well-spread hash. Not for secrets.
 pub fn fnv64(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    Fnv64::default().with(bytes).0
+}
+
+/// The same over bytes that come in pieces.
+#[derive(Debug, Clone, Copy)]
+pub struct Fnv64(pub u64);
+
+impl Default for Fnv64 {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv64 {
+    /// The hash with one more piece.
+    #[must_use]
+    pub fn with(self, bytes: &[u8]) -> Self {
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        Self(bytes.iter().fold(self.0, step))
+    }
+}
+
+impl std::io::Write for Fnv64 {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        *self = self.with(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The trace a turn belongs to: 32 hex digits.
@@ -53,9 +83,12 @@ pub fn parent_span(traceparent: &str) -> Option<&str> {
 }
 
 fn span(parts: &[&str]) -> String {
-    let hash = fnv64(parts.concat().as_bytes()).max(1);
-    let digit = |at: u32| char::from_digit((hash >> (60 - 4 * at)) as u32 & 0xf, 16).unwrap_or('0');
-    (0..16).map(digit).collect()
+    let hash = parts.iter().fold(Fnv64::default(), |hash, part| hash.with(part.as_bytes())).0.max(1);
+    let mut digits = String::with_capacity(16);
+    for at in 0..16 {
+        digits.push(char::from(b"0123456789abcdef"[(hash >> (60 - 4 * at)) as usize & 0xf]));
+    }
+    digits
 }
 
 fn parse(header: &str) -> Option<(&str, &str)> {

@@ -140,7 +140,7 @@ impl Actor for SessionsSupervisor {
                 let request = TurnMessage::Resume {
                     submission: submission.clone(),
                     token,
-                    reply: said,
+                    reply: Box::new(said),
                     brief: Arc::clone(&brief),
                 };
                 let owed = owed(submission, request, reply, &limits);
@@ -151,7 +151,7 @@ impl Actor for SessionsSupervisor {
             }
             SessionsMessage::Passivate { session, reply } => reply.send(state.passivate(&session, &myself)),
             SessionsMessage::Decide { session, approval, decision } => {
-                state.say(&session, TurnMessage::Decided { approval, decision });
+                state.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
             }
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
             SessionsMessage::Due => state.due(&myself),

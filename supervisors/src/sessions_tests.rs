@@ -4,6 +4,8 @@
 mod ahead;
 #[path = "sessions_tests/door.rs"]
 mod door;
+#[path = "sessions_tests/hard.rs"]
+mod hard;
 #[path = "sessions_tests/idle.rs"]
 mod idle;
 
@@ -73,6 +75,7 @@ impl House {
         let (rooms, feed) = (Rooms::default(), Feed::new(sinks));
         let tree = start(TreeSpec {
             sessions: sessions::child(&rooms, &feed, rules),
+            servers: crate::tools::Roster::default(),
             further: Vec::new(),
             rooms,
             feed,

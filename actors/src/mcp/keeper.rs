@@ -10,7 +10,7 @@ use super::desk::{Death, DeathWatch, Desk, Offer};
 use super::port::ServerPort;
 use super::rmcp::{Connection, Gone, Handler, Listed, Misfit, Shop};
 use super::spec::Transport;
-use crate::child::{Child, ChildSpec, ExitWatch, Ladder, Stdin, Stdout};
+use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
 use bob_messages::mcp::McpMessage;
 use futures_util::FutureExt;
 use ractor::ActorRef;
@@ -82,7 +82,7 @@ impl Keeper {
         if let Some(why) = ended {
             self.report(&mut held, &why).await;
         }
-        held.let_go(self.arguments.ladder).await;
+        held.let_go(&self.arguments).await;
     }
 
     /// Runs the server. Comes back only when that is over, and says how, after its name.
@@ -218,10 +218,13 @@ impl Keeper {
 
 impl Held {
     /// Ends what is left of the server, politely first.
-    async fn let_go(mut self, ladder: Ladder) {
+    async fn let_go(mut self, arguments: &McpServerArguments) {
         drop((self.death.take(), self.connection.take()));
         if let Some(mut child) = self.child.take() {
-            child.stop(ladder).await;
+            let exit = child.stop(arguments.ladder).await;
+            if let Some(shelf) = &arguments.shelf {
+                shelf.ended(exit.to_string());
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// One tool server. Nothing in it changes while its actor lives.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
     /// Its name, the second part of its tools' names: `mcp/<id>/<tool>`.
     pub id: ServerId,
@@ -30,11 +30,20 @@ pub struct ServerSpec {
 }
 
 /// How a tool server is reached.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Transport {
     /// A child process that reads requests and writes answers, one JSON text a line.
     /// Its stdin and stdout are pipes, whatever is set here.
     Stdio(ChildSpec),
+}
+
+impl Transport {
+    /// In one word, to be shown.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+        }
+    }
 }
 
 /// When a tool server is started.

@@ -119,7 +119,7 @@ impl House {
     }
 
     pub(super) async fn check(&self, call: &Arc<ToolCall>) -> Verdict {
-        let check = CheckRequest { call: Arc::clone(call), approved: None };
+        let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
         let context = Arc::clone(&self.context);
         let (reply, answer) = Reply::channel();
         self.plane.tell(ToolsMessage::Check { check, context, reply });

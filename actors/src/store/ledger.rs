@@ -5,7 +5,6 @@
 
 use bob_messages::ids::RecordId;
 use bob_messages::store::{Append, Record, StoreError};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One session's epoch, version and record ids.
@@ -13,8 +12,9 @@ use std::sync::Arc;
 pub struct Ledger {
     epoch: u64,
     version: u64,
-    /// At which version each record stands.
-    ids: HashMap<RecordId, u64>,
+    /// The ids of the records, in order. A record that is sent again has its version, so
+    /// it is looked for there and nowhere else.
+    ids: Vec<RecordId>,
 }
 
 /// What is to be done with an append that is in order.
@@ -45,13 +45,13 @@ impl Ledger {
     /// Notes one more record as stored, at the next version.
     pub fn stored(&mut self, record: &Record) {
         self.version += 1;
-        self.ids.insert(record.id.clone(), self.version);
+        self.ids.push(record.id.clone());
     }
 
     /// Lets go of the record ids, for a store that has the records: without an owner nobody
     /// appends. Before the next ruling they must be [recalled](Self::recall).
     pub fn rest(&mut self) {
-        self.ids = HashMap::new();
+        self.ids = Vec::new();
     }
 
     /// Whether it let go of the ids of records there are.
@@ -63,8 +63,13 @@ impl Ledger {
     /// Knows the ids of all records again, if it let go of them.
     pub fn recall(&mut self, records: &[Arc<Record>]) {
         if self.ids.len() < records.len() {
-            self.ids = (1..).zip(records).map(|(version, record)| (record.id.clone(), version)).collect();
+            self.ids = records.iter().map(|record| record.id.clone()).collect();
         }
+    }
+
+    fn has(&self, record: &Record) -> bool {
+        let at = record.version.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| self.ids.get(at)).is_some_and(|id| *id == record.id)
     }
 
     /// Whether an append may be stored, and how much of it is left to store.
@@ -78,8 +83,8 @@ impl Ledger {
             return Err(StoreError::Fenced { epoch: self.epoch });
         }
         let conflict = StoreError::Conflict { version: self.version };
-        let known = append.records.iter().map_while(|record| self.ids.get(&record.id).copied());
-        let (stored, last) = known.fold((0, None), |(count, _), version| (count + 1, Some(version)));
+        let stored = append.records.iter().take_while(|record| self.has(record)).count();
+        let last = append.records[..stored].last().map(|record| record.version);
         let Some(fresh) = append.records.get(stored..).filter(|fresh| !fresh.is_empty()) else {
             return match last {
                 Some(version) => Ok(Ruling { stored, version }),
@@ -100,7 +105,7 @@ impl Ledger {
                 )));
             }
             let is_twice = fresh.iter().take(index).any(|other| other.id == record.id);
-            if record.version != version || is_twice || self.ids.contains_key(&record.id) {
+            if record.version != version || is_twice {
                 return Err(conflict);
             }
         }

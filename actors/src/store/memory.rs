@@ -40,6 +40,13 @@ impl MemoryStore {
     }
 }
 
+fn append_to(sessions: &mut HashMap<SessionId, Journal>, append: Append) -> Result<u64, StoreError> {
+    match sessions.get_mut(&append.session) {
+        Some(journal) => journal.append(append),
+        None => Err(StoreError::Fenced { epoch: 0 }),
+    }
+}
+
 impl Journal {
     fn append(&mut self, append: Append) -> Result<u64, StoreError> {
         self.ledger.recall(&self.records);
@@ -81,11 +88,11 @@ impl SessionStore for MemoryStore {
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
         let mut sessions = self.sessions();
-        let answers = batch.into_iter().map(|append| match sessions.get_mut(&append.session) {
-            Some(journal) => journal.append(append),
-            None => Err(StoreError::Fenced { epoch: 0 }),
-        });
-        ready(answers.collect()).boxed()
+        ready(batch.into_iter().map(|append| append_to(&mut sessions, append)).collect()).boxed()
+    }
+
+    fn append_now(&self, append: Append) -> Result<Result<u64, StoreError>, Append> {
+        Ok(append_to(&mut self.sessions(), append))
     }
 
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {

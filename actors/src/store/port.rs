@@ -1,9 +1,20 @@
 //! The port: what a session store must be able to do.
 
 use bob_messages::ids::SessionId;
+use bob_messages::reply::Answer;
 use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, StoreError};
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 use std::sync::Arc;
+
+/// What became of one append of a batch.
+#[derive(Debug)]
+pub enum Stored {
+    /// It is durable, or it failed.
+    Now(Result<u64, StoreError>),
+    /// Something that concerns its session alone holds it up, so that the batch did
+    /// not wait for it. `None` as the answer means that it is not known.
+    Later(Answer<Result<u64, StoreError>>),
+}
 
 /// A place where journals are kept.
 ///
@@ -12,7 +23,7 @@ use std::sync::Arc;
 /// - The version of a session counts its records, the epoch its claims.
 /// - An append under any epoch but the one of the last claim is
 ///   [`Fenced`](StoreError::Fenced) and stores nothing.
-/// - Records whose ids are stored already are not stored again: when all of an
+/// - Records that are stored already, by id and version, are not stored again: when all of an
 ///   append's are there, or the first ones and they end the journal, the append
 ///   succeeds. Otherwise `expected_version` must be the session's version, or the
 ///   answer is [`Conflict`](StoreError::Conflict).
@@ -42,6 +53,22 @@ pub trait SessionStore: Send + Sync + 'static {
     /// the session's version after the last of its records. One that fails does not
     /// touch another session's; the answers are as many as the appends.
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>>;
+
+    /// The same, for whoever can wait for single sessions: one that is held up does
+    /// not hold up the others. A store in which no session can be held up by itself
+    /// answers all of them at once, as this default does.
+    fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
+        self.append(batch).map(|answers| answers.into_iter().map(Stored::Now).collect()).boxed()
+    }
+
+    /// Stores one append and answers it, where that takes no waiting; gives it back
+    /// otherwise, untouched. For stores in memory: whoever has to wait leaves this as it is.
+    ///
+    /// # Errors
+    /// The append itself, to be stored by [`append`](Self::append).
+    fn append_now(&self, append: Append) -> Result<Result<u64, StoreError>, Append> {
+        Err(append)
+    }
 
     /// The owner under this epoch will write no more, so that another process may
     /// claim the session. Best effort; an epoch that is over changes nothing.

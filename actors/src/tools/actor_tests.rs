@@ -3,8 +3,8 @@ use crate::tools::local;
 use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::{FnTool, ToolError, ToolOverride, tool};
 use bob_messages::chat::{CallStatus, ToolCall};
-use bob_messages::reply::{Answer, Reply};
-use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolDescriptor, ToolOutput, ToolReturn, Verdict};
+use bob_messages::reply::{Answer, Interest, Reply};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolOutput, ToolReturn, Verdict};
 use futures_util::FutureExt;
 use serde_json::json;
 use std::sync::Mutex;
@@ -44,7 +44,7 @@ async fn ask<T: Send + 'static>(
 }
 
 async fn granted(actor: &ActorRef<ToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
-    let check = CheckRequest { call: Arc::clone(call), approved: None };
+    let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
     let context = Arc::clone(context);
     match ask(actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict") {
         Verdict::Allow { grant, .. } => grant,
@@ -164,6 +164,48 @@ async fn an_abandoned_call_is_dropped_and_the_mailbox_stays_free() {
     assert_eq!(perform(&actor, "demo/fine").await.status, CallStatus::Ok);
     drop(answer);
     soon(is_dropped).await.expect_err("the tool's future is gone");
+}
+
+/// Asks whether a call may run, and to run it at once; each word that comes.
+fn check_and_run(
+    actor: &ActorRef<ToolsMessage>,
+    name: &str,
+) -> (Interest, tokio::sync::mpsc::UnboundedReceiver<Option<Verdict>>) {
+    let check = CheckRequest { call: call(name, json!({})), approved: None, run: true };
+    let (told, heard) = tokio::sync::mpsc::unbounded_channel();
+    let (reply, interest) = Reply::noted(move |verdict| drop(told.send(verdict)));
+    actor.send_message(ToolsMessage::Check { check, context: context(), reply }).expect("the actor is there");
+    (interest, heard)
+}
+
+#[tokio::test]
+async fn a_call_that_only_reads_is_judged_and_run_by_one_question() {
+    let reads = simple("demo/reads", || Ok(ToolOutput::text("seen"))).read_only();
+    let writes = simple("demo/writes", || panic!("it was not allowed yet"));
+    let risky = simple("demo/risky", || panic!("a person was not asked")).read_only().risk(Risk::High);
+    let (actor, _) = start(vec![reads, writes, risky], Policy::default()).await;
+    let (_interest, mut heard) = check_and_run(&actor, "demo/reads");
+    let ran = heard.recv().await.flatten();
+    assert!(matches!(&ran, Some(Verdict::Ran(returned)) if returned.output.plain() == "seen"), "{ran:?}");
+    assert_eq!(heard.recv().await, None, "one word, and no other");
+    let (_interest, mut heard) = check_and_run(&actor, "demo/writes");
+    let allowed = heard.recv().await.flatten();
+    assert!(matches!(allowed, Some(Verdict::Allow { .. })), "{allowed:?}");
+    let (_interest, mut heard) = check_and_run(&actor, "demo/risky");
+    let asked = heard.recv().await.flatten();
+    assert!(matches!(asked, Some(Verdict::Ask { .. })), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_was_run_at_once_and_takes_its_time_is_noted_and_can_be_abandoned() {
+    let ((started, is_started), (dropped, is_dropped)) = (oneshot::channel(), oneshot::channel());
+    let (actor, _) = start(vec![waiting(started, dropped).read_only()], Policy::default()).await;
+    let (interest, mut heard) = check_and_run(&actor, "demo/waiting");
+    is_started.await.expect("it runs");
+    assert_eq!(soon(heard.recv()).await, Some(Some(Verdict::Running)));
+    drop(interest);
+    soon(is_dropped).await.expect_err("the tool's future is gone");
+    assert_eq!(soon(heard.recv()).await, Some(None), "and its asker hears that nobody will answer");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 //! (`Gate::admit`). Nothing reaches a tool by another way.
 
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
-use super::grant::{RoomKey, canonical};
+use super::grant::{RoomKey, bytes_of};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
@@ -39,6 +39,15 @@ pub struct Gate {
     key: RoomKey,
     /// The sessions' own lists, read once.
     lists: HashMap<Arc<[String]>, Arc<Names>>,
+}
+
+/// What becomes of a call that was judged.
+#[derive(Debug)]
+pub(crate) enum Judged {
+    /// Its asker is told.
+    Told(Verdict),
+    /// It may run at once.
+    MayRun(Admitted),
 }
 
 /// Why a call may not run, whoever allowed it.
@@ -106,27 +115,40 @@ impl Gate {
         self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
     }
 
-    /// Judges one call of one step.
+    /// What is said of one call of one step.
     pub fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
-        let list = self.session_list(context.allow.as_ref());
-        self.judge(check, context, list.as_deref()).unwrap_or_else(Verdict::from)
+        match self.judge(check, context) {
+            Judged::Told(verdict) => verdict,
+            Judged::MayRun(_) => Verdict::Running,
+        }
     }
 
-    fn judge(&self, check: &CheckRequest, context: &CallContext, list: Option<&Names>) -> Result<Verdict, Refusal> {
+    /// Judges one call of one step. A call that may run at once, and only that, needs
+    /// no grant: nobody carries it anywhere in between.
+    pub(crate) fn judge(&mut self, check: &CheckRequest, context: &CallContext) -> Judged {
+        let list = self.session_list(context.allow.as_ref());
+        self.weigh(check, context, list.as_deref()).unwrap_or_else(|refusal| Judged::Told(refusal.into()))
+    }
+
+    fn weigh(&self, check: &CheckRequest, context: &CallContext, list: Option<&Names>) -> Result<Judged, Refusal> {
         let call = &*check.call;
         let tool = self.find(call, list)?;
-        let canonical = self.measured(tool, call)?;
+        self.refuse_misfits(tool, call)?;
         self.refuse_forbidden_command(tool, call)?;
-        let descriptor = &tool.descriptor;
-        Ok(match self.rules.asks(descriptor.risk, context) {
-            Some(reason) if check.approved.is_none() => {
-                Verdict::Ask { risk: descriptor.risk, reason: reason.to_owned() }
-            }
-            Some(_) | None => Verdict::Allow {
-                grant: self.key.grant(call, &tool.definition, &canonical),
-                traits: CallTraits { read_only: descriptor.read_only, idempotent: descriptor.idempotent },
-            },
+        let ToolDescriptor { risk, read_only, idempotent, .. } = *tool.descriptor;
+        Ok(match self.rules.asks(risk, context) {
+            Some(reason) if check.approved.is_none() => Judged::Told(Verdict::Ask { risk, reason: reason.to_owned() }),
+            Some(_) | None if check.run && read_only => Judged::MayRun(self.admitted(tool, context)),
+            Some(_) | None => Judged::Told(Verdict::Allow {
+                grant: self.key.grant(call, &tool.definition),
+                traits: CallTraits { read_only, idempotent },
+            }),
         })
+    }
+
+    fn admitted(&self, tool: &Tool, context: &CallContext) -> Admitted {
+        let timeout_ms = self.rules.timeout_ms(&tool.descriptor.id, context);
+        Admitted { port: tool.port, timeout_ms, read_only: tool.descriptor.read_only }
     }
 
     /// Lets a call through that arrives with its grant, or says why not.
@@ -140,8 +162,7 @@ impl Gate {
             );
             return Err(Refusal::Denied(reason));
         }
-        let timeout_ms = self.rules.timeout_ms(&call.name, context);
-        Ok(Admitted { port: tool.port, timeout_ms, read_only: tool.descriptor.read_only })
+        Ok(self.admitted(tool, context))
     }
 
     /// The tool a call names, if the rules and the session's list leave it callable.
@@ -167,20 +188,20 @@ impl Gate {
         Ok(tool)
     }
 
-    /// The arguments in canonical form, if they are small enough and fit.
-    fn measured(&self, tool: &Tool, call: &ToolCall) -> Result<Vec<u8>, Refusal> {
+    /// Arguments that are too large, or not what the tool takes.
+    fn refuse_misfits(&self, tool: &Tool, call: &ToolCall) -> Result<(), Refusal> {
         let (name, limit) = (&call.name, self.rules.max_payload_bytes());
         let fits = |bytes: usize| {
             let complaint = || format!("the arguments of {name} are {bytes} bytes; at most {limit} are taken");
             if bytes > limit { Err(Refusal::Invalid(complaint())) } else { Ok(()) }
         };
         fits(call.argument_bytes)?;
-        let canonical = canonical(&call.arguments)
+        let written = bytes_of(&call.arguments)
             .map_err(|error| Refusal::Invalid(format!("the arguments of {name} are not JSON: {error}")))?;
-        fits(canonical.len())?;
+        fits(written)?;
         match tool.complaint(&call.arguments) {
             Some(complaint) => Err(Refusal::Invalid(complaint)),
-            None => Ok(canonical),
+            None => Ok(()),
         }
     }
 

@@ -1,18 +1,14 @@
 //! Permission for exactly one call.
 //!
 //! A grant is a keyed hash over the call's id, its tool with its definition, and its
-//! arguments. The key
-//! is drawn when the room starts and never leaves it, so a grant cannot be made
-//! elsewhere, moved to another call or kept over a restart.
+//! arguments. The key is drawn when the room starts and never leaves it, so a grant
+//! cannot be made elsewhere, moved to another call or kept over a restart.
 
 use bob_messages::chat::ToolCall;
 use bob_messages::tools::{Grant, ToolDescriptor};
 use serde_json::Value;
 use std::fmt;
 use std::io;
-
-/// Beyond this, two whole numbers may be the same to JSON's canonical form.
-const EXACT_INTEGERS: u64 = 1 << 53;
 
 /// The room's own key.
 pub(crate) struct RoomKey([u8; 32]);
@@ -31,29 +27,24 @@ impl RoomKey {
         Ok(Self(key))
     }
 
-    /// Gives permission for this call of a tool with this definition. `canonical` is
-    /// its arguments in canonical form.
-    pub(crate) fn grant(&self, call: &ToolCall, definition: &Definition, canonical: &[u8]) -> Grant {
-        Grant { call: call.id.clone(), seal: self.seal(call, definition, canonical).to_hex().to_string() }
+    /// Gives permission for this call of a tool with this definition.
+    pub(crate) fn grant(&self, call: &ToolCall, definition: &Definition) -> Grant {
+        Grant { call: call.id.clone(), seal: self.seal(call, definition).to_hex().as_str().to_owned() }
     }
 
     /// Whether the grant was given by this room for exactly this call, of the tool as
     /// it is now.
     pub(crate) fn covers(&self, call: &ToolCall, definition: &Definition, grant: &Grant) -> bool {
-        let (Ok(canonical), Ok(given)) = (canonical(&call.arguments), blake3::Hash::from_hex(&grant.seal)) else {
-            return false;
-        };
-        grant.call == call.id && self.seal(call, definition, &canonical) == given
+        let given = blake3::Hash::from_hex(&grant.seal);
+        grant.call == call.id && given.is_ok_and(|given| self.seal(call, definition) == given)
     }
 
-    fn seal(&self, call: &ToolCall, definition: &Definition, canonical: &[u8]) -> blake3::Hash {
+    fn seal(&self, call: &ToolCall, definition: &Definition) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        for field in [call.id.as_str().as_bytes(), call.name.as_str().as_bytes(), definition.0.as_bytes(), canonical] {
-            // The length goes first, so that no two lists of fields look the same.
-            hasher.update(&(field.len() as u64).to_le_bytes());
-            hasher.update(field);
+        for field in [call.id.as_str().as_bytes(), call.name.as_str().as_bytes(), definition.0.as_bytes()] {
+            seal_bytes(&mut hasher, field);
         }
-        seal_large_integers(&mut hasher, &call.arguments);
+        seal_value(&mut hasher, &call.arguments);
         hasher.finalize()
     }
 }
@@ -83,30 +74,69 @@ impl Definition {
     }
 }
 
-/// The arguments in JSON's canonical form (RFC 8785): the same bytes for the same
-/// arguments, whatever the order of their keys.
-pub(crate) fn canonical(arguments: &Value) -> Result<Vec<u8>, serde_json::Error> {
-    serde_jcs::to_vec(arguments)
+/// How many bytes these arguments are as JSON.
+///
+/// # Errors
+/// When they cannot be written as JSON.
+pub(crate) fn bytes_of(arguments: &Value) -> Result<usize, serde_json::Error> {
+    let mut counted = Counted(0);
+    serde_json::to_writer(&mut counted, arguments)?;
+    Ok(counted.0)
 }
 
-/// The canonical form writes every number as a double, in which large whole numbers
-/// meet; a seal must tell them apart, so their digits go in as well, in an order
-/// that does not depend on the order of keys.
-fn seal_large_integers(hasher: &mut blake3::Hasher, value: &Value) {
+/// Takes what is written and keeps only how much it was.
+struct Counted(usize);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The length goes first, so that no two lists of fields look the same.
+fn seal_bytes(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+/// The same for the same value, whatever the order of keys. Numbers are what they
+/// are written as, so large whole numbers that are one double stay apart.
+fn seal_value(hasher: &mut blake3::Hasher, value: &Value) {
     match value {
-        Value::Number(number) => {
-            let magnitude = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
-            if magnitude.is_some_and(|magnitude| magnitude > EXACT_INTEGERS) {
-                hasher.update(number.to_string().as_bytes());
-                hasher.update(b";");
-            }
+        Value::Null => {
+            hasher.update(b"0");
         }
-        Value::Array(items) => items.iter().for_each(|item| seal_large_integers(hasher, item)),
+        Value::Bool(true) => {
+            hasher.update(b"t");
+        }
+        Value::Bool(false) => {
+            hasher.update(b"f");
+        }
+        Value::Number(number) => {
+            hasher.update(b"n");
+            seal_bytes(hasher, number.to_string().as_bytes());
+        }
+        Value::String(text) => {
+            hasher.update(b"s");
+            seal_bytes(hasher, text.as_bytes());
+        }
+        Value::Array(items) => {
+            hasher.update(b"a").update(&(items.len() as u64).to_le_bytes());
+            items.iter().for_each(|item| seal_value(hasher, item));
+        }
         Value::Object(fields) => {
+            hasher.update(b"o").update(&(fields.len() as u64).to_le_bytes());
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_unstable_by_key(|(key, _)| *key);
-            fields.into_iter().for_each(|(_, field)| seal_large_integers(hasher, field));
+            for (key, field) in fields {
+                seal_bytes(hasher, key.as_bytes());
+                seal_value(hasher, field);
+            }
         }
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }

@@ -5,7 +5,7 @@
 //! call that fails, panics or takes too long is answered with an error result:
 //! nothing a tool does ends the actor.
 
-use super::gate::{Admitted, Gate, GateError, Refusal};
+use super::gate::{Admitted, Gate, GateError, Judged, Refusal};
 use super::policy::Policy;
 #[cfg(feature = "mcp")]
 use super::policy::Rules;
@@ -13,12 +13,14 @@ use super::port::{Invocation, ToolError, ToolPort};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
 use bob_messages::reply::Reply;
-use bob_messages::tools::{CallContext, Grant, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage};
-use futures_util::FutureExt;
+use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage, Verdict};
+use futures_util::{FutureExt, poll};
 use ractor::ActorCell;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -77,76 +79,117 @@ impl Host {
     /// Answers a question; `owner` is the actor with which the calls end.
     pub(crate) fn attend(&mut self, question: ToolsMessage, owner: &ActorCell) {
         match question {
-            ToolsMessage::Check { check, context, reply } => reply.send(self.gate.check(&check, &context)),
-            ToolsMessage::Call { call, grant, context, reply } => {
-                self.call(call, &grant, context, reply, owner.clone());
-            }
+            ToolsMessage::Check { check, context, reply } => match self.gate.judge(&check, &context) {
+                Judged::Told(verdict) => reply.send(verdict),
+                Judged::MayRun(admitted) => self.run(admitted, check.call, context, Asker::Check(reply), owner),
+            },
+            ToolsMessage::Call { call, grant, context, reply } => match self.gate.admit(&call, &grant, &context) {
+                Ok(admitted) => self.run(admitted, call, context, Asker::Call(reply), owner),
+                Err(refusal) => reply.send(refusal_result(refusal)),
+            },
         }
     }
 
-    fn call(
-        &mut self,
-        call: Arc<ToolCall>,
-        grant: &Grant,
-        context: Arc<CallContext>,
-        reply: Reply<ToolReturn>,
-        owner: ActorCell,
-    ) {
-        match self.gate.admit(&call, grant, &context) {
-            Ok(Admitted { port, timeout_ms, read_only }) => {
-                let port = Arc::clone(&self.ports[port]);
-                let deadline = Instant::now() + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
-                let invocation = Invocation { call, context, deadline };
-                tokio::spawn(run(port, invocation, Limit { timeout_ms, read_only }, reply, owner));
-            }
-            Err(refusal) => reply.send(refusal_result(refusal)),
+    fn run(&self, admitted: Admitted, call: Arc<ToolCall>, context: Arc<CallContext>, asker: Asker, owner: &ActorCell) {
+        let Admitted { port, timeout_ms, read_only } = admitted;
+        let port = Arc::clone(&self.ports[port]);
+        let started = Instant::now();
+        let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
+        let invocation = Invocation { call, context, deadline };
+        let limit = Limit { started, timeout_ms, read_only };
+        // In a box, since a task moves what it is given several times.
+        tokio::spawn(Box::pin(run(port, invocation, limit, asker, owner.clone())));
+    }
+}
+
+/// Who asked for the call: to run it, or to judge it and run it at once.
+enum Asker {
+    Call(Reply<ToolReturn>),
+    Check(Reply<Verdict>),
+}
+
+impl Asker {
+    /// Whoever asked for a verdict hears that the call runs; the others know.
+    fn note_running(&mut self) {
+        match self {
+            Self::Call(_) => {}
+            Self::Check(reply) => reply.note(Verdict::Running),
+        }
+    }
+
+    fn is_abandoned(&mut self) -> bool {
+        match self {
+            Self::Call(reply) => reply.is_abandoned(),
+            Self::Check(reply) => reply.is_abandoned(),
+        }
+    }
+
+    async fn abandoned(&mut self) {
+        match self {
+            Self::Call(reply) => reply.abandoned().await,
+            Self::Check(reply) => reply.abandoned().await,
+        }
+    }
+
+    fn send(self, returned: ToolReturn) {
+        match self {
+            Self::Call(reply) => reply.send(returned),
+            Self::Check(reply) => reply.send(Verdict::Ran(Box::new(returned))),
         }
     }
 }
 
 /// How long a call may take, and what is said when it took longer.
 struct Limit {
+    started: Instant,
     timeout_ms: u64,
     read_only: bool,
 }
 
 /// Runs one call until it is over, unwanted or too late, and answers it.
-async fn run(
-    port: Arc<dyn ToolPort>,
-    invocation: Invocation,
-    limit: Limit,
-    mut reply: Reply<ToolReturn>,
-    owner: ActorCell,
-) {
-    let started = Instant::now();
+async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut asker: Asker, owner: ActorCell) {
+    if asker.is_abandoned() {
+        return;
+    }
     let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);
-    let work = AssertUnwindSafe(async { port.call_tool(invocation).await }).catch_unwind();
-    let (status, output) = tokio::select! {
-        biased;
-        () = reply.abandoned() => return,
-        // Before the clock, which most tools of this process then never set.
-        ended = work => match ended {
-            Ok(Ok(output)) if output.is_error => (CallStatus::Error, output),
-            Ok(Ok(output)) => (CallStatus::Ok, output),
-            Ok(Err(error)) => (status_of(&error), ToolOutput::error(error.to_string())),
-            Err(_panic) => {
-                tracing::error!(tool = %name, "a tool panicked");
-                (CallStatus::Error, ToolOutput::error(format!("the tool panicked: {name} has a fault of its own")))
+    let mut work = pin!(AssertUnwindSafe(async { port.call_tool(invocation).await }).catch_unwind());
+    let (status, output) = match poll!(work.as_mut()) {
+        // Most tools of this process are done at once: no clock is set for them.
+        Poll::Ready(ended) => result(ended, &name),
+        Poll::Pending => {
+            asker.note_running();
+            tokio::select! {
+                biased;
+                () = asker.abandoned() => return,
+                ended = work => result(ended, &name),
+                // The calls of an actor end with it, however it ends; the dropped reply
+                // tells the asker.
+                _ = owner.wait(None) => return,
+                () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(limit.too_late(&name))),
             }
-        },
-        // The calls of an actor end with it, however it ends; the dropped reply
-        // tells the asker.
-        _ = owner.wait(None) => return,
-        () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(limit.too_late(&name))),
+        }
     };
-    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    reply.send(ToolReturn { status, output, duration_ms });
+    let duration_ms = u64::try_from(limit.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    asker.send(ToolReturn { status, output, duration_ms });
+}
+
+/// What became of a call that came back, or of a tool that panicked.
+fn result(ended: std::thread::Result<Result<ToolOutput, ToolError>>, name: &ToolName) -> (CallStatus, ToolOutput) {
+    match ended {
+        Ok(Ok(output)) if output.is_error => (CallStatus::Error, output),
+        Ok(Ok(output)) => (CallStatus::Ok, output),
+        Ok(Err(error)) => (status_of(&error), ToolOutput::error(error.to_string())),
+        Err(_panic) => {
+            tracing::error!(tool = %name, "a tool panicked");
+            (CallStatus::Error, ToolOutput::error(format!("the tool panicked: {name} has a fault of its own")))
+        }
+    }
 }
 
 impl Limit {
     /// What a model is told of a call that took too long.
     fn too_late(&self, name: &ToolName) -> String {
-        let Self { timeout_ms, read_only } = self;
+        let Self { timeout_ms, read_only, .. } = self;
         match read_only {
             true => format!("{name} timed out after {timeout_ms} ms"),
             false => format!("{name} timed out after {timeout_ms} ms; it may have done part of its work"),

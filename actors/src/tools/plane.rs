@@ -23,15 +23,16 @@ mod tests;
 pub use door::Door;
 pub use shelf::Shelf;
 
+use crate::clock;
+use crate::feed::Feed;
 use crate::rooms::Address;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::{ServerId, ToolName};
-use bob_messages::mcp::ServerStatus;
-use bob_messages::reply::Reply;
+use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
 use sets::Sets;
 use shelf::{Host, Settling};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -52,6 +53,8 @@ struct Plane {
     /// Counts what was published.
     published: watch::Sender<u64>,
     sets: Mutex<Sets>,
+    /// Where it is told that processes start and end.
+    feed: OnceLock<Arc<Feed>>,
 }
 
 /// Which server joins the plane.
@@ -80,11 +83,18 @@ impl Default for ToolPlane {
             servers: RwLock::default(),
             published,
             sets: Mutex::default(),
+            feed: OnceLock::new(),
         }))
     }
 }
 
 impl ToolPlane {
+    /// Tells this feed whenever a process of a tool server starts or ends. The first
+    /// feed stays.
+    pub fn report_to(&self, feed: &Arc<Feed>) {
+        let _the_first_stays = self.0.feed.set(Arc::clone(feed));
+    }
+
     /// Where the actor with the tools of this process is found.
     pub fn local(&self) -> &Address<ToolsMessage> {
         &self.0.address
@@ -121,9 +131,24 @@ impl ToolPlane {
         self.hosts().iter().filter_map(|host| host.status()).collect()
     }
 
+    /// The same in two words each, as the beginning of a turn tells it.
+    pub fn briefs(&self) -> Vec<ServerBrief> {
+        self.0.servers.read().unwrap_or_else(PoisonError::into_inner).iter().filter_map(|host| host.brief()).collect()
+    }
+
     /// Told whenever a host published something.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.published.subscribe()
+    }
+
+    /// The tools a session with this list may use, if nobody has to be waited for.
+    pub fn settled(&self, allow: Option<&Arc<[String]>>) -> Option<Arc<ToolSet>> {
+        self.settles_until().is_none().then(|| self.set(allow))
+    }
+
+    /// The tools that are on offer at this moment. Wakes nobody and waits for nobody.
+    pub fn now(&self) -> Arc<ToolSet> {
+        self.set(None)
     }
 
     /// The tools a session with this list may use now. `tell` is called at once,
@@ -148,8 +173,8 @@ impl ToolPlane {
 
     /// Sends a question to the host of its tool. When nobody is there, it waits for the
     /// host a while, in a task, and is then answered without having been sent. A call
-    /// that was to be judged by a host that ended instead goes to its successor in the
-    /// same way, once; a call that was to be run goes nowhere twice.
+    /// that was to be judged by a tool server that ended instead goes to its successor in
+    /// the same way, once; a call that was to be run goes nowhere twice.
     pub fn tell(&self, message: ToolsMessage) {
         let host = self.host_of(name_of(&message));
         let message = judged_by_one_of_two(&host, message);
@@ -195,7 +220,14 @@ impl ToolPlane {
 
     fn shelf(&self, host: &Arc<Host>) -> Shelf {
         let plane = self.clone();
-        Shelf::new(Arc::clone(host), move || plane.raise())
+        Shelf::new(Arc::clone(host), move |events| {
+            for event in events {
+                if let Some(feed) = plane.0.feed.get() {
+                    feed.emit_of_tree(clock::now(), event);
+                }
+            }
+            plane.raise();
+        })
     }
 
     fn raise(&self) {
@@ -210,19 +242,18 @@ fn name_of(message: &ToolsMessage) -> &ToolName {
     }
 }
 
-/// The same question, which is sent a second time when it is dropped unanswered. To
-/// judge a call changes nothing, so that it may be judged twice.
+/// The same question, which is sent a second time when it is dropped before anything
+/// was said: the call had not begun to run then, and judging it changes nothing.
 fn judged_by_one_of_two(host: &Arc<Host>, message: ToolsMessage) -> ToolsMessage {
     match message {
-        ToolsMessage::Check { check, context, reply } => {
+        ToolsMessage::Check { check, context, reply } if host.id().is_some() => {
             let (host, again, surroundings) = (Arc::clone(host), check.clone(), Arc::clone(&context));
-            let reply = Reply::to(move |verdict| match verdict {
-                Some(verdict) => reply.send(verdict),
-                None => wait_for(host, ToolsMessage::Check { check: again, context: surroundings, reply }),
+            let reply = reply.if_unheard(move |reply| {
+                wait_for(host, ToolsMessage::Check { check: again, context: surroundings, reply });
             });
             ToolsMessage::Check { check, context, reply }
         }
-        ToolsMessage::Call { .. } => message,
+        ToolsMessage::Check { .. } | ToolsMessage::Call { .. } => message,
     }
 }
 

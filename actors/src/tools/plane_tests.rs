@@ -101,7 +101,7 @@ fn asked(tool: &str) -> (CheckRequest, Arc<CallContext>) {
         signatures: Vec::new(),
     };
     let context = crate::tools::local::fixture::Workspace::new().context();
-    (CheckRequest { call: Arc::new(call), approved: None }, Arc::new(context))
+    (CheckRequest { call: Arc::new(call), approved: None, run: false }, Arc::new(context))
 }
 
 fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {

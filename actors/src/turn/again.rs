@@ -8,7 +8,6 @@ use crate::rooms::Address;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, StoreError, StoreMessage};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a question waits for its actor to be started again.
@@ -19,8 +18,8 @@ pub(super) fn claim(
     session: SessionId,
     tell: impl FnOnce(Result<Claim, StoreError>) + Send + 'static,
 ) {
-    let question = move |reply| StoreMessage::Claim { session: session.clone(), reply };
-    ask_twice(store, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+    let question = |session, reply| StoreMessage::Claim { session, reply };
+    ask_twice(store, session, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
 }
 
 pub(super) fn append(
@@ -28,22 +27,23 @@ pub(super) fn append(
     append: Append,
     tell: impl FnOnce(Result<u64, StoreError>) + Send + 'static,
 ) {
-    let question = move |reply| StoreMessage::Append { append: append.clone(), reply };
-    ask_twice(store, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+    let question = |append, reply| StoreMessage::Append { append, reply };
+    ask_twice(store, append, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
 }
 
-fn ask_twice<M: ractor::Message, T: Send + 'static>(
+/// Asks about `what`, and a second time when the room was left meanwhile.
+fn ask_twice<M: ractor::Message, W: Clone + Send + 'static, T: Send + 'static>(
     room: &Address<M>,
-    question: impl Fn(Reply<T>) -> M + Send + Sync + 'static,
+    what: W,
+    question: fn(W, Reply<T>) -> M,
     tell: impl FnOnce(Option<T>) + Send + 'static,
 ) {
-    let question = Arc::new(question);
-    let (address, same_question) = (room.clone(), Arc::clone(&question));
+    let (address, again) = (room.clone(), what.clone());
     let reply = Reply::to(move |answer: Option<T>| match answer {
         Some(answer) => tell(Some(answer)),
-        None => ask_again(address, move |reply| same_question(reply), tell),
+        None => ask_again(address, move |reply| question(again, reply), tell),
     });
-    room.tell(question(reply));
+    room.tell(question(what, reply));
 }
 
 fn ask_again<M: ractor::Message, T: Send + 'static>(

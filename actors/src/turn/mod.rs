@@ -3,7 +3,8 @@
 //! Owns the machine and what it has in flight. Everybody who answers it and the
 //! sessions supervisor talk to it. It never decides, and no handler here waits:
 //! each message goes through [`Turn::apply`], each effect is one send, each answer
-//! comes back as a message with its ticket.
+//! comes back as a message with its ticket. What the turn says to itself is heard
+//! before the mailbox is looked at again, unless the turn is being stopped.
 
 mod again;
 mod closing;
@@ -20,12 +21,13 @@ use bob_messages::chat::CallStatus;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
 use bob_messages::reply::{Interest, Reply};
-use bob_messages::sessions::{EndReason, SessionsMessage};
+use bob_messages::sessions::{EndReason, SessionsMessage, TurnNews};
 use bob_messages::store::StoreMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
 use bob_messages::turn::{Effect, Turn, TurnMessage};
 use closing::Closing;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 /// The actor of one session.
@@ -64,6 +66,8 @@ pub struct TurnState {
     /// Held for as long as an answer is wanted; dropping one abandons the question.
     /// Never more than a step's calls, so a list is searched fastest.
     in_flight: Vec<(Ticket, Interest)>,
+    /// What the turn has said to itself and not heard yet.
+    own_words: VecDeque<TurnMessage>,
 }
 
 impl Actor for TurnActor {
@@ -76,7 +80,12 @@ impl Actor for TurnActor {
         _: ActorRef<TurnMessage>,
         started: TurnArguments,
     ) -> Result<TurnState, ActorProcessingErr> {
-        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: Vec::new() })
+        Ok(TurnState {
+            turn: Turn::new(started.session.clone()),
+            started,
+            in_flight: Vec::new(),
+            own_words: VecDeque::new(),
+        })
     }
 
     async fn handle(
@@ -85,12 +94,19 @@ impl Actor for TurnActor {
         message: TurnMessage,
         state: &mut TurnState,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(ticket) = message.answers() {
-            state.in_flight.retain(|(asked, _)| *asked != ticket);
+        if let Some(ticket) = message.answers()
+            && let Some(at) = state.in_flight.iter().position(|(asked, _)| *asked == ticket)
+        {
+            drop(state.in_flight.swap_remove(at));
         }
         let now = clock::now();
-        for effect in state.turn.apply(now, message) {
-            state.perform(effect, now, &myself);
+        state.turn.watched(state.started.feed.is_watched());
+        state.hear(message, now, &myself);
+        // A stop takes effect between any two of a turn's states.
+        while state.started.ending.get().is_none()
+            && let Some(own) = state.own_words.pop_front()
+        {
+            state.hear(own, now, &myself);
         }
         Ok(())
     }
@@ -102,6 +118,7 @@ impl Actor for TurnActor {
         let (reason, submission) = ending.map_or((EndReason::Shutdown, None), |end| (end.reason, end.submission));
         let mut closing = Closing::new(&state.started);
         let now = clock::now();
+        state.turn.watched(state.started.feed.is_watched());
         for effect in state.turn.apply(now, TurnMessage::Stopped { reason, submission }) {
             if let Some(effect) = closing.keep(effect) {
                 state.perform(effect, now, &myself);
@@ -113,12 +130,18 @@ impl Actor for TurnActor {
 }
 
 impl TurnState {
+    fn hear(&mut self, message: TurnMessage, now: Millis, myself: &ActorRef<TurnMessage>) {
+        for effect in self.turn.apply(now, message) {
+            self.perform(effect, now, myself);
+        }
+    }
+
     /// Performs one effect: one send, no decision. A question that nobody takes is
     /// answered all the same, because a dropped reply answers.
     fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) {
         let rooms = &self.started.rooms;
         match effect {
-            Effect::Tell(message) => drop(myself.cast(message)),
+            Effect::Tell(own) => self.own_words.push_back(own),
             Effect::Claim { ticket, session } => {
                 again::claim(
                     &rooms.store,
@@ -126,22 +149,39 @@ impl TurnState {
                     answer(myself, move |result| TurnMessage::Loaded { ticket, result }),
                 );
             }
-            Effect::Append { ticket, append } => {
-                again::append(
-                    &rooms.store,
-                    append,
-                    answer(myself, move |result| TurnMessage::Saved { ticket, result }),
-                );
+            Effect::Append { ticket, confirm, append } => {
+                let tell = answer(myself, move |result| TurnMessage::Saved { ticket, result });
+                again::append(&rooms.store, append, move |result| {
+                    if confirm || result.is_err() {
+                        tell(result);
+                    }
+                });
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
+            // What is known here is heard like an own word, without a message to anybody.
             Effect::ListTools { ticket, allow } => {
-                rooms.tools.list(allow, answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools }));
+                let plane = rooms.tools.clone();
+                let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs() };
+                match rooms.tools.settled(allow.as_ref()) {
+                    Some(tools) => self.own_words.push_back(listed(tools)),
+                    None => rooms.tools.list(allow, answer(myself, listed)),
+                }
             }
-            Effect::Profile { ticket, model } => {
-                let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
-                let reply = Reply::to(move |result| tell(result.unwrap_or_else(|| Err(llm_gone()))));
-                rooms.llm.tell(LlmMessage::Profile { model, reply });
-            }
+            Effect::Profile { ticket, model } => match rooms.profiles.get(&model) {
+                Some(profile) => {
+                    self.own_words.push_back(TurnMessage::Profiled { ticket, result: Ok(profile) });
+                }
+                None => {
+                    let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
+                    let profiles = rooms.profiles.clone();
+                    let reply = Reply::to(move |result: Option<Result<_, _>>| {
+                        let result = result.unwrap_or_else(|| Err(llm_gone()));
+                        result.iter().for_each(|profile| profiles.keep(profile));
+                        tell(result);
+                    });
+                    rooms.llm.tell(LlmMessage::Profile { model, reply });
+                }
+            },
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
@@ -152,24 +192,34 @@ impl TurnState {
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
             Effect::Check { ticket, check, context } => {
-                let reply = Reply::to(answer(myself, move |verdict| TurnMessage::Checked { ticket, verdict }));
+                let reply = if check.run {
+                    let myself = myself.clone();
+                    let (reply, interest) =
+                        Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
+                    self.in_flight.push((ticket, interest));
+                    reply
+                } else {
+                    Reply::to(answer(myself, move |verdict| TurnMessage::Checked { ticket, verdict }))
+                };
                 rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
                 let (reply, interest) =
-                    Reply::abandonable(move |returned| tell(Option::unwrap_or_else(returned, tool_gone)));
+                    Reply::abandonable(move |returned| tell(Box::new(Option::unwrap_or_else(returned, tool_gone))));
                 self.in_flight.push((ticket, interest));
                 rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
             Effect::AbandonAll => self.in_flight.clear(),
+            // The guest book keeps what it was asked until its outcome, accepted or not.
+            Effect::Report(TurnNews::Accepted { .. }) => {}
             Effect::Report(news) => {
                 let session = self.started.session.clone();
                 rooms.sessions.tell(SessionsMessage::News { session, news });
             }
             Effect::Emit(event) => {
                 if let Some(turn) = self.turn.turn_id() {
-                    self.started.feed.emit(&self.started.session, turn, now, event);
+                    self.started.feed.emit(&self.started.session, turn, now, *event);
                 }
             }
         }

@@ -116,7 +116,7 @@ impl House {
     }
 
     async fn judge(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Result<Grant, String> {
-        let check = CheckRequest { call: Arc::clone(call), approved: None };
+        let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
         let (reply, verdict) = Reply::channel();
         self.plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
         match soon(verdict).await {

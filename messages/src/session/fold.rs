@@ -133,6 +133,16 @@ impl Session {
         self.last.as_ref().filter(|last| self.last_submission.as_ref() == Some(submission) || ended(last))
     }
 
+    /// The outcome a repeated request is told, if the first one has one. One that is
+    /// suspended has: the question.
+    pub fn first_outcome(&self, request: &RequestId) -> Option<TurnOutcome> {
+        if let Some(answered) = self.answered.get(request) {
+            return Some((**answered).clone());
+        }
+        let open = self.open.as_ref().filter(|open| open.suspended.is_some() && open.is_request(request))?;
+        Some(open.outcome_for(request, self.last.as_ref()?))
+    }
+
     /// The turn that runs; a suspended one does not.
     pub fn running(&self) -> Option<&OpenTurn> {
         self.open.as_ref().filter(|open| open.suspended.is_none())

@@ -127,7 +127,7 @@ impl OpenTurn {
 
     /// All calls so far, those of the open step included, in call order. A call
     /// without a result does not appear.
-    pub fn full_transcript(&self) -> Vec<TranscriptEntry> {
+    pub fn full_transcript(&self) -> Arc<[TranscriptEntry]> {
         self.answered().map(|(call, result)| entry(call, result)).collect()
     }
 

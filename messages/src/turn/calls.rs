@@ -8,15 +8,14 @@ use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
 use crate::event::{AgentEvent, CallState};
-use crate::ids::{ApprovalId, Ticket};
+use crate::ids::Ticket;
 use crate::session::{ApprovalsMode, OpenCall, Session};
-use crate::sessions::{Decision, TurnNews};
 use crate::store::{Fact, StoreError};
 use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
-use crate::trace;
 use std::sync::Arc;
 
-const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
+/// What is said of a call whose room went away while it ran.
+const GONE: &str = "outcome unknown: the tool's actor went away during the call";
 
 impl Turn {
     pub(super) fn enter_calls(&mut self, effects: &mut Vec<Effect>) {
@@ -31,7 +30,7 @@ impl Turn {
         let Some(context) = calling.context.clone() else { return };
         let mut checks = Vec::new();
         let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
-        let tickets = self.tickets;
+        let (tickets, suspends, mut blocked) = (self.tickets, self.approvals() == ApprovalsMode::Suspend, false);
         for (at, open) in self.open_calls().iter().enumerate() {
             let asked = open.approval.as_ref();
             let slot = if open.result.is_some() {
@@ -44,6 +43,7 @@ impl Turn {
             } else {
                 match asked.map(|asked| (asked, asked.allowed)) {
                     Some((asked, None)) => {
+                        blocked |= !suspends;
                         asked_again.push(at);
                         Slot::Asking(asked.id.clone())
                     }
@@ -54,12 +54,14 @@ impl Turn {
                     Some((_, Some(true))) | None => {
                         let approved = asked.map(|asked| asked.id.clone());
                         let ticket = Ticket(tickets + checks.len() as u64 + 1);
-                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved }));
-                        Slot::Checking(ticket)
+                        let run = !blocked && approved.is_none() && self.only_reads(&open.call);
+                        blocked |= !run;
+                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved, run }));
+                        Slot::Checking { ticket, run }
                     }
                 }
             };
-            effects.push(self.called(&open.call, CallState::Proposed));
+            self.called(&open.call, CallState::Proposed, effects);
             calling.slots.push(slot);
         }
         let calls: Vec<_> = self.open_calls().iter().map(|open| Arc::clone(&open.call)).collect();
@@ -84,12 +86,33 @@ impl Turn {
         verdict: Option<Verdict>,
         effects: &mut Vec<Effect>,
     ) {
-        let at = calling.slots.iter().position(|slot| *slot == Slot::Checking(ticket));
+        let at = calling.slots.iter().position(|slot| match slot {
+            Slot::Checking { ticket: awaiting, .. } => *awaiting == ticket,
+            // It was noted as running; its result comes under the same ticket.
+            Slot::Running { ticket: awaiting, .. } => {
+                *awaiting == ticket && matches!(verdict, Some(Verdict::Ran(_)) | None)
+            }
+            Slot::Asking(_) | Slot::Granted { .. } | Slot::Recording { .. } | Slot::Finished | Slot::Question => false,
+        });
         let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) else {
             self.state = State::CallTool(calling);
             return;
         };
+        let is_running = matches!(calling.slots[at], Slot::Running { .. });
         calling.slots[at] = match verdict {
+            Some(Verdict::Running) => {
+                self.called(&call, CallState::Running, effects);
+                // It takes its time: what the model said is not kept until it is over.
+                self.flush(effects);
+                Slot::Running { ticket, read_only: true }
+            }
+            Some(Verdict::Ran(returned)) => {
+                if !is_running {
+                    self.called(&call, CallState::Running, effects);
+                }
+                self.answer(&call, *returned, effects)
+            }
+            None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
             Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
             Some(Verdict::Deny { reason }) => {
@@ -127,60 +150,6 @@ impl Turn {
         }
     }
 
-    /// A person decided about a call.
-    pub(super) fn decided(
-        &mut self,
-        mut calling: Calling,
-        approval: &ApprovalId,
-        decision: Decision,
-        effects: &mut Vec<Effect>,
-    ) {
-        let at = calling.slots.iter().position(|slot| *slot == Slot::Asking(approval.clone()));
-        let (Some((at, call)), Some(context)) =
-            (at.and_then(|at| Some((at, self.call_at(at)?))), calling.context.clone())
-        else {
-            self.state = State::CallTool(calling);
-            return;
-        };
-        let decision = understood(decision);
-        let allowed = self.record_decision(approval, &decision);
-        effects.push(Effect::Emit(AgentEvent::ApprovalDecided {
-            approval_id: approval.clone(),
-            call_id: call.id.clone(),
-            allowed,
-        }));
-        calling.slots[at] = match decision {
-            Decision::Deny { reason } | Decision::DenyAlways { reason } => {
-                self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
-            }
-            Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways | Decision::Edit { .. } => {
-                let ticket = self.ticket();
-                // Read again: the person may have changed the arguments.
-                let call = self.call_at(at).unwrap_or(call);
-                let check = CheckRequest { call, approved: Some(approval.clone()) };
-                effects.push(Effect::Check { ticket, check, context });
-                Slot::Checking(ticket)
-            }
-        };
-        let still_asked = calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)));
-        if let Some(submission) = self.submission().filter(|_| !still_asked) {
-            effects.push(Effect::Report(TurnNews::Unpaused { submission }));
-        }
-        self.advance(calling, effects);
-    }
-
-    /// Writes a decision down; whether it allows.
-    pub(super) fn record_decision(&mut self, approval: &ApprovalId, decision: &Decision) -> bool {
-        let (allowed, arguments, reason) = match decision {
-            Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways => (true, None, ""),
-            Decision::Edit { arguments } => (true, Some(arguments.clone()), ""),
-            Decision::Deny { reason } | Decision::DenyAlways { reason } => (false, None, reason.as_str()),
-        };
-        let (approval, reason) = (approval.clone(), reason.to_owned());
-        self.record_in_turn(Fact::ApprovalDecided { approval, allowed, arguments, reason });
-        allowed
-    }
-
     /// Records became durable, or could not: intents that waited for it go on.
     pub(super) fn intents_stored(
         &mut self,
@@ -206,28 +175,35 @@ impl Turn {
     }
 
     /// Starts what may start now; goes on when every call has its result.
-    fn advance(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
+    pub(super) fn advance(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
         if self.session.as_ref().and_then(Session::running).is_some_and(|open| open.step.is_none()) {
             return self.go_on(effects);
         }
         let suspends = self.approvals() == ApprovalsMode::Suspend;
+        // A call may run that was judged and started at once; one with side effects runs alone.
+        let may_run_behind = |slot: &Slot| matches!(slot, Slot::Running { .. } | Slot::Checking { run: true, .. });
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
         for at in 0..calling.slots.len() {
             match &calling.slots[at] {
                 Slot::Finished => {}
                 Slot::Question => person = person.or(Some(at)),
                 Slot::Asking(_) if suspends => person = person.or(Some(at)),
-                Slot::Checking(_) | Slot::Asking(_) | Slot::Recording { .. } => (unfinished, blocked) = (true, true),
+                Slot::Checking { .. } | Slot::Asking(_) | Slot::Recording { .. } => {
+                    (unfinished, blocked) = (true, true);
+                }
                 Slot::Running { read_only, .. } => (unfinished, blocked) = (true, blocked || !read_only),
                 Slot::Granted { grant, traits } => {
                     let (grant, traits) = (grant.clone(), *traits);
-                    let may_run = if traits.read_only { !blocked } else { !unfinished };
+                    let may_run = match traits.read_only {
+                        true => !blocked,
+                        false => !unfinished && !calling.slots.iter().any(may_run_behind),
+                    };
                     if let Some(call) = self.call_at(at).filter(|_| may_run) {
                         calling.slots[at] = if traits.read_only {
                             self.run(&calling, call, grant, true, effects)
                         } else {
                             self.record_in_turn(Fact::Intent { call: call.id.clone(), traits });
-                            Slot::Recording { grant, until: self.version() }
+                            Slot::Recording { grant, until: self.awaited() }
                         };
                     }
                     (unfinished, blocked) = (true, blocked || !traits.read_only);
@@ -235,7 +211,7 @@ impl Turn {
             }
         }
         // What the tools room is about to judge is written with its intents.
-        if !calling.slots.iter().any(|slot| matches!(slot, Slot::Checking(_))) {
+        if !calling.slots.iter().any(|slot| matches!(slot, Slot::Checking { .. })) {
             self.flush(effects);
         }
         match person.filter(|_| !unfinished) {
@@ -254,50 +230,9 @@ impl Turn {
     ) -> Slot {
         let Some(context) = calling.context.clone() else { return Slot::Finished };
         let ticket = self.ticket();
-        effects.push(self.called(&call, CallState::Running));
+        self.called(&call, CallState::Running, effects);
         effects.push(Effect::Call { ticket, call, grant, context });
         Slot::Running { ticket, read_only }
-    }
-
-    /// A person must decide: asked in the turn, at its end, or not at all.
-    fn ask(&mut self, call: &Arc<ToolCall>, risk: Risk, reason: String, effects: &mut Vec<Effect>) -> Slot {
-        if self.approvals() == ApprovalsMode::Deny {
-            let text = format!("denied: it needs a person's approval ({reason}) and nobody can give it here");
-            return self.answer(call, ToolReturn::note(CallStatus::Denied, text), effects);
-        }
-        let approval = ApprovalId::new(format!("{}-{}", self.id, call.id));
-        self.record_in_turn(Fact::ApprovalAsked { approval: approval.clone(), call: call.id.clone(), risk });
-        self.ask_person(&approval, call, risk, reason, effects);
-        Slot::Asking(approval)
-    }
-
-    /// The actor that asked is gone: whoever watches the new one is asked as well.
-    fn ask_again(&self, at: usize, effects: &mut Vec<Effect>) {
-        let Some(open) = self.open_calls().get(at) else { return };
-        if let Some(asked) = &open.approval {
-            let reason = "the question is still open".to_owned();
-            self.ask_person(&asked.id, &open.call, asked.risk, reason, effects);
-        }
-    }
-
-    fn ask_person(
-        &self,
-        approval: &ApprovalId,
-        call: &Arc<ToolCall>,
-        risk: Risk,
-        reason: String,
-        effects: &mut Vec<Effect>,
-    ) {
-        effects.push(Effect::Emit(AgentEvent::ApprovalRequested {
-            approval_id: approval.clone(),
-            call: Arc::clone(call),
-            risk,
-            reason,
-            choices: CHOICES.map(str::to_owned).to_vec(),
-        }));
-        if let Some(submission) = self.submission().filter(|_| self.approvals() == ApprovalsMode::Wait) {
-            effects.push(Effect::Report(TurnNews::Paused { submission, approval: approval.clone() }));
-        }
     }
 
     /// Gives a call its one result.
@@ -311,37 +246,44 @@ impl Turn {
         });
         let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
         self.record_in_turn(Fact::Result(Arc::clone(&result)));
-        effects.push(Effect::Emit(AgentEvent::ToolCompleted { step, result }));
+        self.emit(effects, || AgentEvent::ToolCompleted { step, result });
         Slot::Finished
     }
 
-    fn called(&self, call: &Arc<ToolCall>, state: CallState) -> Effect {
+    fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
         let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
         let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
-        Effect::Emit(AgentEvent::ToolCalled {
+        self.emit(effects, || AgentEvent::ToolCalled {
             step,
             call: Arc::clone(call),
             title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
             kind: tool.map(|tool| tool.kind).unwrap_or_default(),
             state,
-        })
+        });
     }
 
-    fn open_calls(&self) -> &[OpenCall] {
+    /// Whether a call changes nothing and is of a kind that seldom needs a person, as far
+    /// as this turn's tools tell. The tools room knows better.
+    fn only_reads(&self, call: &ToolCall) -> bool {
+        let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
+        tool.is_some_and(|tool| tool.read_only && tool.risk < Risk::High)
+    }
+
+    pub(super) fn open_calls(&self) -> &[OpenCall] {
         let open = self.session.as_ref().and_then(Session::running);
         open.and_then(|open| open.step.as_ref()).map_or(&[], |step| step.calls.as_slice())
     }
 
-    fn call_at(&self, at: usize) -> Option<Arc<ToolCall>> {
+    pub(super) fn call_at(&self, at: usize) -> Option<Arc<ToolCall>> {
         self.open_calls().get(at).map(|open| Arc::clone(&open.call))
     }
 
-    fn approvals(&self) -> ApprovalsMode {
+    pub(super) fn approvals(&self) -> ApprovalsMode {
         self.session.as_ref().and_then(Session::running).map(|open| open.input.approvals).unwrap_or_default()
     }
 
     /// Who calls, from where, and until when.
-    fn context(&self) -> Option<Arc<CallContext>> {
+    fn context(&mut self) -> Option<Arc<CallContext>> {
         let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
         let open = session.running()?;
         let options = &session.options;
@@ -350,7 +292,7 @@ impl Turn {
             None => Arc::clone(&brief.roots),
         };
         let turn = &open.input.turn;
-        let trace = trace::trace_id(turn, open.input.traceparent.as_deref());
+        let traceparent = self.frame.as_mut()?.traceparent(turn, open.spent.steps);
         Some(Arc::new(CallContext {
             session: session.id.clone(),
             turn: turn.clone(),
@@ -359,21 +301,11 @@ impl Turn {
             tool_timeout_ms: open.input.limits.tool_timeout_ms,
             approve: open.input.approve.max(options.approve),
             allow: open.input.allow_tools.clone().or_else(|| options.allow_tools.clone()),
-            traceparent: trace::traceparent(&trace, &trace::step_span(turn, open.spent.steps)),
+            traceparent,
         }))
     }
 }
 
-/// Arguments that are no object are no decision, and what is no decision denies.
-pub(super) fn understood(decision: Decision) -> Decision {
-    match decision {
-        Decision::Edit { arguments } if !arguments.is_object() => {
-            Decision::Deny { reason: "the changed arguments are not a JSON object".to_owned() }
-        }
-        decision => decision,
-    }
-}
-
-fn denied(reason: &str) -> String {
+pub(super) fn denied(reason: &str) -> String {
     if reason.is_empty() { "denied".to_owned() } else { format!("denied: {reason}") }
 }

@@ -125,13 +125,13 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
     };
     match dice.pick(11) {
         0 => TurnMessage::Checked { ticket, verdict: None },
-        1 => TurnMessage::ToolReturned { ticket, returned: returned(dice) },
+        1 => TurnMessage::ToolReturned { ticket, returned: Box::new(returned(dice)) },
         2 => TurnMessage::Saved { ticket, result: Ok(1) },
         3 => TurnMessage::Saved { ticket, result: Err(StoreError::Fenced { epoch: 99 }) },
         4 => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("foreign", &[]))) },
-        5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Decision::AllowOnce },
+        5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Box::new(Decision::AllowOnce) },
         6 => TurnMessage::Loaded { ticket, result: Ok(crate::store::Claim::default()) },
-        7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()) },
+        7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()), servers: Vec::new() },
         8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
         9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
         10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },

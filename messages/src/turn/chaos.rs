@@ -3,7 +3,7 @@
 
 use super::chance::{Dice, Setup, foreign, reply, returned};
 use super::state::State;
-use super::world::{Question, World, input, side_effects};
+use super::world::{Question, World, input, side_effects, told};
 use super::{Effect, Recover, ResumeReply, Turn, TurnMessage};
 use crate::chat::ContentPart;
 use crate::error::AgentError;
@@ -242,7 +242,7 @@ impl Chaos {
             _ => Decision::Edit { arguments: serde_json::Value::Null },
         };
         if let Some(approval) = self.open_approval() {
-            return self.say(TurnMessage::Decided { approval, decision });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
         }
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(1 + dice.pick(2))).cloned() else { return };
         let reply = if dice.rarely(3) { ResumeReply::Answer("blue".into()) } else { ResumeReply::Decision(decision) };
@@ -253,7 +253,7 @@ impl Chaos {
         self.inputs += 1;
         let submission = TurnId::new(format!("t{}", self.inputs));
         let brief = Arc::clone(&self.world.brief);
-        let message = TurnMessage::Resume { submission: submission.clone(), token, reply, brief };
+        let message = TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(reply), brief };
         self.owed.insert(submission, message.clone());
         self.say(message);
     }
@@ -272,18 +272,22 @@ impl Chaos {
         }
         let at = dice.pick(self.world.questions.len());
         let question = self.world.questions.remove(at);
-        let message = self.answer(&question, dice);
-        self.say(message);
+        if let Some(message) = self.answer(&question, dice) {
+            self.say(message);
+        }
     }
 
-    fn answer(&mut self, question: &Question, dice: &mut Dice) -> TurnMessage {
-        match question {
+    fn answer(&mut self, question: &Question, dice: &mut Dice) -> Option<TurnMessage> {
+        Some(match question {
             Question::Infer(ticket, request) => {
                 TurnMessage::ParseAction { ticket: *ticket, result: reply(request, dice).map(Arc::new) }
             }
-            Question::Call(ticket, _) => TurnMessage::ToolReturned { ticket: *ticket, returned: returned(dice) },
-            Question::Append(ticket, append) => {
-                TurnMessage::Saved { ticket: *ticket, result: self.append(append, dice) }
+            // The room was started again while the call ran.
+            Question::Ran(ticket, _) if dice.rarely(8) => TurnMessage::Checked { ticket: *ticket, verdict: None },
+            Question::Call(..) | Question::Ran(..) => return question.returned(returned(dice)),
+            Question::Append(ticket, append, confirm) => {
+                let result = self.append(append, dice);
+                return told(*ticket, result, *confirm);
             }
             Question::Claim(ticket) if dice.rarely(12) => {
                 TurnMessage::Loaded { ticket: *ticket, result: Err(StoreError::Unavailable("no disk".into())) }
@@ -293,8 +297,17 @@ impl Chaos {
                 TurnMessage::Profiled { ticket: *ticket, result: Err(error) }
             }
             Question::Check(ticket, _) if dice.rarely(12) => TurnMessage::Checked { ticket: *ticket, verdict: None },
-            question => self.world.works(question).expect("rooms answer"),
-        }
+            // Most tools are quick: the result is the answer, without a note before it.
+            Question::Check(ticket, check) if check.run && dice.rarely(2) => {
+                let message = self.world.works(question);
+                match self.world.questions.pop_if(|next| matches!(next, Question::Ran(running, _) if running == ticket))
+                {
+                    Some(call) => return call.returned(returned(dice)),
+                    None => return message,
+                }
+            }
+            question => return self.world.works(question),
+        })
     }
 
     fn append(&mut self, append: &Append, dice: &mut Dice) -> Result<u64, StoreError> {
@@ -359,8 +372,9 @@ impl Chaos {
     fn crash(&mut self, dice: &mut Dice) {
         if dice.rarely(3) && !self.world.questions.is_empty() {
             let question = self.world.questions.remove(dice.pick(self.world.questions.len()));
-            let message = self.answer(&question, dice);
-            self.say_and_perform(message, dice.pick(3));
+            if let Some(message) = self.answer(&question, dice) {
+                self.say_and_perform(message, dice.pick(3));
+            }
         }
         self.new_machine(dice);
     }
@@ -380,7 +394,7 @@ impl Chaos {
         for question in std::mem::take(&mut self.world.questions) {
             match question {
                 // One that belongs to an owner before the last is refused here too.
-                Question::Append(_, append) if !dice.rarely(2) => drop(self.world.store(&append)),
+                Question::Append(_, append, _) if !dice.rarely(2) => drop(self.world.store(&append)),
                 _ => {}
             }
         }
@@ -409,10 +423,11 @@ impl Chaos {
         for _ in 0..3_000 {
             if !self.world.questions.is_empty() {
                 let question = self.world.questions.remove(0);
-                let message = self.answer(&question, &mut Dice(0));
-                self.say(message);
+                if let Some(message) = self.answer(&question, &mut Dice(0)) {
+                    self.say(message);
+                }
             } else if let Some(approval) = self.open_approval() {
-                self.say(TurnMessage::Decided { approval, decision: Decision::AllowOnce });
+                self.say(TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce) });
             } else {
                 break;
             }

@@ -5,7 +5,7 @@ use super::{Effect, Journal, Turn, TurnMessage};
 use crate::chat::{CallStatus, FinishReason, GuardReason};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::ids::{ResumeToken, TurnId};
+use crate::ids::{ResumeToken, Ticket, TurnId};
 use crate::session::{OpenTurn, Session};
 use crate::sessions::{EndReason, SuspendReason, TurnNews, TurnOutcome};
 use crate::store::{Ended, Fact, StoreError, Suspension};
@@ -21,7 +21,7 @@ impl Turn {
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let limit = open.input.limits.of(guard);
         let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
-        effects.push(Effect::Emit(AgentEvent::GuardTripped { guard, limit }));
+        self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
         self.end(Ended { content, guard_reason: Some(guard), ..ended(FinishReason::GuardExceeded) }, effects);
     }
 
@@ -84,20 +84,32 @@ impl Turn {
     /// The outcome is journaled; it is told when it is durable.
     pub(super) fn done(&mut self, finishing: &mut Finishing, ended: Ended, effects: &mut Vec<Effect>) {
         self.record_in_turn(Fact::Outcome(ended));
-        finishing.version = Some(self.flush(effects));
+        finishing.version = Some(self.awaited());
+        self.flush(effects);
     }
 
     /// An append was answered.
-    pub(super) fn saved(&mut self, state: State, result: Result<u64, StoreError>, effects: &mut Vec<Effect>) {
+    pub(super) fn saved(
+        &mut self,
+        state: State,
+        ticket: Ticket,
+        result: Result<u64, StoreError>,
+        effects: &mut Vec<Effect>,
+    ) {
         self.state = state;
         match result {
             Ok(_version) => {
-                if self.journal.stored() {
+                if self.journal.stored(ticket) {
                     self.flush(effects);
                 }
                 self.tell_accepted(effects);
                 self.tell_withdrawn(effects);
                 self.go_on_stored(Ok(()), effects);
+            }
+            // One before it was lost on its way and has not been missed: all of it goes again.
+            Err(StoreError::Conflict { .. }) if self.journal.follows(ticket) => {
+                self.journal.failed();
+                self.flush(effects);
             }
             Err(error @ (StoreError::Fenced { .. } | StoreError::Conflict { .. })) => self.lose(error, effects),
             Err(error) => {

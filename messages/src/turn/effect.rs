@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// ticket is a question; its answer comes back as the message of that ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Put this into the turn's own mailbox.
+    /// Say this to the turn itself, before it hears anything else.
     Tell(TurnMessage),
     /// Take the session over; answered by `Loaded`.
     Claim {
@@ -28,6 +28,8 @@ pub enum Effect {
     Append {
         /// Names the question.
         ticket: Ticket,
+        /// Whether success is to be told: something waits for it. A failure always is.
+        confirm: bool,
         /// What to store.
         append: Append,
     },
@@ -63,7 +65,8 @@ pub enum Effect {
         /// How long the turn may take, in milliseconds.
         turn_timeout_ms: u64,
     },
-    /// May this call run? Answered by `Checked`.
+    /// May this call run? Answered by `Checked`; one that may run at once is noted
+    /// as running when it takes its time.
     Check {
         /// Names the question.
         ticket: Ticket,
@@ -88,5 +91,5 @@ pub enum Effect {
     /// Tell the sessions supervisor.
     Report(TurnNews),
     /// Tell whoever watches.
-    Emit(AgentEvent),
+    Emit(Box<AgentEvent>),
 }

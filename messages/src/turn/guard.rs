@@ -4,7 +4,7 @@
 //! sessions supervisor.
 
 use crate::chat::{CallStatus, GuardReason, ToolCall};
-use crate::trace::fnv64;
+use crate::trace::Fnv64;
 use serde::{Deserialize, Serialize};
 
 /// The bounds of one turn.
@@ -142,7 +142,8 @@ impl Spent {
 }
 
 fn call_hash(call: &ToolCall) -> u64 {
-    // Arguments were JSON, so they are written without fail.
-    let arguments = serde_json::to_vec(&call.arguments).unwrap_or_default();
-    fnv64(&[call.name.as_str().as_bytes(), b"\n", &arguments].concat())
+    let mut hash = Fnv64::default().with(call.name.as_str().as_bytes()).with(b"\n");
+    // Arguments were JSON and a hash takes every byte, so they are written without fail.
+    let _never_fails = serde_json::to_writer(&mut hash, &call.arguments);
+    hash.0
 }

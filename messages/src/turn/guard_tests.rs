@@ -86,7 +86,7 @@ fn by_machine(limits: Limits, replies: &[Vec<Planned>]) -> Counted {
             reply.iter().zip(&arguments).map(|((tool, ..), argument)| (TOOLS[*tool], argument.as_str())).collect();
         world.llm(Ok(answer(if calls.is_empty() { "done" } else { "" }, &calls)));
         while let Some(id) = world.questions.iter().find_map(|question| match question {
-            Question::Call(_, call) => Some(call.id.to_string()),
+            Question::Call(_, call) | Question::Ran(_, call) => Some(call.id.to_string()),
             _ => None,
         }) {
             let number: usize = id.trim_start_matches('c').parse().expect("ids are numbers");

@@ -27,9 +27,13 @@ impl Fit {
     }
 }
 
-/// Chooses what fits into `max_messages` and `max_bytes`. The newest exchange and
-/// the message at `pinned` are always there, even if they alone are too much.
-pub(super) fn fit(history: &[Arc<Message>], pinned: usize, max_messages: usize, max_bytes: usize) -> Fit {
+/// Chooses what fits into `max_messages` and `max_bytes` of a history that has `whole`
+/// bytes. The newest exchange and the message at `pinned` are always there, even if
+/// they alone are too much.
+pub(super) fn fit(history: &[Arc<Message>], pinned: usize, max_messages: usize, max_bytes: usize, whole: usize) -> Fit {
+    if history.len() <= max_messages && whole <= max_bytes && pinned < history.len() {
+        return Fit { start: first_user(history, 0, pinned), pinned: None };
+    }
     let pinned_bytes = history.get(pinned).map_or(0, |message| message.bytes());
     let (mut start, mut messages, mut bytes) = (history.len(), 0, 0);
     let (mut unit_messages, mut unit_bytes) = (0, 0);
@@ -50,11 +54,15 @@ pub(super) fn fit(history: &[Arc<Message>], pinned: usize, max_messages: usize, 
     if start > pinned {
         return Fit { start, pinned: (pinned < history.len()).then_some(pinned) };
     }
-    // Providers want a conversation to begin with its user.
+    Fit { start: first_user(history, start, pinned), pinned: None }
+}
+
+/// Providers want a conversation to begin with its user.
+fn first_user(history: &[Arc<Message>], mut start: usize, pinned: usize) -> usize {
     while start < pinned && !matches!(*history[start], Message::User { .. }) {
         start += 1;
     }
-    Fit { start, pinned: None }
+    start
 }
 
 #[cfg(test)]
@@ -68,6 +76,11 @@ mod tests {
         let id = CallId::new(format!("c{n}"));
         let name = ToolName::new("local/x");
         Arc::new(ToolCall { id, name, arguments: serde_json::json!({}), argument_bytes: 2, signatures: vec![] })
+    }
+
+    fn fit(history: &[Arc<Message>], pinned: usize, max_messages: usize, max_bytes: usize) -> Fit {
+        let whole = history.iter().map(|message| message.bytes()).sum();
+        super::fit(history, pinned, max_messages, max_bytes, whole)
     }
 
     /// `u` a user message, `a` an answer, a digit that many calls with results.
@@ -114,6 +127,7 @@ mod tests {
             let list = history(&shape);
             let pinned = list.iter().rposition(|m| matches!(**m, Message::User { .. })).unwrap();
             let got = fit(&list, pinned, most, bytes);
+            prop_assert_eq!(got, super::fit(&list, pinned, most, bytes, usize::MAX), "however it is found");
             let kept: Vec<_> = got.messages(&list).cloned().collect();
             prop_assert!(kept.iter().any(|m| Arc::ptr_eq(m, &list[pinned])));
             prop_assert!(Arc::ptr_eq(kept.last().unwrap(), list.last().unwrap()));

@@ -15,15 +15,16 @@ use std::sync::Arc;
 impl Turn {
     /// Guards, then the next prompt.
     pub(super) fn build_prompt(&mut self, effects: &mut Vec<Effect>) {
-        let (Some(session), Some(brief), Some(frame)) = (&self.session, &self.brief, &self.frame) else { return };
+        let (Some(session), Some(brief), Some(frame)) = (&self.session, &self.brief, &mut self.frame) else { return };
         let Some(open) = session.running() else { return };
         if let Some(guard) = open.spent.forbids_step(&open.input.limits) {
             return self.trip(guard, effects);
         }
-        let (request, built) = frame.request(brief, session, open);
-        effects.push(Effect::Emit(built));
+        let (request, prompt_bytes, built) = frame.request(brief, session, open);
+        self.emit(effects, || built);
+        // A model takes its time: what the turn has so far is not kept until it answers.
+        self.flush(effects);
         let ticket = self.ticket();
-        let prompt_bytes = request.bytes() as u64;
         self.state = State::LlmInfer { awaiting: ticket, asked: false, prompt_bytes };
         effects.push(Effect::Tell(TurnMessage::LlmInfer { ticket, request: Arc::new(request) }));
     }
@@ -37,7 +38,7 @@ impl Turn {
         effects: &mut Vec<Effect>,
     ) {
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
-        effects.push(Effect::Emit(AgentEvent::LlmRequested { step: request.step, model: request.model.clone() }));
+        self.emit(effects, || AgentEvent::LlmRequested { step: request.step, model: request.model.clone() });
         self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes };
         effects.push(Effect::Infer {
             ticket,
@@ -61,18 +62,18 @@ impl Turn {
             Ok(answer) => answer,
             Err(error) => {
                 let error = AgentError::Llm(error);
-                effects.push(Effect::Emit(AgentEvent::LlmFailed { step, error: error.clone() }));
+                self.emit(effects, || AgentEvent::LlmFailed { step, error: error.clone() });
                 return self.fail(error, effects);
             }
         };
-        effects.push(Effect::Emit(AgentEvent::LlmCompleted {
+        self.emit(effects, || AgentEvent::LlmCompleted {
             step,
             model: answer.model.clone(),
             latency_ms: answer.latency_ms,
             usage: answer.usage,
             stop_reason: answer.stop_reason,
             response_id: answer.response_id.clone(),
-        }));
+        });
         let cost = StepCost {
             usage: answer.usage,
             prompt_bytes,
@@ -83,7 +84,7 @@ impl Turn {
         };
         match action::understand(frame.mode, &answer, &frame.tools) {
             Ok(Understood::Final(text)) => {
-                effects.push(parsed(step, "final", &[]));
+                self.emit(effects, || parsed(step, "final", &[]));
                 let answered = Answered { text: text.clone(), calls: Vec::new(), cost };
                 self.record_in_turn(Fact::Answered(answered));
                 self.finish_final(text, effects);
@@ -91,7 +92,7 @@ impl Turn {
             Ok(Understood::Calls(text, asked)) => {
                 let calls = numbered(session.calls, asked);
                 let question = calls.iter().all(|call| call.name.is_ask_user());
-                effects.push(parsed(step, if question { "ask_user" } else { "tool_call" }, &calls));
+                self.emit(effects, || parsed(step, if question { "ask_user" } else { "tool_call" }, &calls));
                 self.record_in_turn(Fact::Answered(Answered { text, calls, cost }));
                 self.enter_calls(effects);
             }
@@ -107,7 +108,7 @@ impl Turn {
         cost: StepCost,
         effects: &mut Vec<Effect>,
     ) {
-        effects.push(Effect::Emit(AgentEvent::ActionMalformed { step, complaint: complaint.clone() }));
+        self.emit(effects, || AgentEvent::ActionMalformed { step, complaint: complaint.clone() });
         let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
         let text = answer.text.clone() + &calls.collect::<String>();
         self.record_in_turn(Fact::Malformed { text, complaint: prompt::complain(&complaint), cost });
@@ -133,17 +134,16 @@ impl Turn {
     }
 }
 
-fn parsed(step: u32, action: &str, calls: &[Arc<ToolCall>]) -> Effect {
+fn parsed(step: u32, action: &str, calls: &[Arc<ToolCall>]) -> AgentEvent {
     let tools = calls.iter().map(|call| call.name.clone()).collect();
-    Effect::Emit(AgentEvent::ActionParsed { step, action: action.to_owned(), tools })
+    AgentEvent::ActionParsed { step, action: action.to_owned(), tools }
 }
 
-/// Calls with ids that are unique in their session: a letter and eight digits,
-/// which every provider accepts.
+/// Calls with ids that are unique in their session.
 fn numbered(before: u64, asked: Vec<Asked>) -> Vec<Arc<ToolCall>> {
     let call = |(number, asked): (u64, Asked)| {
         Arc::new(ToolCall {
-            id: CallId::new(format!("c{number:08}")),
+            id: CallId::numbered(number),
             name: asked.name,
             arguments: asked.arguments,
             argument_bytes: asked.argument_bytes,

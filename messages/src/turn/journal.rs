@@ -1,7 +1,9 @@
 //! What the machine has written and what of it is durable.
 //!
-//! One append is in flight at a time; what is written meanwhile goes with the
-//! next, so that the records of a session are stored in order and together.
+//! The store takes a session's appends in order, and each one only where the one
+//! before it ended. So an append nothing waits for asks for no answer: the next one
+//! that is confirmed confirms it, too. Behind an append that is to be confirmed the
+//! others wait, so that what is written meanwhile is stored together.
 
 use super::Effect;
 use crate::ids::{SessionId, Ticket};
@@ -14,16 +16,26 @@ use std::sync::Arc;
 pub(super) struct Journal {
     /// The epoch this owner writes under.
     pub(super) epoch: u64,
-    /// How many records are durable.
+    /// How many records are known to be durable.
     pub(super) durable: u64,
-    /// The append in flight.
-    in_flight: Option<Ticket>,
-    /// Records sent with it.
+    /// The version somebody waits for; it is confirmed.
+    awaited: u64,
+    /// The appends that were sent and not answered, oldest first.
+    in_flight: Vec<Sent>,
+    /// Their records.
     sent: Vec<Arc<Record>>,
     /// Records for the next one.
     unsent: Vec<Arc<Record>>,
-    /// Whether the next one may go as soon as this one is answered.
+    /// Whether the next one may go as soon as the one that is confirmed is answered.
     wanted: bool,
+}
+
+/// An append on its way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Sent {
+    ticket: Ticket,
+    records: usize,
+    confirm: bool,
 }
 
 impl Journal {
@@ -36,38 +48,48 @@ impl Journal {
         self.unsent.push(record);
     }
 
-    /// Sends what is written, now or as soon as the append in flight is answered.
+    /// Something waits until this version is durable.
+    pub(super) fn wait_for(&mut self, version: u64) {
+        self.awaited = self.awaited.max(version);
+    }
+
+    /// Sends what is written, now or as soon as what is being confirmed is answered.
     pub(super) fn flush(&mut self, session: &SessionId, ticket: impl FnOnce() -> Ticket, effects: &mut Vec<Effect>) {
         if self.unsent.is_empty() {
             return;
         }
-        if self.in_flight.is_some() {
+        if self.in_flight.last().is_some_and(|last| last.confirm) {
             self.wanted = true;
             return;
         }
-        let ticket = ticket();
-        self.in_flight = Some(ticket);
         self.wanted = false;
-        self.sent = std::mem::take(&mut self.unsent);
-        effects.push(Effect::Append { ticket, append: self.append(session, self.sent.clone()) });
+        let records = std::mem::take(&mut self.unsent);
+        self.send(session, ticket(), records, self.awaited > self.durable, effects);
     }
 
-    /// Whether this is the answer to the append in flight.
+    /// Whether this is the answer to an append in flight.
     pub(super) fn awaits(&self, ticket: Ticket) -> bool {
-        self.in_flight == Some(ticket)
+        self.in_flight.iter().any(|sent| sent.ticket == ticket)
     }
 
-    /// The append in flight is durable. Whether more wants to go.
-    pub(super) fn stored(&mut self) -> bool {
-        self.in_flight = None;
-        self.durable += self.sent.len() as u64;
-        self.sent.clear();
+    /// Whether appends nobody confirmed are on their way before this one.
+    pub(super) fn follows(&self, ticket: Ticket) -> bool {
+        self.in_flight.first().is_some_and(|first| first.ticket != ticket)
+    }
+
+    /// This append is durable, and with it those before it. Whether more wants to go.
+    pub(super) fn stored(&mut self, ticket: Ticket) -> bool {
+        let until = self.in_flight.iter().position(|sent| sent.ticket == ticket).map_or(0, |at| at + 1);
+        let records: usize = self.in_flight.drain(..until).map(|sent| sent.records).sum();
+        self.sent.drain(..records);
+        self.durable += records as u64;
         self.wanted
     }
 
-    /// The append in flight failed: its records go with the next one.
+    /// An append failed, and with it those behind it: what is not known to be durable
+    /// goes with the next one.
     pub(super) fn failed(&mut self) {
-        self.in_flight = None;
+        self.in_flight.clear();
         self.wanted = false;
         self.sent.append(&mut self.unsent);
         self.unsent = std::mem::take(&mut self.sent);
@@ -77,14 +99,24 @@ impl Journal {
     /// store takes records it has already as stored.
     pub(super) fn flush_last(&mut self, session: &SessionId, ticket: Ticket, effects: &mut Vec<Effect>) {
         self.failed();
-        self.in_flight = Some(ticket);
-        self.sent = std::mem::take(&mut self.unsent);
-        if !self.sent.is_empty() {
-            effects.push(Effect::Append { ticket, append: self.append(session, self.sent.clone()) });
+        if !self.unsent.is_empty() {
+            let records = std::mem::take(&mut self.unsent);
+            self.send(session, ticket, records, true, effects);
         }
     }
 
-    fn append(&self, session: &SessionId, records: Vec<Arc<Record>>) -> Append {
-        Append { session: session.clone(), epoch: self.epoch, expected_version: self.durable, records }
+    fn send(
+        &mut self,
+        session: &SessionId,
+        ticket: Ticket,
+        records: Vec<Arc<Record>>,
+        confirm: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let expected_version = self.durable + self.sent.len() as u64;
+        self.in_flight.push(Sent { ticket, records: records.len(), confirm });
+        self.sent.extend(records.iter().cloned());
+        let append = Append { session: session.clone(), epoch: self.epoch, expected_version, records };
+        effects.push(Effect::Append { ticket, confirm, append });
     }
 }

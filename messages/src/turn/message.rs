@@ -3,6 +3,7 @@
 use crate::chat::ContentPart;
 use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
+use crate::mcp::ServerBrief;
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason};
 use crate::store::{Claim, Ended, StoreError};
@@ -61,7 +62,7 @@ pub enum TurnMessage {
         /// The token of the suspension.
         token: ResumeToken,
         /// What the person says.
-        reply: ResumeReply,
+        reply: Box<ResumeReply>,
         /// How turns are run here.
         brief: Arc<Brief>,
     },
@@ -85,6 +86,9 @@ pub enum TurnMessage {
         ticket: Ticket,
         /// The tools.
         tools: Arc<ToolSet>,
+        /// The tool servers, to be told.
+        #[serde(default)]
+        servers: Vec<ServerBrief>,
     },
     /// What the turn's model can do.
     Profiled {
@@ -93,7 +97,7 @@ pub enum TurnMessage {
         /// The profile.
         result: Result<Arc<ModelProfile>, LlmError>,
     },
-    /// The tools room judged a call.
+    /// The tools room judged a call, or ran it at once.
     Checked {
         /// Which question it answers.
         ticket: Ticket,
@@ -105,14 +109,14 @@ pub enum TurnMessage {
         /// Which call.
         ticket: Ticket,
         /// How.
-        returned: ToolReturn,
+        returned: Box<ToolReturn>,
     },
     /// A person decided about a call.
     Decided {
         /// Which question.
         approval: ApprovalId,
         /// The decision.
-        decision: Decision,
+        decision: Box<Decision>,
     },
     /// The user said something into the running turn.
     Steered {
@@ -137,9 +141,10 @@ pub enum TurnMessage {
 }
 
 impl TurnMessage {
-    /// The ticket of the question this answers, if it answers one.
+    /// The ticket of the question this answers, if it answers one. A note is no answer.
     pub fn answers(&self) -> Option<Ticket> {
         match self {
+            Self::Checked { verdict: Some(Verdict::Running), .. } => None,
             Self::ParseAction { ticket, .. }
             | Self::Loaded { ticket, .. }
             | Self::Saved { ticket, .. }

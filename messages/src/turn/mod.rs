@@ -20,6 +20,7 @@
 //! foreign changes nothing and asks for nothing.
 
 mod action;
+mod approvals;
 mod brief;
 mod calls;
 mod done;
@@ -65,7 +66,8 @@ pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, TurnMessage};
 
 use crate::Millis;
-use crate::ids::{SessionId, Ticket, TurnId};
+use crate::event::AgentEvent;
+use crate::ids::{RecordId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::TurnOutcome;
 use crate::store::{FORMAT, Fact, Record};
@@ -73,7 +75,7 @@ use journal::Journal;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
 use start::Arrival;
-use state::State;
+use state::{Gathering, State};
 use std::sync::Arc;
 
 /// The machine of one session. Plain data: saving it and loading it between any
@@ -100,6 +102,9 @@ pub struct Turn {
     recover: Option<Recover>,
     tickets: u64,
     now: Millis,
+    /// Nobody watches: no events are made. Whoever drives the machine says so anew.
+    #[serde(skip)]
+    unwatched: bool,
 }
 
 impl Turn {
@@ -119,7 +124,14 @@ impl Turn {
             recover: None,
             tickets: 0,
             now: 0,
+            unwatched: false,
         }
+    }
+
+    /// Says whether anybody sees the events of what follows; without being told,
+    /// somebody does. Nothing else depends on it.
+    pub fn watched(&mut self, watched: bool) {
+        self.unwatched = !watched;
     }
 
     /// Takes one message that arrived at `at`, moves on, and says what must happen.
@@ -129,17 +141,17 @@ impl Turn {
     pub fn apply(&mut self, at: Millis, message: TurnMessage) -> Vec<Effect> {
         use TurnMessage as M;
         self.now = at;
-        let mut effects = Vec::new();
+        let mut effects = Vec::with_capacity(4);
         let e = &mut effects;
         match (std::mem::replace(&mut self.state, State::Idle), message) {
             (state, M::Start { input, brief }) => self.arrive(state, Arrival::Input(input), brief, e),
             (state, M::Resume { submission, token, reply, brief }) => {
-                self.arrive(state, Arrival::Resume { submission, token, reply }, brief, e);
+                self.arrive(state, Arrival::Resume { submission, token, reply: *reply }, brief, e);
             }
             (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
             (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
-            (State::Start(wait), M::ToolsListed { ticket, tools }) if wait.tools_at == Some(ticket) => {
-                self.tools_listed(wait, tools, e);
+            (State::Start(wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {
+                self.tools_listed(Gathering { servers, ..wait }, tools, e);
             }
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);
@@ -158,16 +170,18 @@ impl Turn {
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
-                self.tool_returned(calling, ticket, returned, e);
+                self.tool_returned(calling, ticket, *returned, e);
             }
             (State::CallTool(calling), M::Decided { approval, decision }) => {
-                self.decided(calling, &approval, decision, e);
+                self.decided(calling, &approval, *decision, e);
             }
             (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
                 self.done(&mut finishing, *ended, e);
                 self.state = State::Done(finishing);
             }
-            (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => self.saved(state, result, e),
+            (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => {
+                self.saved(state, ticket, result, e);
+            }
             (state, M::Steered { parts }) => self.steered(state, parts, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), e),
@@ -193,6 +207,13 @@ impl Turn {
         matches!(self.state, State::Idle) && self.arrivals.is_empty()
     }
 
+    /// Tells whoever watches.
+    fn emit(&self, effects: &mut Vec<Effect>, event: impl FnOnce() -> AgentEvent) {
+        if !self.unwatched {
+            effects.push(Effect::Emit(Box::new(event())));
+        }
+    }
+
     fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
         Ticket(self.tickets)
@@ -204,7 +225,7 @@ impl Turn {
         let version = session.version + 1;
         let record = Arc::new(Record {
             format: FORMAT,
-            id: crate::ids::RecordId::new(format!("{}-{version}", self.journal.epoch)),
+            id: RecordId::numbered(self.journal.epoch, version),
             session: self.id.clone(),
             version,
             epoch: self.journal.epoch,
@@ -222,15 +243,21 @@ impl Turn {
         self.record(turn, fact);
     }
 
-    /// Sends what is written to the store; the version that it will have then.
-    fn flush(&mut self, effects: &mut Vec<Effect>) -> u64 {
+    /// Sends what is written to the store.
+    fn flush(&mut self, effects: &mut Vec<Effect>) {
         let tickets = &mut self.tickets;
         let next = || {
             *tickets += 1;
             Ticket(*tickets)
         };
         self.journal.flush(&self.id, next, effects);
-        self.version()
+    }
+
+    /// The version of what is written now, for whatever goes on only when it is durable.
+    fn awaited(&mut self) -> u64 {
+        let version = self.version();
+        self.journal.wait_for(version);
+        version
     }
 
     fn version(&self) -> u64 {

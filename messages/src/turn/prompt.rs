@@ -8,7 +8,7 @@
 use super::{Brief, history};
 use crate::chat::{CallStatus, ContentPart, Message};
 use crate::event::AgentEvent;
-use crate::ids::ToolName;
+use crate::ids::{ToolName, TurnId};
 use crate::llm::{LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
 use crate::session::{OpenTurn, Session};
 use crate::tools::ToolSet;
@@ -36,9 +36,13 @@ pub(super) struct Frame {
     pub(super) mode: ToolMode,
     pub(super) profile: Arc<ModelProfile>,
     pub(super) tools: Arc<ToolSet>,
+    /// The trace the turn belongs to, and the header of its newest step.
+    trace: String,
+    header: (u32, String),
     system: Arc<str>,
     envelope: Option<Arc<Value>>,
     cut_layers: Vec<String>,
+    counted: Counted,
 }
 
 impl Frame {
@@ -72,17 +76,35 @@ impl Frame {
             push_paragraph(&mut system, &contract(&tools));
         }
         let envelope = (mode == ToolMode::Json && profile.capabilities.json_schema).then(|| Arc::new(schema(&tools)));
-        Self { mode, profile, tools, system: system.into(), envelope, cut_layers }
+        let input = session.running().map(|open| &open.input);
+        let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
+        let (trace, header, counted) = (trace.unwrap_or_default(), (0, String::new()), Counted::default());
+        Self { mode, profile, tools, trace, header, system: system.into(), envelope, cut_layers, counted }
     }
 
-    /// The prompt of the next step, and the event that tells of it.
-    pub(super) fn request(&self, brief: &Brief, session: &Session, turn: &OpenTurn) -> (LlmRequest, AgentEvent) {
+    /// The header that carries a step's trace on.
+    pub(super) fn traceparent(&mut self, turn: &TurnId, step: u32) -> String {
+        if self.header.0 != step || self.header.1.is_empty() {
+            self.header = (step, trace::traceparent(&self.trace, &trace::step_span(turn, step)));
+        }
+        self.header.1.clone()
+    }
+
+    /// The prompt of the next step, about how many bytes it has, and the event that
+    /// tells of it.
+    pub(super) fn request(
+        &mut self,
+        brief: &Brief,
+        session: &Session,
+        turn: &OpenTurn,
+    ) -> (LlmRequest, u64, AgentEvent) {
         let capabilities = &self.profile.capabilities;
         let offered = if self.mode == ToolMode::Native { self.tools.bytes() } else { 0 };
         let may_fill = u64::from(capabilities.context_tokens) * u64::from(brief.context_percent) / 100;
         let bytes = usize::try_from(may_fill * 1_000 / session.tokens_per_kb).unwrap_or(usize::MAX);
         let for_history = bytes.saturating_sub(self.system.len() + offered);
-        let fit = history::fit(&session.history, turn.message_at, brief.max_history_messages, for_history);
+        let (most, whole) = (brief.max_history_messages, self.counted.bytes_of(&session.history));
+        let fit = history::fit(&session.history, turn.message_at, most, for_history, whole);
         let mut messages: Vec<Arc<Message>> = match self.mode {
             ToolMode::Native => fit.messages(&session.history).cloned().collect(),
             ToolMode::Json => spelled_out(fit.messages(&session.history)),
@@ -93,7 +115,6 @@ impl Frame {
             system = Arc::from("");
         }
         let step = turn.spent.steps + 1;
-        let trace = trace::trace_id(&turn.input.turn, turn.input.traceparent.as_deref());
         let request = LlmRequest {
             session: session.id.clone(),
             turn: turn.input.turn.clone(),
@@ -105,17 +126,35 @@ impl Frame {
             messages,
             tools: Arc::clone(&self.tools),
             envelope: self.envelope.clone(),
-            traceparent: trace::traceparent(&trace, &trace::step_span(&turn.input.turn, step)),
+            traceparent: self.traceparent(&turn.input.turn, step),
             interactive: turn.input.interactive,
         };
+        let bytes = request.bytes() as u64;
         let event = AgentEvent::PromptBuilt {
             step,
             messages: request.messages.len(),
-            estimated_tokens: request.bytes() as u64 * session.tokens_per_kb / 1_000,
+            estimated_tokens: bytes * session.tokens_per_kb / 1_000,
             dropped_messages: fit.dropped(),
             cut_layers: self.cut_layers.clone(),
         };
-        (request, event)
+        (request, bytes, event)
+    }
+}
+
+/// How large the history is. It only grows while a turn runs, so each message is
+/// counted once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+struct Counted {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Counted {
+    fn bytes_of(&mut self, history: &[Arc<Message>]) -> usize {
+        let new = history.get(self.messages..).unwrap_or_default();
+        self.bytes += new.iter().map(|message| message.bytes()).sum::<usize>();
+        self.messages = history.len();
+        self.bytes
     }
 }
 

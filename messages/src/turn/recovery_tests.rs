@@ -203,7 +203,7 @@ fn the_results_are_told_when_the_turn_cannot_come_back_to_its_calls() {
 /// What is on its way to the store arrives; the actor does not learn it.
 fn crash_after_saving(world: &mut World) {
     let append = world.questions.iter().position(|question| matches!(question, Question::Append(..)));
-    let Question::Append(_, append) = world.questions.remove(append.expect("it saves")) else { unreachable!() };
+    let Question::Append(_, append, _) = world.questions.remove(append.expect("it saves")) else { unreachable!() };
     world.store(&append).expect("it is stored");
     world.crash();
     let brief = Arc::clone(&world.brief);
@@ -215,10 +215,12 @@ fn crash_after_saving(world: &mut World) {
 fn a_guard_that_tripped_before_a_crash_ends_the_turn_after_it() {
     let limits = Limits { max_tool_calls: 1, ..Limits::default() };
     let mut world = begun(ApprovalsMode::Deny, limits, &[("local__read", "{}"), ("local__read", "{\"a\":2}")]);
-    let at = world.questions.iter().position(|question| matches!(question, Question::Call(..))).expect("it runs");
-    let Question::Call(ticket, _) = world.questions.remove(at) else { unreachable!() };
     let returned = ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("seen"), duration_ms: 1 };
-    world.say(TurnMessage::ToolReturned { ticket, returned });
+    let message = world.returns("1", returned);
+    world.say(message);
+    // A second input takes the result into the journal before the turn ends.
+    let next = Arc::new(input(2, "and then?", Limits::default()));
+    world.say(TurnMessage::Start { input: next, brief: Arc::clone(&world.brief) });
     crash_after_saving(&mut world);
     assert_eq!(finished(&world)[0].guard_reason, Some(GuardReason::MaxToolCalls));
 }
@@ -244,7 +246,7 @@ fn changed_arguments_that_are_no_object_deny() {
     for arguments in [serde_json::Value::Null, serde_json::json!(["rm"])] {
         let mut world = world.clone();
         let approval = ApprovalId::new("s-c00000001");
-        world.say(TurnMessage::Decided { approval, decision: Decision::Edit { arguments } });
+        world.say(TurnMessage::Decided { approval, decision: Box::new(Decision::Edit { arguments }) });
         world.settle();
         assert_eq!(world.dispatched, Vec::<String>::new());
         let session = world.turn.session().expect("a session");
@@ -253,7 +255,7 @@ fn changed_arguments_that_are_no_object_deny() {
     }
     let approval = ApprovalId::new("s-c00000001");
     let arguments = serde_json::json!({"a": 7});
-    world.say(TurnMessage::Decided { approval, decision: Decision::Edit { arguments } });
+    world.say(TurnMessage::Decided { approval, decision: Box::new(Decision::Edit { arguments }) });
     world.settle();
     assert_eq!(world.dispatched, ["c00000001"]);
 }

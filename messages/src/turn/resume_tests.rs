@@ -56,7 +56,10 @@ impl Life {
                     decision => ResumeReply::Decision(decision),
                 };
                 let brief = Arc::clone(&life.world.brief);
-                life.submit(submission.clone(), TurnMessage::Resume { submission, token, reply, brief });
+                life.submit(
+                    submission.clone(),
+                    TurnMessage::Resume { submission, token, reply: Box::new(reply), brief },
+                );
             }
         }
         let history = life.world.folded().history;
@@ -92,7 +95,7 @@ impl Life {
             let open = step.and_then(|step| step.calls.iter().find(asked)).expect("somebody is asked something");
             let approval = open.approval.as_ref().expect("it asks").id.clone();
             let decision = self.decision(&format!("{}{}", open.call.name, open.call.arguments));
-            return self.say(TurnMessage::Decided { approval, decision });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
         }
         let question = self.world.questions.remove(0);
         let message = match &question {
@@ -101,17 +104,20 @@ impl Life {
                 let said = reply(request, &mut Dice(fnv64(asked.as_bytes()) ^ self.seed));
                 TurnMessage::ParseAction { ticket: *ticket, result: said.map(Arc::new) }
             }
-            Question::Call(ticket, call) => {
+            Question::Call(_, call) | Question::Ran(_, call) => {
                 let (status, output) = match self.hash(&format!("{}{}", call.name, call.arguments)) % 3 {
                     0 => (CallStatus::Error, ToolOutput::error("failed")),
                     _ => (CallStatus::Ok, ToolOutput::text(format!("{} is done", call.name))),
                 };
-                TurnMessage::ToolReturned { ticket: *ticket, returned: ToolReturn { status, output, duration_ms: 1 } }
+                question.returned(ToolReturn { status, output, duration_ms: 1 }).expect("a call")
             }
-            Question::Check(ticket, check) => {
+            Question::Check(ticket, check) if !check.run => {
                 TurnMessage::Checked { ticket: *ticket, verdict: Some(may_run_again(verdict(check))) }
             }
-            question => self.world.works(question).expect("rooms answer"),
+            question => match self.world.works(question) {
+                Some(message) => message,
+                None => return,
+            },
         };
         self.say(message);
     }
@@ -161,7 +167,7 @@ impl Life {
 
     fn crash(&mut self, stored: bool) {
         for question in std::mem::take(&mut self.world.questions) {
-            if let (Question::Append(_, append), true) = (question, stored) {
+            if let (Question::Append(_, append, _), true) = (question, stored) {
                 self.world.store(&append).expect("the owner writes");
             }
         }

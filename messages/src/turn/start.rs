@@ -5,7 +5,7 @@ use super::{Brief, Effect, OnRestart, Recover, ResumeReply, Turn};
 use crate::chat::{ContentPart, Message};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::ids::{RequestId, ResumeToken, TurnId};
+use crate::ids::{ResumeToken, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::session::{OpenTurn, Session, TurnInput};
 use crate::sessions::{Decision, SuspendReason, TurnNews, TurnOutcome};
@@ -166,7 +166,7 @@ impl Turn {
         let Some(session) = &self.session else { return };
         let max_waiting = self.brief.as_ref().map_or(0, |brief| brief.max_waiting);
         if let Some(request) = &input.request_id {
-            if let Some(outcome) = first_outcome(session, request) {
+            if let Some(outcome) = session.first_outcome(request) {
                 let outcome = Box::new(outcome);
                 effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
                 return;
@@ -209,7 +209,8 @@ impl Turn {
         }
         let turn = input.turn.clone();
         self.record(Some(turn.clone()), Fact::Input(input));
-        self.accepting.push((self.version(), turn));
+        let version = self.awaited();
+        self.accepting.push((version, turn));
         if matches!(self.state, State::Idle) {
             self.begin_next(effects);
         } else {
@@ -254,7 +255,8 @@ impl Turn {
     /// Asks for what the first prompt needs.
     fn gather(&mut self, effects: &mut Vec<Effect>) {
         let (tools_at, profile_at) = (self.ticket(), self.ticket());
-        let until = Some(self.flush(effects));
+        let until = Some(self.awaited());
+        self.flush(effects);
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let allow = open.input.allow_tools.clone();
         let allow = allow.or_else(|| self.session.as_ref().and_then(|session| session.options.allow_tools.clone()));
@@ -303,13 +305,14 @@ impl Turn {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
-        effects.push(Effect::Emit(AgentEvent::TurnStarted {
+        self.emit(effects, || AgentEvent::TurnStarted {
             submission: open.submission.clone(),
             model: open.model.clone(),
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
-        }));
+            servers: wait.servers,
+        });
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();
         self.frame = Some(Frame::new(brief, session, profile, Arc::clone(tools)));
@@ -353,12 +356,13 @@ impl Turn {
         if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
-                ResumeReply::Decision(decision) => super::calls::understood(decision),
+                ResumeReply::Decision(decision) => super::approvals::understood(decision),
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
             self.record_decision(&approval, &decision);
         }
-        self.accepting.push((self.version(), submission));
+        let version = self.awaited();
+        self.accepting.push((version, submission));
         self.gather(effects);
     }
 
@@ -368,19 +372,10 @@ impl Turn {
         self.state = state;
         if runs && self.session.as_ref().is_some_and(|session| session.running().is_some()) {
             self.record_in_turn(Fact::Steered { parts });
+            self.awaited();
             self.flush(effects);
         }
     }
-}
-
-/// The outcome a repeated request is told, if the first one has one. One that is suspended
-/// has: the question.
-fn first_outcome(session: &Session, request: &RequestId) -> Option<TurnOutcome> {
-    if let Some(answered) = session.answered.get(request) {
-        return Some((**answered).clone());
-    }
-    let open = session.open.as_ref().filter(|open| open.suspended.is_some() && open.is_request(request))?;
-    Some(open.outcome_for(request, session.last.as_ref()?))
 }
 
 fn resumed(submission: TurnId, reply: String, brought_by: Option<&TurnInput>) -> Fact {

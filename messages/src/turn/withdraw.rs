@@ -58,7 +58,8 @@ impl Turn {
     /// Takes an input out of those that wait; its outcome is told when that is durable.
     pub(super) fn take_out(&mut self, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
         self.record(Some(outcome.turn_id.clone()), Fact::Withdrawn);
-        self.withdrawing.push((self.version(), outcome));
+        let version = self.awaited();
+        self.withdrawing.push((version, outcome));
         self.flush(effects);
     }
 
@@ -72,7 +73,8 @@ impl Turn {
         let content = guard_reason.map_or(cancelled.content, |guard| input.limits.sentence(guard));
         let outcome = TurnOutcome { finish_reason, guard_reason, content, ..cancelled };
         self.record(Some(outcome.turn_id.clone()), Fact::Withdrawn);
-        self.withdrawing.push((self.version(), outcome));
+        let version = self.awaited();
+        self.withdrawing.push((version, outcome));
     }
 
     /// Tells the outcomes of withdrawn inputs that are durable.

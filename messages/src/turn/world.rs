@@ -106,13 +106,38 @@ pub(super) fn answer(text: &str, calls: &[(&str, &str)]) -> LlmAnswer {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Question {
     Claim(Ticket),
-    Append(Ticket, Append),
+    Append(Ticket, Append, bool),
     Tools(Ticket),
     Profile(Ticket),
     Infer(Ticket, Arc<LlmRequest>),
     Check(Ticket, CheckRequest),
     Call(Ticket, Arc<crate::chat::ToolCall>),
+    /// A call that runs since it was judged.
+    Ran(Ticket, Arc<crate::chat::ToolCall>),
     Own(TurnMessage),
+}
+
+impl Question {
+    /// Whether it is answered at once where everything works.
+    pub(super) fn is_quick(&self) -> bool {
+        !matches!(self, Self::Infer(..) | Self::Call(..) | Self::Ran(..))
+    }
+
+    /// The answer to a call.
+    pub(super) fn returned(&self, returned: ToolReturn) -> Option<TurnMessage> {
+        match self {
+            Self::Call(ticket, _) => Some(TurnMessage::ToolReturned { ticket: *ticket, returned: Box::new(returned) }),
+            Self::Ran(ticket, _) => {
+                Some(TurnMessage::Checked { ticket: *ticket, verdict: Some(Verdict::Ran(Box::new(returned))) })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is told of an append: a success only to whoever waits for it.
+pub(super) fn told(ticket: Ticket, result: Result<u64, StoreError>, confirm: bool) -> Option<TurnMessage> {
+    (confirm || result.is_err()).then_some(TurnMessage::Saved { ticket, result })
 }
 
 /// The world around one machine.
@@ -163,7 +188,9 @@ impl World {
         match effect {
             Effect::Tell(message) => self.questions.push(Question::Own(message)),
             Effect::Claim { ticket, .. } => self.questions.push(Question::Claim(ticket)),
-            Effect::Append { ticket, append } => self.questions.push(Question::Append(ticket, append)),
+            Effect::Append { ticket, confirm, append } => {
+                self.questions.push(Question::Append(ticket, append, confirm))
+            }
             Effect::ListTools { ticket, .. } => self.questions.push(Question::Tools(ticket)),
             Effect::Profile { ticket, .. } => self.questions.push(Question::Profile(ticket)),
             Effect::Infer { ticket, request, .. } => {
@@ -178,7 +205,7 @@ impl World {
             Effect::AbandonAll => self.questions.retain(|question| matches!(question, Question::Append(..))),
             Effect::Release { .. } => {}
             Effect::Report(news) => self.news.push(news),
-            Effect::Emit(event) => self.events.push(event),
+            Effect::Emit(event) => self.events.push(*event),
         }
     }
 
@@ -208,21 +235,35 @@ impl World {
                     Claim { epoch: self.epoch, version: self.stored.len() as u64, records: self.stored.clone() };
                 TurnMessage::Loaded { ticket: *ticket, result: Ok(claim) }
             }
-            Question::Append(ticket, append) => TurnMessage::Saved { ticket: *ticket, result: self.store(append) },
-            Question::Tools(ticket) => TurnMessage::ToolsListed { ticket: *ticket, tools: tools() },
+            Question::Append(ticket, append, confirm) => {
+                let result = self.store(append);
+                return told(*ticket, result, *confirm);
+            }
+            Question::Tools(ticket) => {
+                TurnMessage::ToolsListed { ticket: *ticket, tools: tools(), servers: Vec::new() }
+            }
             Question::Profile(ticket) => {
                 let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
             }
-            Question::Check(ticket, check) => TurnMessage::Checked { ticket: *ticket, verdict: Some(verdict(check)) },
-            Question::Infer(..) | Question::Call(..) => return None,
+            Question::Check(ticket, check) => {
+                let verdict = match verdict(check) {
+                    Verdict::Allow { traits, .. } if check.run && traits.read_only => {
+                        self.dispatched.push(check.call.id.to_string());
+                        self.questions.push(Question::Ran(*ticket, Arc::clone(&check.call)));
+                        Verdict::Running
+                    }
+                    verdict => verdict,
+                };
+                TurnMessage::Checked { ticket: *ticket, verdict: Some(verdict) }
+            }
+            Question::Infer(..) | Question::Call(..) | Question::Ran(..) => return None,
         })
     }
 
     /// Answers everything but the model and the tools, until only they are left.
     pub(super) fn settle(&mut self) {
-        while let Some(at) = self.questions.iter().position(|q| !matches!(q, Question::Infer(..) | Question::Call(..)))
-        {
+        while let Some(at) = self.questions.iter().position(Question::is_quick) {
             let question = self.questions.remove(at);
             if let Some(message) = self.works(&question) {
                 self.say(message);
@@ -240,12 +281,17 @@ impl World {
 
     /// The call of this id returns.
     pub(super) fn tool(&mut self, id: &str, status: CallStatus, text: &str) {
-        let is = |q: &Question| matches!(q, Question::Call(_, call) if call.id.as_str() == id);
-        let at = self.questions.iter().position(is).expect("the call runs");
-        let Question::Call(ticket, _) = self.questions.remove(at) else { unreachable!() };
         let output = if status == CallStatus::Ok { ToolOutput::text(text) } else { ToolOutput::error(text) };
-        self.say(TurnMessage::ToolReturned { ticket, returned: ToolReturn { status, output, duration_ms: 1 } });
+        let message = self.returns(id, ToolReturn { status, output, duration_ms: 1 });
+        self.say(message);
         self.settle();
+    }
+
+    /// What is said when the call whose id ends so returns.
+    pub(super) fn returns(&mut self, id: &str, returned: ToolReturn) -> TurnMessage {
+        let is = |q: &Question| matches!(q, Question::Call(_, call) | Question::Ran(_, call) if call.id.as_str().ends_with(id));
+        let at = self.questions.iter().position(is).expect("the call runs");
+        self.questions.remove(at).returned(returned).expect("a call")
     }
 
     /// The program is gone; a new machine reads the journal.

@@ -98,7 +98,7 @@ impl SessionsState {
                 }
                 Due::Approval(session, approval) => {
                     let decision = Decision::Deny { reason: "nobody decided in time".into() };
-                    self.say(&session, TurnMessage::Decided { approval, decision });
+                    self.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
                 }
                 Due::Idle(session) => let_go += usize::from(self.idle_due(&session, let_go, myself)),
                 Due::Drain => self.stop_all(myself),

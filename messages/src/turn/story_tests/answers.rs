@@ -47,15 +47,16 @@ fn malformed_twice_is_a_model_failure() {
         json(),
         &["user hi", "llm hello", "llm hello again"],
         expect![[r#"
-        > user hi
-            save options, input, started
-            infer step 1 with 1 messages
-        > llm hello
-            infer step 2 with 3 messages
-        > llm hello again
-            save malformed, malformed, outcome
-            finish t1 Error "" [the model's reply was malformed twice in a row (the reply is not one JSON object: expected value at line 1 column 1); try another model]
-    "#]],
+            > user hi
+                save options, input, started
+                infer step 1 with 1 messages
+            > llm hello
+                save malformed
+                infer step 2 with 3 messages
+            > llm hello again
+                save malformed, outcome
+                finish t1 Error "" [the model's reply was malformed twice in a row (the reply is not one JSON object: expected value at line 1 column 1); try another model]
+        "#]],
     );
 }
 
@@ -93,11 +94,12 @@ fn a_cut_envelope_is_malformed() {
         json(),
         &["user hi", r#"cut {"type":"final","content":"half"#],
         expect![[r#"
-        > user hi
-            save options, input, started
-            infer step 1 with 1 messages
-        > cut {"type":"final","content":"half
-            infer step 2 with 3 messages
-    "#]],
+            > user hi
+                save options, input, started
+                infer step 1 with 1 messages
+            > cut {"type":"final","content":"half
+                save malformed
+                infer step 2 with 3 messages
+        "#]],
     );
 }

@@ -51,8 +51,8 @@ fn two_native_calls_give_two_results() {
                 infer step 1 with 1 messages
             > calls local__read {"a":1}; local__read {"a":2}
                 run c00000001 local/read {"a":1}
-                run c00000002 local/read {"a":2}
                 save answered
+                run c00000002 local/read {"a":2}
             > ok 2 second
                 save result
             > ok 1 first
@@ -85,8 +85,7 @@ fn a_call_with_side_effects_runs_alone_and_in_order() {
                 run c00000001 local/read {}
                 save answered
             > ok 1 a
-                save result
-                save intent
+                save result, intent
                 run c00000002 local/write {}
             > ok 2 b
                 save result

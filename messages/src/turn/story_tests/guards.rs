@@ -21,8 +21,7 @@ fn max_steps_is_exact() {
                 run c00000002 local/read {"n":2}
                 save answered
             > ok 2 b
-                save result
-                save outcome
+                save result, outcome
                 finish t1 GuardExceeded MaxSteps "Stopped: the turn used its 2 model calls (max_steps)." calls Ok Ok
         "#]],
     );
@@ -45,16 +44,15 @@ fn max_tool_calls_lets_exactly_so_many_run() {
                 infer step 1 with 1 messages
             > calls local__read {"n":1}; local__read {"n":2}; local__read {"n":3}; local__read {"n":4}
                 run c00000001 local/read {"n":1}
+                save answered, result
                 run c00000002 local/read {"n":2}
                 run c00000003 local/read {"n":3}
-                save answered, result
             > ok 1 a
                 save result
             > ok 2 b
                 save result
             > ok 3 c
-                save result
-                save outcome
+                save result, outcome
                 finish t1 GuardExceeded MaxToolCalls "Stopped: the turn used its 3 tool calls (max_tool_calls)." calls Ok Ok Ok Cancelled
         "#]],
     );
@@ -102,7 +100,8 @@ fn the_second_error_in_a_row_ends_the_turn_when_the_results_are_in() {
                 infer step 2 with 3 messages
             > calls local__read {"n":2}; local__bad {}
                 run c00000002 local/read {"n":2}
-                save answered, result
+                save answered
+                save result
             > ok 2 yes
                 save result
                 infer step 3 with 6 messages
@@ -161,8 +160,7 @@ fn max_total_tokens_ends_the_turn_before_the_next_call() {
                 run c00000001 local/read {}
                 save answered
             > ok 1 a
-                save result
-                save outcome
+                save result, outcome
                 finish t1 GuardExceeded MaxTotalTokens "Stopped: the turn used its 15 tokens (max_total_tokens)." calls Ok
         "#]],
     );

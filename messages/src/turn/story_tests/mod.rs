@@ -115,12 +115,15 @@ impl Teller {
             "approve" => {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
-                    decision: Decision::AllowOnce,
+                    decision: Box::new(Decision::AllowOnce),
                 });
             }
             "deny" => {
                 let decision = Decision::Deny { reason: "not today".into() };
-                self.say(TurnMessage::Decided { approval: crate::ids::ApprovalId::new(rest), decision });
+                self.say(TurnMessage::Decided {
+                    approval: crate::ids::ApprovalId::new(rest),
+                    decision: Box::new(decision),
+                });
             }
             "resume" => {
                 self.inputs += 1;
@@ -129,7 +132,12 @@ impl Teller {
                     "allow" => ResumeReply::Decision(Decision::AllowOnce),
                     text => ResumeReply::Answer(text.to_owned()),
                 };
-                self.say(TurnMessage::Resume { submission, token: ResumeToken::new(id), reply, brief });
+                self.say(TurnMessage::Resume {
+                    submission,
+                    token: ResumeToken::new(id),
+                    reply: Box::new(reply),
+                    brief,
+                });
             }
             "steer" => self.say(TurnMessage::Steered { parts: vec![crate::chat::ContentPart::text(rest)] }),
             "store-fails" => self.store_fails = true,
@@ -145,13 +153,11 @@ impl Teller {
     }
 
     fn tool(&mut self, id: &str, status: CallStatus, text: &str) {
-        let is = |q: &Question| matches!(q, Question::Call(_, call) if call.id.as_str().ends_with(id));
-        let at = self.world.questions.iter().position(is).expect("the call runs");
-        let Question::Call(ticket, _) = self.world.questions.remove(at) else { unreachable!() };
         let output =
             crate::tools::ToolOutput { is_error: status != CallStatus::Ok, ..crate::tools::ToolOutput::text(text) };
         let returned = crate::tools::ToolReturn { status, output, duration_ms: 1 };
-        self.say(TurnMessage::ToolReturned { ticket, returned });
+        let message = self.world.returns(id, returned);
+        self.say(message);
     }
 
     /// One message, then everything the rooms answer at once; what is asked is written down.
@@ -159,13 +165,11 @@ impl Teller {
         let before: Vec<_> = self.world.questions.clone();
         self.world.say(message);
         self.write_down(&before);
-        loop {
-            let quick = |q: &Question| !matches!(q, Question::Infer(..) | Question::Call(..));
-            let Some(at) = self.world.questions.iter().position(quick) else { break };
+        while let Some(at) = self.world.questions.iter().position(Question::is_quick) {
             let question = self.world.questions.remove(at);
             let before = self.world.questions.clone();
             let answer = match &question {
-                Question::Append(ticket, _) if self.store_fails => {
+                Question::Append(ticket, ..) if self.store_fails => {
                     let error = StoreError::Unavailable("the disk is full".into());
                     Some(TurnMessage::Saved { ticket: *ticket, result: Err(error) })
                 }
@@ -173,8 +177,8 @@ impl Teller {
             };
             if let Some(message) = answer {
                 self.world.say(message);
-                self.write_down(&before);
             }
+            self.write_down(&before);
         }
     }
 
@@ -184,8 +188,10 @@ impl Teller {
                 Question::Infer(_, request) => {
                     writeln!(self.trace, "    infer step {} with {} messages", request.step, request.messages.len())
                 }
-                Question::Call(_, call) => writeln!(self.trace, "    run {} {} {}", call.id, call.name, call.arguments),
-                Question::Append(_, append) => {
+                Question::Call(_, call) | Question::Ran(_, call) => {
+                    writeln!(self.trace, "    run {} {} {}", call.id, call.name, call.arguments)
+                }
+                Question::Append(_, append, _) => {
                     let kinds: Vec<_> = append.records.iter().map(|record| kind(record)).collect();
                     writeln!(self.trace, "    save {}", kinds.join(", "))
                 }

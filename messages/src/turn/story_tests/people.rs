@@ -8,15 +8,16 @@ fn malformed_once_is_asked_again() {
         json(),
         &["user hi", "llm hello", r#"llm {"type":"final","content":"hello"}"#],
         expect![[r#"
-        > user hi
-            save options, input, started
-            infer step 1 with 1 messages
-        > llm hello
-            infer step 2 with 3 messages
-        > llm {"type":"final","content":"hello"}
-            save malformed, answered, outcome
-            finish t1 Final "hello"
-    "#]],
+            > user hi
+                save options, input, started
+                infer step 1 with 1 messages
+            > llm hello
+                save malformed
+                infer step 2 with 3 messages
+            > llm {"type":"final","content":"hello"}
+                save answered, outcome
+                finish t1 Final "hello"
+        "#]],
     );
 }
 
@@ -57,9 +58,10 @@ fn an_approval_waits_inside_the_turn() {
                 pause the clock
             > deny s-c00000001
                 the clock goes on
+                save approval_decided, result
                 infer step 2 with 3 messages
             > llm fine
-                save approval_decided, result, answered, outcome
+                save answered, outcome
                 finish t1 Final "fine" calls Denied
         "#]],
     );
@@ -125,9 +127,10 @@ fn nobody_to_ask_denies() {
                 save options, input, started
                 infer step 1 with 1 messages
             > calls local__ask {}
+                save answered, result
                 infer step 2 with 3 messages
             > llm then not
-                save answered, result, answered, outcome
+                save answered, outcome
                 finish t1 Final "then not" calls Denied
         "#]],
     );

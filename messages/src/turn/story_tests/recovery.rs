@@ -206,6 +206,7 @@ fn an_effect_that_cannot_be_journaled_is_not_run() {
         > store-fails
         > calls local__write {}
             save answered, intent
+            save answered, intent, result
             infer step 2 with 3 messages
         > llm well
             save answered, intent, result, answered, outcome

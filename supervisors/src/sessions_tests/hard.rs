@@ -1,0 +1,124 @@
+//! Everything at once: whatever happens, everybody is answered once and no place is lost.
+
+use super::*;
+
+/// What a whole story needs.
+struct Story {
+    house: House,
+    random: fastrand::Rng,
+    owed: Vec<Owed>,
+    inputs: u32,
+}
+
+impl Story {
+    async fn new(seed: u64) -> Self {
+        let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({})), ScriptedReply::text("fine")];
+        let stall = Rule { when: Some("stall".into()), replies: vec![ScriptedReply::Stall], delay_ms: 0, stall: false };
+        let asks = Rule { when: Some("ask".into()), replies: calls, delay_ms: 1, stall: false };
+        let answers = Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 3, stall: false };
+        let rules =
+            SessionRules { max_running_turns: 2, max_waiting_turns: 6, passivate_after: Duration::from_millis(5) };
+        let llm = ScriptedLlm::new(vec![stall, asks, answers]);
+        let house = House::with(llm, MemoryStore::new(), Vec::new(), rules).await;
+        Self { house, random: fastrand::Rng::with_seed(seed), owed: Vec::new(), inputs: 0 }
+    }
+
+    fn session(&mut self) -> SessionId {
+        SessionId::parse(&format!("s{}", self.random.u8(0..4))).unwrap()
+    }
+
+    async fn step(&mut self) {
+        let session = self.session();
+        match self.random.u8(0..12) {
+            0..6 => {
+                self.inputs += 1;
+                let word = ["go", "go", "go", "stall", "ask"][self.random.usize(0..5)];
+                let limits = Limits { approval_timeout_ms: 20, ..limits(30) };
+                self.owed.push(self.house.say(&session, &format!("{word} {}", self.inputs), limits, &brief()));
+            }
+            6 => self.cancel(session, None),
+            7 => {
+                let word = ["go", "stall", "ask"][self.random.usize(0..3)];
+                let turn = TurnId::new(format!("{word} {}", self.random.u32(0..=self.inputs)));
+                self.cancel(session, Some(turn));
+            }
+            8 => {
+                let children = self.house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+                if let Some(child) = children.get(self.random.usize(0..4)) {
+                    child.kill();
+                }
+            }
+            9 => {
+                let (reply, _whether_or_not) = Reply::channel();
+                self.house.tell(SessionsMessage::Passivate { session, reply });
+            }
+            _ => tokio::time::sleep(Duration::from_micros(self.random.u64(0..15_000))).await,
+        }
+        for _ in 0..self.random.u8(0..10) {
+            tokio::task::yield_now().await;
+        }
+        let load = self.house.load().await;
+        assert!(load.running <= 2 && load.waiting <= 6 && load.live <= 4, "{load:?}");
+    }
+
+    fn cancel(&self, session: SessionId, turn: Option<TurnId>) {
+        let (reply, _whether_or_not) = Reply::channel();
+        self.house.tell(SessionsMessage::Cancel { session, turn, reply });
+    }
+
+    /// Everybody has an answer; how many turns ended and how many were refused.
+    async fn answers(&mut self) -> (usize, usize) {
+        let (mut ended, mut refused) = (0, 0);
+        for owed in self.owed.drain(..) {
+            match tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("by the house") {
+                Ok(_outcome) => ended += 1,
+                Err(AgentError::Busy(_) | AgentError::Overloaded(_)) => refused += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        (ended, refused)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kills_cancels_pauses_and_crowds_lose_no_answer_and_no_place() {
+    let mut all = (0, 0);
+    for seed in 0..60 {
+        let mut story = Story::new(seed).await;
+        for _ in 0..80 {
+            story.step().await;
+        }
+        let (ended, refused) = story.answers().await;
+        all = (all.0 + ended, all.1 + refused);
+        story.house.until(0, 0, 0).await;
+        // Every place is there: as many as may run, run.
+        let owed: Vec<_> = (0..8).map(|n| story.house.say(&session_of(n), "stall", limits(90_000), &brief())).collect();
+        story.house.until(8, 2, 6).await;
+        drop(owed);
+    }
+    assert!(all.0 > 1_000 && all.1 > 10, "turns that ended and that were refused: {all:?}");
+}
+
+/// At the end of the program, whatever is going on.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_in_the_middle_of_everything_answers_everybody() {
+    for seed in 100..140 {
+        let mut story = Story::new(seed).await;
+        for _ in 0..story.random.u8(5..60) {
+            story.step().await;
+        }
+        let (reply, drained) = Reply::channel();
+        story.house.tell(SessionsMessage::Drain { grace_ms: story.random.u64(0..20), reply });
+        for _ in 0..10 {
+            story.step().await;
+        }
+        tokio::time::timeout(DEADLINE, drained).await.expect("it ends").expect("it ends");
+        story.answers().await;
+        let load = story.house.load().await;
+        assert_eq!((load.running, load.waiting), (0, 0), "seed {seed}");
+    }
+}
+
+fn session_of(number: u8) -> SessionId {
+    SessionId::parse(&format!("last-{number}")).unwrap()
+}
