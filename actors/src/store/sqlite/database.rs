@@ -123,9 +123,9 @@ impl Database {
         let question = "SELECT (SELECT application_id FROM pragma_application_id),
                                (SELECT user_version FROM pragma_user_version),
                                (SELECT count(*) FROM sqlite_schema)";
-        let read = self.connection.query_row(question, [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-        });
+        let read = self
+            .connection
+            .query_row(question, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
         let (application, version, tables) = read.map_err(|error| self.failed("read", &error))?;
         let steps = usize::try_from(version).unwrap_or(usize::MAX);
         if application == APPLICATION && steps > STEPS.len() {
