@@ -54,6 +54,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
         ..Choices::default()
     };
     let house = House::open(config, choices).await?;
+    house.warnings().print();
     house.check_model(&house.default_model)?;
     Ok((house, prompt, folder))
 }
@@ -168,5 +169,4 @@ fn streamed(event: &Envelope, house: &House) -> Value {
 fn started(keys: &mut Map<String, Value>, cwd: String) {
     keys.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     keys.insert("cwd".to_owned(), cwd.into());
-    keys.insert("servers".to_owned(), Value::Array(Vec::new()));
 }

@@ -164,6 +164,10 @@ fn servers(root: &Table<'_>, findings: &mut Findings) {
             if let Some(first) = ids.get(text).filter(|_| !text.is_empty()) {
                 findings.add(id.span().range(), format!("`{path}.id`: mcp.servers[{first}] has this id already"));
             }
+            if text == "local" {
+                findings
+                    .add(id.span().range(), format!("`{path}.id`: \"local\" is the name of the tools of this process"));
+            }
             ids.entry(text).or_insert(index);
         }
         let at = id.map_or(item.span().range().start..item.span().range().start, |id| id.span().range());
