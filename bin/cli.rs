@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
+    /// List the tool servers of the configuration, with their state and what went wrong last
+    Mcp(McpArgs),
     /// Check configuration, keys, model, tools and store, and say what to do about each fault
     Doctor(ListArgs),
     /// Look at what a configuration found here would start, and trust it
@@ -90,6 +92,9 @@ pub(crate) struct ChatArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Take sessions over that another running process has; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `run`.
@@ -142,6 +147,9 @@ pub(crate) struct RunArgs {
     /// Finish a turn of the session that a crash interrupted, instead of closing it, before this one begins
     #[arg(long)]
     pub(crate) finish: bool,
+    /// Take the session over if another running process has it; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// `sessions`.
@@ -201,6 +209,29 @@ pub(crate) struct TrustArgs {
     /// Trust it no longer
     #[arg(long)]
     pub(crate) revoke: bool,
+}
+
+/// `mcp`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json")]
+pub(crate) struct McpArgs {
+    /// What to do with them
+    #[command(subcommand)]
+    pub(crate) action: McpAction,
+}
+
+/// What can be done with tool servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpAction {
+    /// Start each, wait until it is ready or has failed, show it, and stop it again
+    List(ListArgs),
+    /// Start a server of a running process again; in a chat: /mcp restart ID
+    Restart {
+        /// The server
+        id: String,
+    },
+    /// Have a running process read its servers from the configuration again; in a chat: /mcp reload
+    Reload,
 }
 
 /// `init`.

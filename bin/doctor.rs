@@ -16,6 +16,7 @@ use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::ids::SessionId;
 use bob_messages::llm::LlmErrorKind;
+use bob_messages::mcp::{ServerState, ServerStatus};
 use bob_messages::sessions::TurnOutcome;
 use bob_messages::store::{Append, FORMAT, Fact, Record};
 use bob_messages::turn::Limits;
@@ -32,6 +33,9 @@ const MODEL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many characters of the names of tools are shown.
 const MOST_NAMES: usize = 66;
+
+/// How many characters of a server's last words are repeated.
+const MOST_WORDS: usize = 600;
 
 /// What one check found.
 #[derive(Debug, Serialize)]
@@ -101,8 +105,12 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
         return Ok(None);
     }
     let stored = store(&config).await;
-    let choices =
-        Choices { store: Some(MemoryStore::new()), progress: Some(progress::to_stderr()), ..Choices::default() };
+    let choices = Choices {
+        store: Some(MemoryStore::new()),
+        progress: Some(progress::to_stderr()),
+        spares_servers: true,
+        ..Choices::default()
+    };
     let house = match House::open(&config, choices).await {
         Ok(house) => house,
         Err(failure) => {
@@ -127,8 +135,36 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
         false => Err("the tools room does not answer; start again with log.level = \"debug\"".to_owned()),
     };
     report.add("tools", Exit::Tools, tools)?;
+    for server in house.runtime.servers() {
+        report.add("server", Exit::Tools, reached(&server))?;
+    }
     report.add("store", Exit::Store, stored)?;
     Ok(Some(house))
+}
+
+/// How a tool server that had its time to start is doing.
+fn reached(server: &ServerStatus) -> Result<String, String> {
+    match server.state {
+        ServerState::Ready => {
+            let name = server.server.as_deref().unwrap_or("it does not say its name");
+            Ok(format!(
+                "{}: ready, {} tools on offer ({})",
+                server.id,
+                server.tools,
+                print::first_line(name, MOST_NAMES)
+            ))
+        }
+        ServerState::Asleep | ServerState::Starting => {
+            Err(format!("{}: not ready within its startup_timeout_ms; raise that, or see what it waits for", server.id))
+        }
+        ServerState::Restarting | ServerState::GaveUp | ServerState::Stopped => {
+            let why = server.last_error.as_deref().unwrap_or("it is down");
+            // What could not even be started says itself what to do.
+            let is_plain = why.contains("; ");
+            let to_do = if is_plain { "" } else { "; run its command by hand to see more" };
+            Err(format!("{}{to_do}", print::on_one_line(why, MOST_WORDS)))
+        }
+    }
 }
 
 /// A tiny real request, in a session nobody keeps.
@@ -191,11 +227,10 @@ fn advice(error: &AgentError) -> String {
 
 /// Writes a record to a session of its own, and removes both.
 async fn store(config: &Config) -> Result<String, String> {
-    let place = match config.store.kind {
-        bob::config::StoreKind::Memory => return Ok("memory: sessions end with the process".to_owned()),
-        bob::config::StoreKind::Json | bob::config::StoreKind::Sqlite => config.resolve(&config.store.path),
+    let Some(place) = config.store_path() else {
+        return Ok("memory: sessions end with the process".to_owned());
     };
-    let store = assemble::store(config).map_err(|error| error.to_string())?;
+    let store = assemble::store(config, false).map_err(|error| error.to_string())?;
     let session = SessionId::parse(&format!("doctor-{}", uuid::Uuid::now_v7())).map_err(|error| error.to_string())?;
     let tried = async {
         let claim = store.claim(&session).await?;

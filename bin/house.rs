@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use bob::assemble::{Assembly, Choices, assemble};
 use bob::config::Config;
-use bob::facade::{AgentRuntime, Runtime};
+use bob::facade::{AgentRuntime, BuildError, Runtime};
 use bob_actors::llm::LlmPort;
+use bob_messages::error::AgentError;
 use bob_messages::ids::ModelName;
 
 use crate::exit::Failure;
 use crate::print;
 use crate::signals::Signals;
+use crate::warnings::Warnings;
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
 const CLOSING: Duration = Duration::from_secs(3);
@@ -30,16 +32,26 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// Starts the tree. No server and no model is started or waited for.
+    /// Starts the tree. No model is started, and no tool server is waited for but those that are required.
     ///
     /// # Errors
-    /// What is wrong with the configuration on this machine, and what kept the tree from starting.
+    /// What is wrong with the configuration on this machine, what kept the tree from starting, and why a required tool
+    /// server does not start.
     pub(crate) async fn open(config: &Config, choices: Choices) -> Result<Self, Failure> {
         let environment = |name: &str| std::env::var(name).ok();
         let Assembly { model, default_model, workspace, builder } = assemble(config, &environment, choices)?;
-        let runtime = builder.build().await.map_err(|error| Failure::internal(error.to_string()))?;
+        let runtime = builder.build().await.map_err(|error| match error {
+            BuildError::RequiredServer(_) => AgentError::Tool(error.to_string()).into(),
+            BuildError::ToolServers(text) => Failure::usage(text),
+            BuildError::NoModel | BuildError::Start(_) => Failure::internal(error.to_string()),
+        })?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         Ok(Self { runtime, model, default_model, workspace, grace })
+    }
+
+    /// Tells from now on when tool servers fail.
+    pub(crate) fn warnings(&self) -> Warnings {
+        Warnings::of(&self.runtime)
     }
 
     /// Whether the model may be used: its provider is known and has its key. Nothing is sent.

@@ -28,21 +28,30 @@ pub mod sanitise;
 
 pub use bob_actors::feed::EventSink;
 pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedLlm, ScriptedReply};
-pub use bob_actors::store::{FileStore, FileStoreOptions, MemoryStore, SessionStore};
+#[cfg(feature = "mcp")]
+pub use bob_actors::mcp::{ServerSpec, Start as ServerStart, Transport as ServerTransport};
+#[cfg(feature = "sqlite")]
+pub use bob_actors::store::SqliteStore;
+pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 pub use bob_actors::tools::{FnTool, Invocation, Policy, ToolError, ToolPort, tool};
 pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason, Usage};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
-pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
+pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::session::{ApprovalsMode, SessionOptions};
 pub use bob_messages::sessions::{Decision, SuspendReason, TranscriptEntry};
 pub use bob_messages::store::{Record, SessionFilter, SessionPage};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, Limits, PromptLayers, ResumeReply};
+#[cfg(feature = "mcp")]
+pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
-    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, BuildError, OnDrop,
-    Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort, BuildError,
+    OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
 };
+#[cfg(feature = "mcp")]
+pub use facade::{Elicitation, ElicitationAnswer};
 pub use tokio_util::sync::CancellationToken;

@@ -27,9 +27,10 @@ pub(crate) fn start(log: &Log) {
 /// Libraries are heard only when they warn: what more they say is about their insides, and may quote what they carry. The
 /// provider library is not heard at all, since it logs bodies.
 ///
-/// In text, a person reads of a guard in the outcome; at the default level the warning would say it twice.
+/// In text, a person reads of a guard in the outcome, and of a tool server from the front end; at the default level the
+/// warnings would say it twice.
 fn targets(log: &Log) -> Targets {
-    let guards_are_shown = matches!((log.format, log.level), (LogFormat::Text, LogLevel::Warn));
+    let are_shown = matches!((log.format, log.level), (LogFormat::Text, LogLevel::Warn));
     let level = match log.level {
         LogLevel::Off => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
@@ -41,7 +42,8 @@ fn targets(log: &Log) -> Targets {
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("bob", level)
-        .with_target("bob::guard", if guards_are_shown { LevelFilter::ERROR } else { level })
+        .with_target("bob::guard", if are_shown { LevelFilter::ERROR } else { level })
+        .with_target("bob::server", if are_shown { LevelFilter::OFF } else { level })
         .with_target("cli_agent", level)
         .with_target("genai", LevelFilter::OFF)
 }

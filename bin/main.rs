@@ -9,6 +9,7 @@ mod exit;
 mod house;
 mod init;
 mod logging;
+mod mcp;
 mod output;
 mod print;
 mod progress;
@@ -20,6 +21,7 @@ mod signals;
 mod tools;
 mod trust;
 mod turn;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 
@@ -89,6 +91,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
+        Command::Mcp(args) => in_runtime(mcp::mcp(&args.action, || trusted(&Overrides::default()))),
         Command::Sessions(args) => {
             in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
         }
@@ -104,7 +107,8 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            in_runtime(chat::chat(&args, trusted(&overrides)?))
+            let source = chat::Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(chat::chat(&args, trusted(&overrides)?, source))
         }
     }
 }

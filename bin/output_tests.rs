@@ -21,7 +21,8 @@ fn outcome() -> TurnOutcome {
             status: CallStatus::Ok,
             result: "a.txt".to_owned(),
             duration_ms: 3,
-        }],
+        }]
+        .into(),
         denied: vec![DeniedCall {
             name: ToolName::new("local/shell_exec"),
             arguments: json!({}),

@@ -47,8 +47,14 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
     let prompt = prompt::read(args.prompt.as_deref()).await?;
-    let choices = Choices { folder: folder.clone(), progress: Some(progress::to_stderr()), store: None };
+    let choices = Choices {
+        folder: folder.clone(),
+        progress: Some(progress::to_stderr()),
+        take_over: args.take_over,
+        ..Choices::default()
+    };
     let house = House::open(config, choices).await?;
+    house.warnings().print();
     house.check_model(&house.default_model)?;
     Ok((house, prompt, folder))
 }
@@ -163,5 +169,4 @@ fn streamed(event: &Envelope, house: &House) -> Value {
 fn started(keys: &mut Map<String, Value>, cwd: String) {
     keys.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     keys.insert("cwd".to_owned(), cwd.into());
-    keys.insert("servers".to_owned(), Value::Array(Vec::new()));
 }

@@ -30,7 +30,7 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             Some(SessionId::parse(id)?)
         }
     };
-    let store = assemble::store(config)?;
+    let store = assemble::store(config, false)?;
     match (action, id) {
         (SessionsAction::Show { json, .. }, Some(id)) => show(&id, &read(&*store, &id).await?, *json)?,
         (SessionsAction::Export { .. }, Some(id)) => {

@@ -98,6 +98,8 @@ impl Show {
             | AgentEvent::LlmFailed { .. }
             | AgentEvent::ActionParsed { .. }
             | AgentEvent::ApprovalDecided { .. }
+            | AgentEvent::McpProcessStarted { .. }
+            | AgentEvent::McpProcessStopped { .. }
             | AgentEvent::TurnFinished { .. } => None,
         };
         line.map(|line| self.note(line)).unwrap_or_default()

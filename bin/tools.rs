@@ -26,14 +26,22 @@ pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failur
     // Whoever lists tools wants nothing of the sessions.
     let choices = Choices { store: Some(MemoryStore::new()), ..Choices::default() };
     let house = House::open(config, choices).await?;
-    let tools = house.runtime.tools().await;
+    let listed = tokio::select! {
+        tools = house.runtime.tools() => Ok(tools),
+        caught = signals.next() => Err(Failure::signalled(caught.exit())),
+    };
+    let warnings = house.warnings().now();
     house.close(&mut signals).await;
+    let tools = listed?;
     if as_json {
         let tools: Vec<Value> = tools.iter().map(|tool| described(tool)).collect();
         print::json(&json!({ "tools": tools }))?;
     } else {
         for tool in &tools {
             print::line(&row(tool))?;
+        }
+        for warning in &warnings {
+            print::note(warning);
         }
         if tools.is_empty() {
             print::note("no tool is on offer; policy.allow_tools and policy.deny_tools say which may be");

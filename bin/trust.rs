@@ -26,7 +26,7 @@ use memory::Trusted;
 /// A usage error that says how to trust it.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let starts = starts::of(config);
-    if starts.is_empty() || Trusted::open().is_ok_and(|trusted| trusted.has(&config.file, &config.digest)) {
+    if starts.is_empty() || Trusted::open().is_ok_and(|trusted| trusted.has(&config.file, config.digest())) {
         return Ok(());
     }
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
@@ -58,7 +58,7 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
         print::note("it starts no program; there is nothing to trust");
         return Ok(Exit::Success);
     }
-    if Trusted::open()?.has(&config.file, &config.digest) {
+    if Trusted::open()?.has(&config.file, config.digest()) {
         show(config, &starts);
         print::note("it is trusted already");
         return Ok(Exit::Success);
@@ -88,7 +88,7 @@ pub(crate) fn take(file: &Path, text: &str) {
 }
 
 fn remember(config: &Config) -> Result<(), Failure> {
-    Trusted::open()?.keep(&config.file, &config.digest)
+    Trusted::open()?.keep(&config.file, config.digest())
 }
 
 fn show(config: &Config, starts: &[starts::Start]) {

@@ -12,6 +12,8 @@ mod escapes;
 mod help;
 #[path = "cli/home.rs"]
 mod home;
+#[path = "cli/owners.rs"]
+mod owners;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/run.rs"]

@@ -51,13 +51,17 @@ fn a_question_and_a_listing_are_answered_and_the_server_ends_with_the_program() 
     let result = answered(&listing);
     let calls = result["tool_transcript"].as_array().expect("a list of calls");
     assert!(!calls.is_empty(), "{result}");
-    assert_eq!((&calls[0]["name"], &calls[0]["status"]), (&"local/list_dir".into(), &"ok".into()), "{result}");
+    assert_eq!(
+        (&calls[0]["name"], &calls[0]["status"]),
+        (&"mcp/files/list_directory".into(), &"ok".into()),
+        "{result}"
+    );
     let listed = calls[0].to_string();
     assert!(DOCS.iter().all(|name| listed.contains(name)), "{result}");
     assert_eq!((listing.stderr.as_str(), house.server()), ("", server));
 
     chat.type_line(LISTING);
-    chat.wait_stderr("> local/list_dir");
+    chat.wait_stderr("> mcp/files/list_directory");
     assert_eq!(house.server(), server);
     let run = chat.finish();
     assert_eq!(run.code, Some(0), "{run:?}");

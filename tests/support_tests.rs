@@ -8,6 +8,8 @@ mod anthropic;
 mod client;
 #[path = "support_tests/faults.rs"]
 mod faults;
+#[path = "support_tests/gemini.rs"]
+mod gemini;
 #[path = "support_tests/machine.rs"]
 mod machine;
 #[path = "support_tests/openai.rs"]

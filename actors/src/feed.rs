@@ -15,7 +15,7 @@ use bob_messages::event::{AgentEvent, Envelope, SCHEMA};
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::{Millis, trace};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use subscription::Buffer;
 pub use subscription::{Detached, Subscription};
@@ -33,6 +33,8 @@ pub struct Feed {
     sinks: Vec<Arc<dyn EventSink>>,
     /// How many readers there are; without any and without sinks, nothing is made.
     readers: AtomicUsize,
+    /// How many events of the tree were told.
+    of_tree: AtomicU64,
     watched: Mutex<HashMap<SessionId, Watched>>,
 }
 
@@ -50,7 +52,7 @@ struct Watched {
 impl Feed {
     /// A feed with these sinks.
     pub fn new(sinks: Vec<Arc<dyn EventSink>>) -> Arc<Self> {
-        Arc::new(Self { sinks, readers: AtomicUsize::new(0), watched: Mutex::new(HashMap::new()) })
+        Arc::new(Self { sinks, readers: AtomicUsize::new(0), of_tree: AtomicU64::new(0), watched: Mutex::default() })
     }
 
     /// Whether anybody would see an event now.
@@ -101,6 +103,21 @@ impl Feed {
             watched.remove(session);
         }
         // Still under the lock, so that a sink sees a turn's events in their order.
+        for sink in &self.sinks {
+            sink.emit(&envelope);
+        }
+    }
+
+    /// Tells the sinks one event of the tree, which belongs to no session: readers of
+    /// sessions do not get it.
+    pub fn emit_of_tree(&self, at: Millis, event: AgentEvent) {
+        if self.sinks.is_empty() {
+            return;
+        }
+        // Sinks see the tree's events in their order, and never two events at once.
+        let _one_at_a_time = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let seq = self.of_tree.fetch_add(1, Ordering::Relaxed) + 1;
+        let envelope = Envelope::of_tree(seq, at, event);
         for sink in &self.sinks {
             sink.emit(&envelope);
         }
@@ -164,8 +181,8 @@ fn envelope(session: &SessionId, turn: &TurnId, at: Millis, entry: &Watched, eve
         schema: SCHEMA,
         seq: entry.seq,
         time: at,
-        session_id: session.clone(),
-        turn_id: turn.clone(),
+        session_id: Some(session.clone()),
+        turn_id: Some(turn.clone()),
         trace_id: trace::trace_id(turn, entry.traceparent.as_deref()),
         span_id,
         parent_span_id,

@@ -7,18 +7,26 @@
 
 mod actor;
 mod faulty;
+mod folder;
 mod json;
 mod ledger;
+mod line;
 mod listing;
 mod memory;
+mod owners;
 mod port;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 #[cfg(any(test, feature = "store-contract"))]
 pub mod contract;
 
 pub use actor::StoreActor;
 pub use faulty::{Fault, FaultStore, Operation};
-pub use json::{FileStore, FileStoreOptions};
+pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};
 pub use memory::MemoryStore;
-pub use port::SessionStore;
+pub use owners::StoreOptions;
+pub use port::{SessionStore, Stored};
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;

@@ -6,9 +6,13 @@ pub(crate) struct Arguments {
     /// `load`: `conc` lanes run turns one after another. `hold`: all sessions start
     /// together. `idle`: as `load`; the figure is the memory that remains. `start`:
     /// one turn, from the start of the process. `deltas`: as `load`, with a reader.
+    /// `appends`: no turns; `conc` sessions append `n` records of `words` bytes each
+    /// through the store's actor, one after another.
     pub(crate) mode: String,
     /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
     pub(crate) backend: String,
+    /// `memory`, `json` or `sqlite`, the latter two in a folder of their own.
+    pub(crate) store: String,
     /// Sessions.
     pub(crate) n: usize,
     /// Turns of each session, one after another.
@@ -48,6 +52,7 @@ impl Arguments {
         given.iter().any(|word| word.starts_with("--mode=")).then(|| Self {
             mode: text("mode", "load"),
             backend: text("backend", "mock"),
+            store: text("store", "memory"),
             n: number("n", 1_000),
             turns: number("turns", 1),
             conc: number("conc", 1),

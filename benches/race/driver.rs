@@ -32,14 +32,14 @@ pub(crate) async fn drive(arguments: Arguments, house: House) -> String {
         }
         "load" | "idle" | "deltas" => (lanes(&arguments, &house).await, resident()),
         "hold" => held(&arguments, &house).await,
-        other => panic!("the mode {other:?} is not known: use load, hold, idle, start or deltas"),
+        other => panic!("the mode {other:?} is not known: use load, hold, idle, start, deltas or appends"),
     };
     let (wall, used) = (began.elapsed().as_secs_f64(), cpu() - cpu_before);
     let sessions = arguments.n as f64;
     let turns = sessions * arguments.turns as f64;
     let steps = turns * (arguments.k + 1) as f64;
     json!({
-        "peer": "bob", "backend": arguments.backend, "mode": arguments.mode, "n": arguments.n,
+        "peer": "bob", "backend": arguments.backend, "store": arguments.store, "mode": arguments.mode, "n": arguments.n,
         "turns": arguments.turns, "conc": arguments.conc, "k": arguments.k, "latency": arguments.latency,
         "words": arguments.words, "passivate": arguments.passivate,
         "wall_s": wall,

@@ -2,8 +2,9 @@
 //!
 //! One turn is a new session, one message of its user, three calls of a tool of this
 //! process and a final answer: four model calls, four steps. It goes through the
-//! public face of the runtime with the memory store, and nobody watches. The answer
-//! and the calls are asserted. Each run prints one JSON line.
+//! public face of the runtime, and nobody watches; sessions are kept in memory unless
+//! `--store=` says otherwise. The answer and the calls are asserted. Each run prints
+//! one JSON line.
 //!
 //! ```text
 //! cargo bench --bench race -- --mode=load --backend=mock --conc=64 --n=4000
@@ -17,9 +18,11 @@
     reason = "a program for the terminal that has nobody to tell of a failure but its reader"
 )]
 
+mod appends;
 mod arguments;
 mod driver;
 mod figures;
+mod store;
 mod turn;
 
 use arguments::Arguments;
@@ -35,9 +38,12 @@ fn main() {
     }
     let runtime = builder.enable_all().build().unwrap();
     let (line, _house) = runtime.block_on(async {
+        if arguments.mode == "appends" {
+            return (appends::drive(&arguments).await, None);
+        }
         let house = turn::House::build(&arguments).await;
         // Kept until the process ends: without it, the sessions would be let go meanwhile.
-        (driver::drive(arguments, house.clone()).await, house)
+        (driver::drive(arguments, house.clone()).await, Some(house))
     });
     println!("{line}");
     std::io::stdout().flush().unwrap();

@@ -44,6 +44,7 @@ impl House {
             .passivate_after(passivate_after)
             .brief(brief)
             .model(port)
+            .store(crate::store::open(arguments))
             .local_tools(false)
             .tools(Arc::new(echo.read_only()))
             .build()

@@ -5,19 +5,24 @@
 //!
 //! - `model`: providers and keys
 //! - `servers`: the programs that serve a provider on this machine
+//! - `tool_servers`: the tool servers
 //! - `prompt`: texts and files that stand before the history
 
 mod model;
 mod prompt;
 mod servers;
+#[cfg(feature = "mcp")]
+mod tool_servers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bob_actors::llm::{LlmPort, RetryPolicy};
+#[cfg(feature = "mcp")]
+use bob_actors::mcp::ServerSpec;
 use bob_actors::model_server::Progress;
-use bob_actors::store::{FileStore, FileStoreOptions, MemoryStore, SessionStore};
+use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 use bob_actors::tools::policy::{Policy, ToolOverride};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{InvalidId, ModelName};
@@ -27,9 +32,11 @@ use bob_messages::tools::Risk;
 use bob_messages::turn::{Brief, Limits, OnRestart};
 
 use crate::config::{self, Config};
-use crate::facade::RuntimeBuilder;
+use crate::facade::{ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
+#[cfg(feature = "mcp")]
+pub use tool_servers::tool_servers;
 
 /// The parts of a runtime, made from a configuration. Nothing runs yet.
 pub struct Assembly {
@@ -52,6 +59,12 @@ pub struct Choices {
     pub folder: Option<PathBuf>,
     /// Sees what a local model server says until it is ready.
     pub progress: Option<Progress>,
+    /// Who answers what only a person can say; nobody if `None`.
+    pub approvals: Option<Arc<dyn ApprovalPort>>,
+    /// Whether a required tool server that does not start is no reason to refuse: for whoever only looks at them.
+    pub spares_servers: bool,
+    /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
+    pub take_over: bool,
 }
 
 /// Translates a whole configuration. Reads the prompt files and, unless a store is brought, opens the configured one,
@@ -67,7 +80,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let model = model(config, environment, addresses.clone())?;
     let store = match choices.store {
         Some(store) => store,
-        None => store(config)?,
+        None => store(config, choices.take_over)?,
     };
     let folder = choices.folder.as_deref().unwrap_or(&workspace);
     let brief = brief(config, default_model.clone(), &workspace, folder)?;
@@ -85,22 +98,62 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
         .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
+    let builder = match choices.approvals {
+        Some(port) => builder.approvals(port),
+        None => builder,
+    };
+    let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     Ok(Assembly { model, default_model, workspace, builder })
 }
 
-/// Opens the configured store. Blocks for as long as the disk takes.
+#[cfg(feature = "mcp")]
+fn with_tool_servers(builder: RuntimeBuilder, config: &Config, are_spared: bool) -> Result<RuntimeBuilder, AgentError> {
+    let specs = tool_servers(config)?.into_iter();
+    let specs = specs.map(|spec| ServerSpec { required: spec.required && !are_spared, ..spec });
+    Ok(specs.fold(builder, RuntimeBuilder::tool_server))
+}
+
+#[cfg(not(feature = "mcp"))]
+fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> Result<RuntimeBuilder, AgentError> {
+    match config.mcp.servers.first() {
+        Some(server) => {
+            let text = "needs the cargo feature `mcp`, which this program was built without";
+            Err(AgentError::Invalid(format!("the tool server {} {text}", server.id)))
+        }
+        None => Ok(builder),
+    }
+}
+
+/// Opens the configured store; `take_over` as in [`StoreOptions::take_over`]. Blocks for as long as the disk takes.
 ///
 /// # Errors
-/// `Unavailable` when its folder cannot be made or opened.
-pub fn store(config: &Config) -> Result<Arc<dyn SessionStore>, StoreError> {
-    Ok(match config.store.kind {
-        config::StoreKind::Memory => Arc::new(MemoryStore::default()),
-        config::StoreKind::Json => FileStore::open(&config.resolve(&config.store.path), FileStoreOptions::default())?,
+/// `Unavailable` when it cannot be made or opened, or when `store.path` is another kind of thing than `store.kind`
+/// wants; `TooNew` and `Corrupt` as the store says.
+pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, StoreError> {
+    let options = StoreOptions { take_over, ..StoreOptions::default() };
+    let Some(path) = config.store_path() else { return Ok(Arc::new(MemoryStore::default())) };
+    match config.store.kind {
+        config::StoreKind::Memory => Ok(Arc::new(MemoryStore::default())),
+        config::StoreKind::Json if path.is_file() => Err(StoreError::Unavailable(format!(
+            "store.path {} is a file, and store.kind = \"json\" keeps its journals in a folder; name a folder, or set \
+             store.kind = \"sqlite\"",
+            path.display()
+        ))),
+        config::StoreKind::Json => Ok(FileStore::open(&path, options)?),
+        config::StoreKind::Sqlite if path.is_dir() => Err(StoreError::Unavailable(format!(
+            "store.path {} is a folder, and store.kind = \"sqlite\" is one file; name a file, for example {}, or set \
+             store.kind = \"json\"",
+            path.display(),
+            path.join("sessions.db").display()
+        ))),
+        #[cfg(feature = "sqlite")]
+        config::StoreKind::Sqlite => Ok(bob_actors::store::SqliteStore::open(&path, options)?),
+        // The check of the configuration refuses it first.
+        #[cfg(not(feature = "sqlite"))]
         config::StoreKind::Sqlite => {
-            let text = "the store kind \"sqlite\" is not built yet: use \"json\" or \"memory\"";
-            return Err(StoreError::Unavailable(text.to_owned()));
+            Err(StoreError::Unavailable("this program was built without sqlite; use store.kind = \"json\"".to_owned()))
         }
-    })
+    }
 }
 
 /// The bounds of a turn.

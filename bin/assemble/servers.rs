@@ -1,7 +1,7 @@
 //! The providers this configuration starts itself.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bob_actors::child::{ChildSpec, Watcher};
@@ -36,8 +36,7 @@ fn server(
     let refuse = |why: String| AgentError::Invalid(format!("provider {name}: {why}"));
     let base_url = provider.base_url.as_deref().ok_or_else(|| refuse("`start` needs a base_url".to_owned()))?;
     let endpoint = Endpoint::parse(base_url).map_err(|error| refuse(error.to_string()))?;
-    // A relative folder would be taken from wherever the child is told to be.
-    let folder = config.folder.canonicalize().unwrap_or_else(|_gone_or_closed| config.folder.clone());
+    let folder = folder(config);
     let named = start.env.iter().map(|(name, value)| (name.into(), value.expose().into()));
     let env = inherited(&start.inherit_env).chain(named).collect();
     let program = program(&folder, &start.command);
@@ -61,7 +60,12 @@ fn inherited(names: &[String]) -> impl Iterator<Item = (OsString, OsString)> {
     })
 }
 
+/// Where the programs of a configuration run. A relative folder would be taken from wherever the child is told to be.
+pub(super) fn folder(config: &Config) -> PathBuf {
+    config.folder.canonicalize().unwrap_or_else(|_gone_or_closed| config.folder.clone())
+}
+
 /// A bare name is looked up on the PATH; a path starts in the configuration's folder.
-fn program(folder: &Path, command: &str) -> OsString {
+pub(super) fn program(folder: &Path, command: &str) -> OsString {
     if command.contains('/') { folder.join(command).into_os_string() } else { command.into() }
 }

@@ -1,19 +1,21 @@
 //! What begins with a slash: the commands of the chat.
 
 use bob::facade::AgentRuntime;
-use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::ids::{ModelName, ServerId, SessionId};
+use bob_messages::mcp::ServerState;
 use bob_messages::store::SessionFilter;
 
 use super::Chat;
 use crate::exit::Failure;
 use crate::run::new_session;
-use crate::{print, sessions, tools};
+use crate::{mcp, print, sessions, tools};
 
 /// How many sessions `/sessions` names.
 const SESSIONS_SHOWN: usize = 20;
 
 const HELP: &str = "\
 /tools        the tools the model may use
+/mcp          the tool servers; /mcp restart ID starts one again, /mcp reload reads the configuration again
 /sessions     the sessions used last
 /new          begin another session
 /resume ID    go on with a session
@@ -46,10 +48,16 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     match command {
         "/help" => print::text(HELP)?,
         "/tools" => {
-            for tool in chat.house.runtime.tools().await {
+            for tool in chat.house.runtime.tools_now() {
                 print::line(&tools::row(&tool))?;
             }
+            for server in chat.house.runtime.servers() {
+                if server.state != ServerState::Ready {
+                    print::note(&format!("[the tool server {} is {}]", server.id, mcp::word(server.state)));
+                }
+            }
         }
+        "/mcp" => servers(chat, argument).await?,
         "/sessions" => {
             let filter = SessionFilter { prefix: None, limit: SESSIONS_SHOWN };
             for summary in chat.house.runtime.sessions(filter, None).await?.sessions {
@@ -81,6 +89,55 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         _a_message_that_begins_with_a_slash => return Ok(Obeyed::NoCommand),
     }
     Ok(Obeyed::Done)
+}
+
+async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
+    match argument.split_once(char::is_whitespace).unwrap_or((argument, "")) {
+        ("", _) => {
+            let servers = chat.house.runtime.servers();
+            match servers.is_empty() {
+                true => print::note("no tool server is configured; [[mcp.servers]] adds one"),
+                false => print::text(&mcp::table(&servers))?,
+            }
+        }
+        ("restart", id) if !id.trim().is_empty() => {
+            let id = ServerId::new(id.trim());
+            match chat.house.runtime.restart_server(id.clone()).await {
+                true => print::note(&format!("{id} is started again; /mcp shows how it does")),
+                false => {
+                    return Err(Failure::usage(format!("there is no tool server {id}; /mcp names those there are")));
+                }
+            }
+        }
+        ("reload", "") => reload(chat)?,
+        _what_else => print::note("/mcp shows the tool servers; /mcp restart ID and /mcp reload change them"),
+    }
+    Ok(())
+}
+
+/// Reads the servers from the configuration again. One that cannot be read changes nothing.
+#[cfg(feature = "mcp")]
+fn reload(chat: &Chat) -> Result<(), Failure> {
+    let config = chat.origin.read()?;
+    let reloaded = chat.house.runtime.reload_servers(bob::assemble::tool_servers(&config)?)?;
+    let lists = [
+        ("started", &reloaded.started),
+        ("started again", &reloaded.changed),
+        ("stopped", &reloaded.stopped),
+        ("left alone", &reloaded.kept),
+    ];
+    let named = lists.iter().filter(|(_, ids)| !ids.is_empty()).map(|(what, ids)| {
+        let ids: Vec<&str> = ids.iter().map(ServerId::as_str).collect();
+        format!("{what}: {}", ids.join(" "))
+    });
+    let text = named.collect::<Vec<_>>().join("; ");
+    print::note(if text.is_empty() { "no tool server is configured" } else { &text });
+    Ok(())
+}
+
+#[cfg(not(feature = "mcp"))]
+fn reload(_chat: &Chat) -> Result<(), Failure> {
+    Err(Failure::usage("this program was built without the cargo feature `mcp`"))
 }
 
 async fn resume(chat: &mut Chat, id: &str) -> Result<(), Failure> {

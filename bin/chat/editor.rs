@@ -18,14 +18,24 @@ use tokio::sync::{mpsc, oneshot};
 use super::Input;
 use crate::exit::Failure;
 
-const PROMPT: &str = "you> ";
-
 /// How many lines of history are kept.
 const HISTORY_LINES: usize = 1_000;
 
+/// A line to be read.
+struct Ask {
+    /// What stands before it.
+    prompt: String,
+    /// Where it goes.
+    answer: oneshot::Sender<Input>,
+    /// Whether it is kept in the history.
+    is_kept: bool,
+}
+
 /// The way to the editor's thread.
 pub(super) struct Editor {
-    ask: mpsc::UnboundedSender<oneshot::Sender<Input>>,
+    ask: mpsc::UnboundedSender<Ask>,
+    /// The answer to a question that was taken back while it was being answered.
+    unwanted: Option<oneshot::Receiver<Input>>,
     /// The terminal as it was found.
     found: Option<Termios>,
 }
@@ -43,14 +53,37 @@ impl Editor {
             .name("line editor".to_owned())
             .spawn(move || serve(asked, history.as_deref()))
             .map_err(|error| Failure::internal(format!("cannot start the line editor: {error}")))?;
-        Ok(Self { ask, found })
+        Ok(Self { ask, unwanted: None, found })
     }
 
-    /// The next line a person types; the end when the editor is gone.
-    pub(super) async fn next(&mut self) -> Input {
+    /// The next line a person types behind this prompt; the end when the editor is gone. What was being typed for a
+    /// question that is no longer asked is passed over first.
+    pub(super) async fn next(&mut self, prompt: &str) -> Input {
+        self.read(prompt, true).await
+    }
+
+    /// The same for the answer to a question, which is not kept in the history. Dropping the future takes the question
+    /// back.
+    #[cfg(feature = "mcp")]
+    pub(super) async fn answer(&mut self, prompt: &str) -> Input {
+        self.read(prompt, false).await
+    }
+
+    async fn read(&mut self, prompt: &str, is_kept: bool) -> Input {
+        if let Some(unwanted) = &mut self.unwanted {
+            // The editor still reads it; its line means nothing any more.
+            let is_gone = unwanted.await.is_err();
+            self.unwanted = None;
+            if is_gone {
+                return Input::End;
+            }
+        }
         let (answer, answered) = oneshot::channel();
-        let _the_answer_says_so_when_it_is_gone = self.ask.send(answer);
-        answered.await.unwrap_or(Input::End)
+        let _the_answer_says_so_when_it_is_gone = self.ask.send(Ask { prompt: prompt.to_owned(), answer, is_kept });
+        let answered = self.unwanted.insert(answered);
+        let input = answered.await.unwrap_or(Input::End);
+        self.unwanted = None;
+        input
     }
 
     /// Gives the terminal back as it was found, also when the editor is still reading from it.
@@ -62,7 +95,7 @@ impl Editor {
 }
 
 /// Answers each question with one line.
-fn serve(mut asked: mpsc::UnboundedReceiver<oneshot::Sender<Input>>, history: Option<&Path>) {
+fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: Option<&Path>) {
     let is_typed = Rc::new(Cell::new(false));
     let settings = rustyline::Config::builder().auto_add_history(false).bracketed_paste(true);
     let settings = match settings.max_history_size(HISTORY_LINES) {
@@ -74,34 +107,40 @@ fn serve(mut asked: mpsc::UnboundedReceiver<oneshot::Sender<Input>>, history: Op
     if let Some(file) = history {
         let _there_may_be_none_yet = editor.load_history(file);
     }
-    while let Some(answer) = asked.blocking_recv() {
+    while let Some(Ask { prompt, answer, is_kept }) = asked.blocking_recv() {
         is_typed.set(false);
-        let input = read(&mut editor, &is_typed, history);
-        let is_end = input == Input::End;
+        let input = read(&mut editor, &prompt, &is_typed);
+        if let (Input::Line(line), true) = (&input, is_kept) {
+            keep(&mut editor, line, history);
+        }
+        // The end of a question is not the end of the conversation.
+        let is_end = input == Input::End && is_kept;
         if answer.send(input).is_err() || is_end {
             return;
         }
     }
 }
 
-fn read(editor: &mut rustyline::Editor<Watch, FileHistory>, is_typed: &Cell<bool>, history: Option<&Path>) -> Input {
+fn read(editor: &mut rustyline::Editor<Watch, FileHistory>, prompt: &str, is_typed: &Cell<bool>) -> Input {
     loop {
-        match editor.readline(PROMPT) {
-            Ok(line) => {
-                if editor.add_history_entry(&line).unwrap_or(false)
-                    && let Some(file) = history
-                {
-                    // A history that cannot be kept is no reason to stop talking.
-                    let _not_kept = editor.append_history(file);
-                }
-                return Input::Line(line.into_bytes());
-            }
+        match editor.readline(prompt) {
+            Ok(line) => return Input::Line(line.into_bytes()),
             Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
             // A signal or a new size of the window: the line goes on.
             Err(ReadlineError::Signal(_)) => {}
             // Ctrl-D, Ctrl-C on an empty line, or a terminal that is gone.
             Err(_ended) => return Input::End,
         }
+    }
+}
+
+/// Puts a line into the history.
+fn keep(editor: &mut rustyline::Editor<Watch, FileHistory>, line: &[u8], history: Option<&Path>) {
+    if editor.add_history_entry(String::from_utf8_lossy(line)).unwrap_or(false)
+        && let Some(file) = history
+    {
+        // A history that cannot be kept is no reason to stop talking.
+        let _not_kept = editor.append_history(file);
     }
 }
 
@@ -128,12 +167,13 @@ impl Helper for Watch {}
 
 /// Where the history is kept: beside the sessions, readable by nobody else. None when sessions are not kept either.
 fn history_file(config: &Config) -> Option<PathBuf> {
-    match config.store.kind {
+    let store = config.store_path()?;
+    let folder = match config.store.kind {
         StoreKind::Memory => return None,
-        StoreKind::Json | StoreKind::Sqlite => {}
-    }
-    let folder = config.resolve(&config.store.path);
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+        StoreKind::Json => store.as_path(),
+        StoreKind::Sqlite => store.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+    };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
     let file = folder.join("chat_history");
     OpenOptions::new().create(true).append(true).mode(0o600).open(&file).ok()?;
     Some(file)

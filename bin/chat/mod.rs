@@ -6,15 +6,21 @@
 //! - `editor`: the line editor, on a thread of its own
 //! - `lines`: lines of a pipe
 //! - `commands`: what begins with a slash
+//! - `forms`: what tool servers ask
 
 mod commands;
 mod editor;
+#[cfg(feature = "mcp")]
+mod forms;
 mod lines;
 
+#[cfg(not(feature = "mcp"))]
+use std::convert::Infallible;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use bob::assemble::Choices;
-use bob::config::Config;
+use bob::config::{Config, Environment, Overrides};
 use bob::facade::AgentRequest;
 use bob_messages::ids::{ModelName, SessionId};
 
@@ -24,10 +30,14 @@ use crate::house::House;
 use crate::run::new_session;
 use crate::show::{self, Show};
 use crate::signals::Signals;
-use crate::{print, progress, prompt, turn};
+use crate::warnings::Warnings;
+use crate::{print, progress, prompt, trust, turn};
 use commands::Obeyed;
 use editor::Editor;
 use lines::Lines;
+
+/// What stands before a person's line.
+const PROMPT: &str = "you> ";
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,15 +59,44 @@ enum Source {
 impl Source {
     async fn next(&mut self) -> Input {
         match self {
-            Self::Person(editor) => editor.next().await,
+            Self::Person(editor) => editor.next(PROMPT).await,
             Self::Pipe(lines) => lines.next().await,
         }
+    }
+}
+
+/// Where the configuration came from, to read it again.
+pub(crate) struct Origin {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// What the command line lays over it.
+    pub(crate) overrides: Overrides,
+    /// Whether it was named, so that it needs no trust.
+    pub(crate) is_named: bool,
+}
+
+impl Origin {
+    /// Reads it again.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that nobody trusts it.
+    pub(crate) fn read(&self) -> Result<Config, Failure> {
+        let config = bob::config::load(&self.file, &Environment::of_process(), &self.overrides)?;
+        if !self.is_named {
+            trust::check(&config)?;
+        }
+        Ok(config)
     }
 }
 
 /// A conversation under way.
 pub(crate) struct Chat {
     house: House,
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
+    origin: Origin,
+    warnings: Warnings,
+    #[cfg(feature = "mcp")]
+    asked: forms::Asked,
     session: SessionId,
     /// The model of the turns from now on; the session's or the default one if `None`.
     model: Option<ModelName>,
@@ -73,15 +112,27 @@ pub(crate) struct Chat {
 ///
 /// # Errors
 /// When there can be no conversation: a bad id, a missing key, a store that does not open.
-pub(crate) async fn chat(args: &ChatArgs, config: Config) -> Result<Exit, Failure> {
+pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let session = match &args.session {
         Some(id) => SessionId::parse(id)?,
         None => new_session()?,
     };
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    let choices = Choices { progress: Some(progress::to_stderr()), ..Choices::default() };
-    let house = House::open(&config, choices).await?;
+    let mut choices =
+        Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
+    #[cfg(feature = "mcp")]
+    let asked = {
+        let (port, asked) = forms::port();
+        // On a pipe nobody can be asked.
+        choices.approvals = is_person.then_some(port);
+        asked
+    };
+    let house = tokio::select! {
+        house = House::open(&config, choices) => house?,
+        caught = signals.next() => return Ok(caught.exit()),
+    };
+    let warnings = house.warnings();
     house.check_model(&house.default_model)?;
     let model = args.model.as_deref().map(ModelName::parse).transpose()?;
     let grows = is_person && config.llm.stream_default;
@@ -89,7 +140,18 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config) -> Result<Exit, Failur
         true => Source::Person(Editor::start(&config)?),
         false => Source::Pipe(Lines::start()),
     };
-    let mut chat = Chat { house, session, model, is_person, grows, failed: None };
+    let mut chat = Chat {
+        house,
+        origin,
+        warnings,
+        #[cfg(feature = "mcp")]
+        asked,
+        session,
+        model,
+        is_person,
+        grows,
+        failed: None,
+    };
     chat.greet();
     let result = chat.talk(&mut source, &mut signals).await;
     if let Source::Person(editor) = &source {
@@ -133,7 +195,7 @@ impl Chat {
                 Ok(Obeyed::Leave) => break,
                 Ok(Obeyed::Done) => {}
                 Ok(Obeyed::NoCommand) => {
-                    if let Some(exit) = self.say(text, signals).await? {
+                    if let Some(exit) = self.say(text, source, signals).await? {
                         return Ok(exit);
                     }
                 }
@@ -145,7 +207,7 @@ impl Chat {
     }
 
     /// Runs one turn. An exit code means that a signal ends the program.
-    async fn say(&mut self, text: String, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
+    async fn say(&mut self, text: String, source: &mut Source, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
         let request = AgentRequest {
             model: self.model.clone(),
             interactive: true,
@@ -153,7 +215,28 @@ impl Chat {
         };
         let mut shown = Show::new(self.grows);
         let followed = turn::follow(&self.house, request, signals, |event| show::print(shown.event(&event.event)));
-        let ended = match followed.await {
+        let warnings = &mut self.warnings;
+        let warned = async {
+            // What came while a person was typing is told now, and not across the line.
+            let mut news = warnings.now();
+            loop {
+                news.iter().for_each(|line| print::note(line));
+                news = warnings.next().await;
+            }
+        };
+        #[cfg(feature = "mcp")]
+        let answered = self.asked.answer(source);
+        #[cfg(not(feature = "mcp"))]
+        let answered = {
+            let _nobody_asks = source;
+            std::future::pending::<Infallible>()
+        };
+        let followed = tokio::select! {
+            followed = followed => followed,
+            never = answered => match never {},
+            () = warned => return Ok(None),
+        };
+        let ended = match followed {
             Ok(ended) => ended,
             Err(failure) => {
                 self.tell(&failure);

@@ -216,7 +216,6 @@ fn unknown_words_and_forms() {
             "log.level = 'loud'",
             "log.format = 'xml'",
             "store.kind = 'postgres'",
-            "store.kind = 'sqlite'",
             "llm.fallback = ['gpt-4o']",
             "prompt.condense_model = 'gpt-4o'",
             "providers.x.base_url = '127.0.0.1:80'",
@@ -244,8 +243,6 @@ fn unknown_words_and_forms() {
             2:14 `log.format`: unknown word, expected one of: text, json
             > store.kind = 'postgres'
             2:14 `store.kind`: unknown word, expected one of: memory, json, sqlite
-            > store.kind = 'sqlite'
-            2:14 `store.kind`: sqlite comes later; use kind = "json" or "memory"
             > llm.fallback = ['gpt-4o']
             2:17 `llm.fallback` must have the form provider:model, for example "openai:gpt-4o-mini"
             > prompt.condense_model = 'gpt-4o'

@@ -24,8 +24,11 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     tool_names(root, findings);
     servers(root, findings);
     prompt_and_skills(root, findings);
-    if let Some(kind) = tree::get(root, "store.kind").filter(|kind| kind.as_str() == Some("sqlite")) {
-        findings.add(kind.span().range(), "`store.kind`: sqlite comes later; use kind = \"json\" or \"memory\"");
+    if let Some(kind) = tree::get(root, "store.kind").filter(|kind| kind.as_str() == Some("sqlite"))
+        && cfg!(not(feature = "sqlite"))
+    {
+        let message = "`store.kind`: this program was built without sqlite; use kind = \"json\" or \"memory\"";
+        findings.add(kind.span().range(), message);
     }
 }
 
@@ -160,6 +163,10 @@ fn servers(root: &Table<'_>, findings: &mut Findings) {
             let text = id.as_str().unwrap_or_default();
             if let Some(first) = ids.get(text).filter(|_| !text.is_empty()) {
                 findings.add(id.span().range(), format!("`{path}.id`: mcp.servers[{first}] has this id already"));
+            }
+            if text == "local" {
+                findings
+                    .add(id.span().range(), format!("`{path}.id`: \"local\" is the name of the tools of this process"));
             }
             ids.entry(text).or_insert(index);
         }

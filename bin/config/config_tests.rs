@@ -38,7 +38,7 @@ id = 'a'
 colour = 1
 
 [store]
-kind = 'sqlite'
+path = ''
 ";
     let environment = Environment::from([("BOB__LLM__RETRY_MAX", "many"), ("BOB__LOG__LEVL", "warn")]);
     let error = read(text, &environment, &Overrides { max_steps: None, timeout_ms: Some(0), model: None });
@@ -99,11 +99,11 @@ kind = 'sqlite'
            |
            = help: accepted here: id, transport, command, args, env, url, headers, tools, start, required, tool_timeout_ms, startup_timeout_ms
 
-        error: `store.kind`: sqlite comes later; use kind = "json" or "memory"
+        error: `store.path` must not be empty
           --> conf/agent.toml:18:8
            |
-        18 | kind = 'sqlite'
-           |        ^^^^^^^^
+        18 | path = ''
+           |        ^^
 
         error: `llm.retry_max`: expected an integer, found a string
          |
@@ -248,7 +248,12 @@ fn keys_without_effect_are_named_only_when_they_are_set() {
 #[test]
 fn paths_start_in_the_folder_of_the_file() {
     let config = accepted(MODEL, &Environment::default());
-    assert_eq!(config.resolve(&config.store.path), PathBuf::from("conf/.bob/sessions"));
+    let default = if cfg!(feature = "sqlite") { "conf/.bob/sessions.db" } else { "conf/.bob/sessions" };
+    assert_eq!(config.store_path(), Some(PathBuf::from(default)));
+    let with = |store: &str| accepted(&format!("{MODEL}\n[store]\n{store}"), &Environment::default()).store_path();
+    assert_eq!(with("kind = 'json'"), Some(PathBuf::from("conf/.bob/sessions")));
+    assert_eq!(with("kind = 'json'\npath = 'here'"), Some(PathBuf::from("conf/here")));
+    assert_eq!(with("kind = 'memory'\npath = 'here'"), None);
     assert_eq!(config.resolve("/abs"), PathBuf::from("/abs"));
     let here = parse(MODEL, Path::new("agent.toml"), &Environment::default(), &Overrides::default());
     assert_eq!(here.expect("accepted").folder, PathBuf::from("."));

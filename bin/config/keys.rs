@@ -120,7 +120,6 @@ pub(super) const NOT_YET: &[(&str, &str)] = &[
     ("prompt.condense_trigger_ratio", "long history is cut, not condensed"),
     ("prompt.condense_target_ratio", "long history is cut, not condensed"),
     ("prompt.condense_model", "long history is cut, not condensed"),
-    ("mcp.servers.*", "this tool server is not started"),
     ("skills.sources.*", "no skills are read from it"),
     ("skills.top_k", "no skills are selected"),
     ("skills.token_budget_ratio", "no skills are selected"),

@@ -53,9 +53,24 @@ impl Config {
         self.unbuilt.clone()
     }
 
+    /// A hash of the file's text, in hex: the same for the same text only.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// A path of the configuration as it is meant: relative to the folder of the configuration file.
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         self.folder.join(path)
+    }
+
+    /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`.
+    pub fn store_path(&self) -> Option<PathBuf> {
+        let otherwise = match self.store.kind {
+            StoreKind::Memory => return None,
+            StoreKind::Json => ".bob/sessions",
+            StoreKind::Sqlite => ".bob/sessions.db",
+        };
+        Some(self.resolve(self.store.path.as_deref().unwrap_or(otherwise)))
     }
 }
 

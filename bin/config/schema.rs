@@ -41,7 +41,7 @@ pub struct Config {
     pub folder: PathBuf,
     /// A hash of the file's text, in hex: the same for the same text only.
     #[toml(skip)]
-    pub digest: String,
+    pub(super) digest: String,
     /// One sentence for each key that is set and has no effect yet.
     #[toml(skip)]
     pub(super) unbuilt: Vec<String>,
@@ -185,12 +185,15 @@ const DEFAULT_INSTRUCTIONS: &str = "You are a helpful assistant. Use the tools y
 section! {
     /// `[store]`: where sessions are kept.
     pub struct Store {
-        /// The kind of store.
-        pub kind: StoreKind = StoreKind::Json,
-        /// A folder for `json`, relative to the configuration; not read for `memory`.
-        pub path: String = ".bob/sessions".to_owned(),
+        /// The kind of store: `sqlite`, or `json` where this program was built without it.
+        pub kind: StoreKind = DEFAULT_STORE,
+        /// A file for `sqlite`, a folder for `json`, relative to the configuration; not read for `memory`. See
+        /// [`Config::store_path`].
+        pub path: Option<String> = None,
     }
 }
+
+const DEFAULT_STORE: StoreKind = if cfg!(feature = "sqlite") { StoreKind::Sqlite } else { StoreKind::Json };
 
 section! {
     /// `[log]`: what is logged to stderr.

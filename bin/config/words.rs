@@ -50,7 +50,7 @@ words! {
         Memory,
         /// One journal file for each session in a folder.
         Json,
-        /// One database file; the word is known and refused until that store exists.
+        /// One database file; refused where this program was built without it.
         Sqlite,
     }
 }

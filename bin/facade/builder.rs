@@ -1,9 +1,14 @@
 //! Builds a runtime: what it is given, with a default for the rest.
 
-use super::runtime::{Inner, Runtime};
+use super::approvals::ApprovalPort;
+#[cfg(feature = "mcp")]
+use super::approvals::Asks;
+use super::runtime::{AgentRuntime, Inner, Runtime};
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
 use bob_actors::llm::{LlmPort, RetryPolicy};
+#[cfg(feature = "mcp")]
+use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{MemoryStore, SessionStore};
@@ -11,6 +16,10 @@ use bob_actors::tools::{Policy, ToolPort, local};
 use bob_messages::ids::ModelName;
 use bob_messages::turn::{Brief, Limits};
 use bob_supervisors::sessions::{self, SessionRules};
+#[cfg(not(feature = "mcp"))]
+use bob_supervisors::tools::Roster;
+#[cfg(feature = "mcp")]
+use bob_supervisors::tools::servers::{Surroundings, ToolServers};
 use bob_supervisors::{StartError, TreeSpec, model_server};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,6 +39,9 @@ pub struct RuntimeBuilder {
     retry: RetryPolicy,
     model_servers: (ModelServers, Vec<ModelServerSpec>),
     watcher: Watcher,
+    #[cfg(feature = "mcp")]
+    tool_servers: Vec<ServerSpec>,
+    approvals: Option<Arc<dyn ApprovalPort>>,
     rules: SessionRules,
     pub(super) shutdown_grace: Duration,
 }
@@ -50,6 +62,14 @@ pub enum BuildError {
     /// The tree of actors did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The tool servers cannot stand side by side: two have the same id, or one has an
+    /// id no server may have.
+    #[error("{0}")]
+    ToolServers(String),
+    /// A tool server the runtime was told not to start without did not start; it says
+    /// why, with the end of its stderr.
+    #[error("a required tool server is not available: {0}")]
+    RequiredServer(String),
 }
 
 impl RuntimeBuilder {
@@ -67,6 +87,9 @@ impl RuntimeBuilder {
             retry: RetryPolicy::default(),
             model_servers: (ModelServers::default(), Vec::new()),
             watcher: Watcher::new(),
+            #[cfg(feature = "mcp")]
+            tool_servers: Vec::new(),
+            approvals: None,
             rules: SessionRules::default(),
             shutdown_grace: Duration::from_secs(2),
         }
@@ -144,6 +167,23 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Adds a tool server. It is started with the runtime, or on first use when its
+    /// spec says so; its tools are named `mcp/<id>/<tool>`. May be called repeatedly.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn tool_server(mut self, spec: ServerSpec) -> Self {
+        self.tool_servers.push(spec);
+        self
+    }
+
+    /// Who answers what only a person can say. Without it, whatever tool servers ask
+    /// is declined.
+    #[must_use]
+    pub fn approvals(mut self, port: Arc<dyn ApprovalPort>) -> Self {
+        self.approvals = Some(port);
+        self
+    }
+
     /// What ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -189,11 +229,14 @@ impl RuntimeBuilder {
         bundle.register(self)
     }
 
-    /// Starts the tree of actors.
+    /// Starts the tree of actors. Of the tool servers only those that are required are
+    /// waited for, each at most its startup timeout; dropping the future stops what had
+    /// been started.
     ///
     /// # Errors
-    /// When no model was given, when two tools have the same name, or when an actor
-    /// does not start; whatever was started is stopped again.
+    /// When no model was given, when two tools or two tool servers have the same name,
+    /// when an actor or a required tool server does not start; whatever was started is
+    /// stopped again.
     pub async fn build(self) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
         let mut tools = self.tools;
@@ -201,6 +244,24 @@ impl RuntimeBuilder {
             tools.splice(0..0, local::tools(&self.watcher));
         }
         let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
+        #[cfg(feature = "mcp")]
+        let tool_servers = {
+            let house = Surroundings {
+                plane: rooms.tools.clone(),
+                feed: Arc::clone(&feed),
+                policy: self.policy.clone(),
+                watcher: self.watcher.clone(),
+                elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
+            };
+            ToolServers::new(house, self.tool_servers).map_err(|error| BuildError::ToolServers(error.to_string()))?
+        };
+        #[cfg(feature = "mcp")]
+        let roster = tool_servers.roster();
+        #[cfg(not(feature = "mcp"))]
+        let roster = {
+            drop(self.approvals);
+            Roster::default()
+        };
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
@@ -212,17 +273,27 @@ impl RuntimeBuilder {
             retry: self.retry,
             tools,
             policy: self.policy,
+            servers: roster,
         };
         let tree = bob_supervisors::start(spec).await?;
-        Ok(Runtime::new(Inner {
+        let runtime = Runtime::new(Inner {
             tree,
+            #[cfg(feature = "mcp")]
+            tool_servers,
             model,
             brief: Arc::new(self.brief),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,
             draining: AtomicBool::new(false),
-        }))
+        });
+        match runtime.required_servers().await {
+            Ok(()) => Ok(runtime),
+            Err(why) => {
+                runtime.shutdown().await;
+                Err(BuildError::RequiredServer(why))
+            }
+        }
     }
 }
 

@@ -4,12 +4,16 @@
 //! to it and the one implementation of [`AgentRuntime`]. Front ends see this and
 //! the events, and nothing else of the house.
 
+mod approvals;
 mod builder;
 mod finish;
 mod request;
 mod runtime;
 mod stream;
 
+pub use approvals::ApprovalPort;
+#[cfg(feature = "mcp")]
+pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
 pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus};
 pub use runtime::{AgentRuntime, Runtime};

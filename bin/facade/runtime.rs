@@ -5,16 +5,20 @@ use super::stream::AgentStream;
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
+#[cfg(feature = "mcp")]
+use bob_actors::mcp::ServerSpec;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::llm::LlmMessage;
-use bob_messages::mcp::ServerState;
+use bob_messages::mcp::{ServerState, ServerStatus};
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::session::TurnInput;
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
 use bob_messages::store::{Record, SessionFilter, SessionPage, StoreError, StoreMessage};
 use bob_messages::tools::{ToolDescriptor, ToolSet};
 use bob_messages::turn::{Brief, Limits, ResumeReply};
+#[cfg(feature = "mcp")]
+use bob_supervisors::tools::servers::{Reloaded, ToolServers};
 use bob_supervisors::{NodeState, Tree, TreeEnd};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -31,6 +35,9 @@ const HEALTH_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long the tree may take to stop after the turns have ended.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long after the last process its end may still be told.
+const TOLD_WITHIN: Duration = Duration::from_millis(100);
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
@@ -75,8 +82,34 @@ pub trait AgentRuntime: Send + Sync {
     /// Lets the actor of an idle session go; its next turn reads the journal. `false` while a turn of it runs.
     fn close(&self, session: SessionId) -> BoxFuture<'_, bool>;
 
-    /// The tools that policy lets sessions use.
+    /// The tools that policy lets sessions use. Tool servers that were never ready are
+    /// started and waited for, each at most its startup timeout, as a first turn does;
+    /// [`tools_now`](Self::tools_now) waits for nobody.
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>>;
+
+    /// The tools that are on offer at this moment.
+    fn tools_now(&self) -> Vec<Arc<ToolDescriptor>>;
+
+    /// How each tool server is doing at this moment, in the order of the configuration.
+    fn servers(&self) -> Vec<ServerStatus>;
+
+    /// Told whenever a tool server changed its state or its tools.
+    fn server_changes(&self) -> watch::Receiver<u64>;
+
+    /// Starts a tool server again, whatever it does now, with a clean log: one that
+    /// gave up is tried anew. Calls in flight are answered with `outcome unknown`.
+    /// `false` when there is no such server. The new start is not waited for.
+    fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool>;
+
+    /// From now on these are the tool servers. One that did not change is left alone,
+    /// with its calls; of one that changed, the old process has ended before the new one
+    /// starts. Nobody is waited for, and a required server that does not start is shown
+    /// and retried like any other.
+    ///
+    /// # Errors
+    /// `Invalid` when the list is wrong; then nothing changes.
+    #[cfg(feature = "mcp")]
+    fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError>;
 
     /// How the runtime is, asked now.
     fn health(&self) -> BoxFuture<'_, RuntimeHealth>;
@@ -101,11 +134,37 @@ pub(super) struct Inner {
     pub(super) shutdown_grace: Duration,
     pub(super) watcher: Watcher,
     pub(super) draining: AtomicBool,
+    #[cfg(feature = "mcp")]
+    pub(super) tool_servers: ToolServers,
 }
 
 impl Runtime {
     pub(super) fn new(inner: Inner) -> Self {
         Self(Arc::new(inner))
+    }
+
+    /// Waits until every required tool server was ready once.
+    ///
+    /// # Errors
+    /// Why one is not, with the end of its stderr.
+    pub(super) async fn required_servers(&self) -> Result<(), String> {
+        let mut changes = self.server_changes();
+        loop {
+            let mut is_starting = false;
+            for server in self.servers().into_iter().filter(|server| server.required) {
+                match server.state {
+                    ServerState::Ready => {}
+                    ServerState::Asleep | ServerState::Starting => is_starting = true,
+                    ServerState::Restarting | ServerState::GaveUp | ServerState::Stopped => {
+                        let nobody_says = || format!("the tool server `{}` does not start", server.id);
+                        return Err(server.last_error.unwrap_or_else(nobody_says));
+                    }
+                }
+            }
+            if !is_starting || changes.changed().await.is_err() {
+                return Ok(());
+            }
+        }
     }
 
     /// Told when the tree has ended, and whether it gave up.
@@ -216,6 +275,16 @@ impl Runtime {
         self.0.tree.rooms.store.tell(question(reply));
         let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
         answer.map_err(AgentError::from)
+    }
+
+    /// Waits until the end of every tool server's process was told.
+    async fn without_processes(&self) {
+        let mut changes = self.server_changes();
+        while self.servers().iter().any(|server| server.pid.is_some()) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     async fn is_there<T: Send + 'static>(&self, ask: impl FnOnce(&Inner, Reply<T>)) -> Option<T> {
@@ -331,10 +400,37 @@ impl AgentRuntime for Runtime {
 
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {
         async move {
-            let list = |inner: &Inner, reply: Reply<_>| inner.tree.rooms.tools.list(None, |set| reply.send(set));
-            self.is_there(list).await.map(|set: Arc<ToolSet>| set.tools().to_vec()).unwrap_or_default()
+            let (reply, answer) = Reply::channel();
+            // It comes when the servers have started, or their startup timeouts are over.
+            self.0.tree.rooms.tools.list(None, |set: Arc<ToolSet>| reply.send(set));
+            answer.await.map(|set| set.tools().to_vec()).unwrap_or_default()
         }
         .boxed()
+    }
+
+    fn tools_now(&self) -> Vec<Arc<ToolDescriptor>> {
+        self.0.tree.rooms.tools.now().tools().to_vec()
+    }
+
+    fn servers(&self) -> Vec<ServerStatus> {
+        self.0.tree.rooms.tools.servers()
+    }
+
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        self.0.tree.rooms.tools.changes()
+    }
+
+    fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool> {
+        async move {
+            let is_known = self.servers().iter().any(|server| server.id == id);
+            is_known && self.0.tree.restart(&format!("tools/{id}")).await
+        }
+        .boxed()
+    }
+
+    #[cfg(feature = "mcp")]
+    fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError> {
+        self.0.tool_servers.reload(specs).map_err(|error| AgentError::Invalid(error.to_string()))
     }
 
     fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
@@ -391,6 +487,7 @@ impl AgentRuntime for Runtime {
             let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
             self.0.tree.stop(STOP_WITHIN).await;
             self.0.watcher.idle(STOP_WITHIN).await;
+            let _told_of_every_end = tokio::time::timeout(TOLD_WITHIN, self.without_processes()).await;
         }
         .boxed()
     }

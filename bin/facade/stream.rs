@@ -123,10 +123,11 @@ impl AgentStream {
     fn ours(&mut self, event: Arc<Envelope>) -> Option<Arc<Envelope>> {
         if let AgentEvent::TurnStarted { submission, .. } = &event.event
             && *submission == self.submission
+            && let Some(turn) = &event.turn_id
         {
-            self.turn.clone_from(&event.turn_id);
+            self.turn.clone_from(turn);
         }
-        if event.turn_id != self.turn {
+        if event.turn_id.as_ref() != Some(&self.turn) {
             return None;
         }
         if let AgentEvent::TurnFinished { outcome } = &event.event {

@@ -15,8 +15,10 @@
 //! | [`sessions`] | [`sessions::SessionsMessage`] | submissions, outcomes, ends |
 //! | [`session`] | – | the fold of a journal: what a session is |
 //! | [`event`] | – | what front ends and telemetry may see |
+//! | [`backoff`], [`breaker`] | – | how long to wait, and whether to ask at all |
 
 pub mod backoff;
+pub mod breaker;
 pub mod chat;
 pub mod error;
 pub mod event;

@@ -1,5 +1,6 @@
 //! What is said to and by the model side.
 
+use crate::breaker::Down;
 use crate::chat::{ContentPart, Message, StopReason, Usage};
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::reply::Reply;
@@ -28,6 +29,22 @@ pub enum LlmMessage {
         /// Where the answer goes.
         reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
     },
+    /// How are the providers? Answered at once.
+    Providers {
+        /// Where the list goes: every provider that was asked, by name.
+        reply: Reply<Vec<ProviderState>>,
+    },
+}
+
+/// How a provider is, as it can be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProviderState {
+    /// Its name.
+    pub provider: String,
+    /// How it fails, while it is not asked; `None` while it is.
+    pub down: Option<Down>,
+    /// How an attempt at it last failed, if one ever did.
+    pub last_error: Option<String>,
 }
 
 /// How the model says what it decided.

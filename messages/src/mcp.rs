@@ -77,3 +77,12 @@ pub struct ServerStatus {
     /// Whether the runtime refuses to start without it.
     pub required: bool,
 }
+
+/// A tool server and how it is doing, in two words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerBrief {
+    /// Its id in the configuration.
+    pub id: ServerId,
+    /// How it is doing.
+    pub state: ServerState,
+}

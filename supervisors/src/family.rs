@@ -12,7 +12,9 @@
 //! | `mailbox` | [`SupervisorMessage`] and what every supervisor does with one |
 //! | `start` | one start, bounded in time; restarts as tasks |
 //! | `stop` | the end of all, in reverse order and in time |
+//! | `change` | children that come, go, or give way to another while the rest lives |
 
+mod change;
 mod mailbox;
 mod spec;
 mod start;
@@ -41,18 +43,24 @@ pub struct Family {
     me: ActorRef<SupervisorMessage>,
     born: Instant,
     children: Vec<Child>,
+    /// The key of the child that comes next.
+    next_key: u64,
     /// Ends of actors nobody here knows yet: a child may die before its start is told.
     early: HashMap<ActorId, Death>,
 }
 
 #[derive(Debug)]
 struct Child {
+    /// Tells it from every other child this family ever had.
+    key: u64,
     spec: ChildSpec,
     log: RestartLog,
     phase: Phase,
     since: Instant,
     restarts: u32,
     last_error: Option<String>,
+    /// What it died of, until it runs again and that was told.
+    died_of: Option<String>,
 }
 
 #[derive(Debug)]
@@ -63,6 +71,13 @@ enum Phase {
         actor: ActorCell,
         /// It was asked to stop in order to be started again.
         asked: bool,
+    },
+    /// It is not wanted any more; when its last actor has ended, it is gone.
+    Leaving {
+        /// Who has to end first; `None` while a restart is being abandoned.
+        actor: Option<ActorCell>,
+        /// Who comes in its place.
+        by: Option<Box<ChildSpec>>,
     },
     GaveUp,
     Stopped,
@@ -77,16 +92,26 @@ struct Death {
 impl Family {
     /// A family of which nobody runs yet, under this supervisor.
     pub fn new(me: ActorRef<SupervisorMessage>, specs: Vec<ChildSpec>) -> Self {
-        let now = Instant::now();
-        let child = |spec| Child {
+        let mut family = Self { me, born: Instant::now(), children: Vec::new(), next_key: 0, early: HashMap::new() };
+        for spec in specs {
+            let child = family.child(spec);
+            family.children.push(child);
+        }
+        family
+    }
+
+    fn child(&mut self, spec: ChildSpec) -> Child {
+        self.next_key += 1;
+        Child {
+            key: self.next_key,
             spec,
             log: RestartLog::default(),
             phase: Phase::Stopped,
-            since: now,
+            since: Instant::now(),
             restarts: 0,
             last_error: None,
-        };
-        Self { me, born: now, children: specs.into_iter().map(child).collect(), early: HashMap::new() }
+            died_of: None,
+        }
     }
 
     /// What a supervision event means for the family. Ends of actors that are no
@@ -120,39 +145,53 @@ impl Family {
             Phase::Restarting(restart) => restart.hurry(),
             Phase::Running { actor, asked } => {
                 *asked = true;
-                let (actor, patience) = (actor.clone(), Duration::from_millis(child.spec.shutdown_ms));
-                actor.stop(Some("restart".to_owned()));
-                tokio::spawn(async move {
-                    if actor.wait(Some(patience)).await.is_err() {
-                        actor.kill();
-                    }
-                });
+                end(actor.clone(), "it was restarted by hand", child.spec.shutdown_ms);
             }
-            Phase::GaveUp | Phase::Stopped => self.restart_after(index, 0),
+            // Who comes in its place starts with a clean log anyway.
+            Phase::Leaving { by, .. } => return by.is_some(),
+            Phase::GaveUp | Phase::Stopped => {
+                child.restarts = child.restarts.saturating_add(1);
+                child.died_of.clone_from(&child.last_error);
+                self.restart_after(index, 0);
+            }
         }
         true
     }
 
     fn ended(&mut self, actor: ActorId, death: Death) -> Next {
-        let is_it = |child: &Child| matches!(&child.phase, Phase::Running { actor: it, .. } if it.get_id() == actor);
+        let is_it = |child: &Child| match &child.phase {
+            Phase::Running { actor: it, .. } | Phase::Leaving { actor: Some(it), .. } => it.get_id() == actor,
+            Phase::Restarting(_) | Phase::Leaving { actor: None, .. } | Phase::GaveUp | Phase::Stopped => false,
+        };
         if let Some(index) = self.children.iter().position(is_it) {
             return self.died(index, death);
         }
-        if self.children.iter().any(|child| matches!(child.phase, Phase::Restarting(_))) {
+        if self.is_starting() {
             self.early.insert(actor, death);
         }
         Next::GoOn
+    }
+
+    /// Whether an actor may exist that nobody here knows yet.
+    fn is_starting(&self) -> bool {
+        let may_exist =
+            |child: &Child| matches!(child.phase, Phase::Restarting(_) | Phase::Leaving { actor: None, .. });
+        self.children.iter().any(may_exist)
     }
 
     /// Every way to be down meets here: a death and a failed start.
     fn died(&mut self, index: usize, death: Death) -> Next {
         let now_ms = self.now_ms();
         let child = &mut self.children[index];
+        if matches!(child.phase, Phase::Leaving { .. }) {
+            self.left(index);
+            return Next::GoOn;
+        }
         (child.spec.on_down)();
         let Death { died, why } = death;
         let verdict = match &child.phase {
             Phase::Running { asked: true, .. } => Verdict::RestartAfter { delay_ms: 0 },
-            Phase::Running { .. } | Phase::Restarting(_) | Phase::GaveUp | Phase::Stopped => {
+            Phase::Running { .. } | Phase::Restarting(_) | Phase::Leaving { .. } | Phase::GaveUp | Phase::Stopped => {
                 child.log.rule(now_ms, died, &child.spec.rule, fastrand::f64())
             }
         };
@@ -162,13 +201,11 @@ impl Family {
             Verdict::RestartAfter { delay_ms } => {
                 child.restarts = child.restarts.saturating_add(1);
                 (child.spec.on_fate)(Fate::Restarting { why: &why });
-                tracing::warn!(
-                    child = name,
-                    why,
-                    delay_ms,
-                    restarts = child.restarts,
-                    "a child ended and is restarted"
-                );
+                if !child.spec.tells {
+                    let restarts = child.restarts;
+                    tracing::warn!(child = name, why, delay_ms, restarts, "a child ended and is restarted");
+                }
+                child.died_of = Some(why);
                 self.restart_after(index, delay_ms);
                 Next::GoOn
             }
@@ -181,12 +218,10 @@ impl Family {
             Verdict::GiveUp => {
                 let most = child.spec.rule.intensity;
                 (child.spec.on_fate)(Fate::GaveUp { why: &why });
-                tracing::error!(
-                    child = name,
-                    why,
-                    restarts = child.restarts,
-                    "a child died too often and is left down"
-                );
+                if !child.spec.tells {
+                    let restarts = child.restarts;
+                    tracing::error!(child = name, why, restarts, "a child died too often and is left down");
+                }
                 let reason = format!(
                     "{name} died more than {} times within {} s, the last time of: {why}",
                     most.max_restarts,
@@ -218,10 +253,10 @@ impl Child {
         NodeState {
             name: self.spec.name.clone(),
             state: match self.phase {
-                Phase::Restarting(_) => NodeStatus::Restarting,
+                Phase::Restarting(_) | Phase::Leaving { by: Some(_), .. } => NodeStatus::Restarting,
                 Phase::Running { .. } => NodeStatus::Running,
                 Phase::GaveUp => NodeStatus::GaveUp,
-                Phase::Stopped => NodeStatus::Stopped,
+                Phase::Leaving { by: None, .. } | Phase::Stopped => NodeStatus::Stopped,
             },
             age_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
             restarts: self.restarts,
@@ -230,4 +265,14 @@ impl Child {
             children: Vec::new(),
         }
     }
+}
+
+/// Has an actor stop, and kills it when that takes longer than its deadline.
+fn end(actor: ActorCell, reason: &str, within_ms: u64) {
+    actor.stop(Some(reason.to_owned()));
+    tokio::spawn(async move {
+        if actor.wait(Some(Duration::from_millis(within_ms))).await.is_err() {
+            actor.kill();
+        }
+    });
 }

@@ -75,6 +75,7 @@ impl House {
         let (rooms, feed) = (Rooms::default(), Feed::new(sinks));
         let tree = start(TreeSpec {
             sessions: sessions::child(&rooms, &feed, rules),
+            servers: crate::tools::Roster::default(),
             further: Vec::new(),
             rooms,
             feed,

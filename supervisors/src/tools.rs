@@ -1,7 +1,16 @@
-//! The supervisor of the tools: the actor that hosts those of this process now.
+//! The supervisor of the tools: the actor that hosts those of this process, and one for
+//! each tool server.
 //!
 //! Each child fails on its own. One that died too often is left down: its room is
-//! empty, so its tools are not offered, and the rest of the house goes on.
+//! empty, so its tools are not offered, and the rest of the house goes on. Which servers
+//! there are is in the [`Roster`], so that it outlives the supervisor; it may change
+//! while the house stands.
+
+mod roster;
+#[cfg(feature = "mcp")]
+pub mod servers;
+
+pub use roster::Roster;
 
 use crate::family::{ChildSpec, Family, Fate, Next, SupervisorMessage};
 use bob_actors::rooms::Rooms;
@@ -13,6 +22,15 @@ use std::time::Duration;
 /// Supervises whatever has tools.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolsSupervisor;
+
+/// What the supervisor is started with.
+#[derive(Debug, Clone)]
+pub struct ToolsSupervisorArguments {
+    /// The actor with the tools of this process.
+    pub local: ChildSpec,
+    /// The tool servers.
+    pub servers: Roster,
+}
 
 /// What the supervisor keeps.
 #[derive(Debug)]
@@ -28,10 +46,10 @@ pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> Ch
     let core = ChildSpec::core("local", rooms.tools.local().clone(), move || (ToolsActor, arguments.clone()));
     let shelf = rooms.tools.local_shelf();
     let tell = move |fate: Fate<'_>| match fate {
-        // It is back within milliseconds; what it offers stays on offer.
-        Fate::Restarting { .. } => {}
+        // It is back within milliseconds, also when its supervisor is started again; what
+        // it offers stays on offer.
+        Fate::Restarting { .. } | Fate::Restarted { .. } | Fate::Stopped => {}
         Fate::GaveUp { why } => shelf.gave_up(why.to_owned()),
-        Fate::Stopped => shelf.stopped(),
     };
     ChildSpec { critical: false, shutdown_ms: 1_000, ..core }.telling(tell)
 }
@@ -39,14 +57,15 @@ pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> Ch
 impl Actor for ToolsSupervisor {
     type Msg = SupervisorMessage;
     type State = ToolsSupervisorState;
-    type Arguments = Vec<ChildSpec>;
+    type Arguments = ToolsSupervisorArguments;
 
     async fn pre_start(
         &self,
         myself: ActorRef<SupervisorMessage>,
-        children: Vec<ChildSpec>,
+        arguments: ToolsSupervisorArguments,
     ) -> Result<ToolsSupervisorState, ActorProcessingErr> {
-        let mut family = Family::new(myself, children);
+        let ToolsSupervisorArguments { local, servers } = arguments;
+        let mut family = Family::new(myself, std::iter::once(local).chain(servers.children()).collect());
         family.start().await?;
         Ok(ToolsSupervisorState { family, within: None })
     }

@@ -11,10 +11,10 @@ mod tests;
 use crate::family::{ChildSpec, Inside, StartError, SupervisorMessage};
 use crate::look::NodeState;
 use crate::root::{RootArguments, RootSupervisor, TreeEnd};
-use crate::tools::{self, ToolsSupervisor};
+use crate::tools::{self, Roster, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
-use bob_actors::rooms::{Address, Rooms};
+use bob_actors::rooms::Rooms;
 use bob_actors::store::{SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
 use bob_messages::reply::Reply;
@@ -44,6 +44,8 @@ pub struct TreeSpec {
     pub tools: Vec<Arc<dyn ToolPort>>,
     /// The rules over them.
     pub policy: Policy,
+    /// The tool servers.
+    pub servers: Roster,
     /// Further children of the root, such as model servers: they start after the
     /// model side and stop before it.
     pub further: Vec<ChildSpec>,
@@ -65,12 +67,19 @@ impl fmt::Debug for TreeSpec {
 impl TreeSpec {
     /// The root's children, in start order.
     fn children(self) -> Vec<ChildSpec> {
-        let Self { rooms, feed, store, llm, retry, tools, policy, further, sessions } = self;
-        let mut children = vec![store_child(&rooms, store), llm_child(&rooms, LlmArguments::new(llm, feed, retry))];
+        let Self { rooms, feed, store, llm, retry, tools, policy, servers, further, sessions } = self;
+        rooms.tools.report_to(&feed);
+        let llm = llm_child(&rooms, LlmArguments::new(llm, Arc::clone(&feed), retry));
+        let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
-        children.push(tools_child(&rooms, vec![tools::local(&rooms, tools, policy)]));
+        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local");
+        children.push(tools_child(&rooms, local, servers));
         children.push(sessions);
-        children
+        let heard = |child: ChildSpec| {
+            let path = child.name.clone();
+            child.heard_by(&feed, path)
+        };
+        children.into_iter().map(heard).collect()
     }
 }
 
@@ -86,11 +95,18 @@ fn llm_child(rooms: &Rooms, arguments: LlmArguments) -> ChildSpec {
     ChildSpec { shutdown_ms: 1_000, ..core }
 }
 
-fn tools_child(rooms: &Rooms, children: Vec<ChildSpec>) -> ChildSpec {
-    let address = Address::default();
-    ChildSpec::core("tools", address.clone(), move || (ToolsSupervisor, children.clone()))
+fn tools_child(rooms: &Rooms, local: ChildSpec, servers: Roster) -> ChildSpec {
+    let address = servers.supervisor().clone();
+    let arguments = ToolsSupervisorArguments { local, servers: servers.clone() };
+    let core = ChildSpec::core("tools", address.clone(), move || (ToolsSupervisor, arguments.clone()))
         .clearing(rooms.tools.local().clone())
-        .inside(Inside::Family(address))
+        .inside(Inside::Family(address));
+    let before = core.on_down;
+    let on_down = Arc::new(move || {
+        before();
+        servers.all_down();
+    });
+    ChildSpec { on_down, ..core }
 }
 
 /// Starts a tree: every child in its order.

@@ -25,6 +25,7 @@ fn spec(sessions: &Part) -> TreeSpec {
         retry: RetryPolicy::default(),
         tools: Vec::new(),
         policy: Policy::default(),
+        servers: Roster::default(),
         further: Vec::new(),
         sessions: sessions.core(),
     }

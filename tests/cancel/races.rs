@@ -30,7 +30,9 @@ impl EventSink for CancelsAt {
         let Some(runtime) = self.runtime.get() else { return };
         if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             // The first poll sends it; nobody waits for the answer.
-            let _still_open = runtime.cancel(event.session_id.clone()).now_or_never();
+            if let Some(session) = event.session_id.clone() {
+                let _still_open = runtime.cancel(session).now_or_never();
+            }
         }
     }
 }

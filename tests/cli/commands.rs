@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::home::{AGENT, Home};
+use crate::home::{AGENT, Home, STORES};
 use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -19,7 +19,12 @@ fn parsed(run: &Run) -> Value {
 
 #[test]
 fn sessions_are_listed_shown_exported_and_deleted() {
-    let home = home();
+    for kind in STORES {
+        check_sessions(&home().keeping(kind));
+    }
+}
+
+fn check_sessions(home: &Home) {
     assert!(home.run(["sessions", "list"]).stderr.contains("no sessions yet"));
     for (session, prompt) in [("one", "first"), ("two", "second")] {
         assert_eq!(home.run(["run", "--session", session, prompt]).code, Some(0));
@@ -46,7 +51,12 @@ fn sessions_are_listed_shown_exported_and_deleted() {
 
 #[test]
 fn ids_that_differ_in_case_are_two_sessions() {
-    let home = home();
+    for kind in STORES {
+        check_case(&home().keeping(kind));
+    }
+}
+
+fn check_case(home: &Home) {
     for session in ["Case", "case", "CON"] {
         assert_eq!(home.run(["run", "--session", session, session]).code, Some(0), "{session}");
     }
@@ -70,7 +80,12 @@ fn tools_are_listed_as_policy_offers_them() {
 
 #[test]
 fn doctor_finds_everything_fine() {
-    let home = home();
+    for kind in STORES {
+        check_fine(&home().keeping(kind));
+    }
+}
+
+fn check_fine(home: &Home) {
     let run = home.run(["doctor"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     for check in ["ok     config", "ok     key", "ok     model", "ok     tools", "ok     store"] {
@@ -102,11 +117,49 @@ fn doctor_says_what_is_wrong_and_what_to_do() {
 fn doctor_notices_a_store_that_cannot_be_written() {
     let home = home();
     home.scratch.write(".bob", "a file where a folder should be");
+    check_faulty(&home, "");
+    check_faulty(&home.keeping("json"), "");
+}
+
+#[test]
+fn a_store_path_of_the_wrong_kind_says_what_to_write() {
+    for kind in STORES {
+        let home = home().keeping(kind);
+        let config = home.scratch.read("agent.toml");
+        home.scratch.agent_toml(&format!("{config}path = \"here\"\n"));
+        let advice = match *kind {
+            "json" => {
+                home.scratch.write("here", "no journal");
+                "name a folder, or set store.kind = \"sqlite\""
+            }
+            _ => {
+                home.scratch.write("here/notes.txt", "a folder, then");
+                "here/sessions.db, or set store.kind = \"json\""
+            }
+        };
+        check_faulty(&home, advice);
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_file_that_is_no_database_is_named_and_left_alone() {
+    let home = home();
+    home.scratch.write(".bob/sessions.db", "precious notes");
+    check_faulty(&home, ".bob/sessions.db is no database; it was left as it is");
+    assert_eq!(home.scratch.read(".bob/sessions.db"), "precious notes");
+}
+
+/// The store's fault is found by `doctor`, told by `run`, and has its code.
+#[track_caller]
+fn check_faulty(home: &Home, says: &str) {
     let run = home.run(["doctor"]);
     assert_eq!(run.code, Some(7), "{run:?}");
-    assert!(run.stdout.contains("FAULT  store"), "{}", run.stdout);
+    assert!(run.stdout.contains("FAULT  store") && run.stdout.contains(says), "{}", run.stdout);
     let (code, line) = home.json(["hi"]);
     assert_eq!((code, &line["error"]["kind"]), (Some(7), &json!("store")), "{line}");
+    assert!(line["error"]["message"].as_str().is_some_and(|message| message.contains(says)), "{line}");
+    assert_eq!(home.run(["sessions", "list"]).code, Some(7));
 }
 
 #[test]

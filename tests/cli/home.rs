@@ -7,6 +7,9 @@ use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
 use crate::support::scratch::Scratch;
 
+/// The kinds of store that keep sessions; the first is the default.
+pub(crate) const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
+
 /// Where the binary is.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_cli-agent");
 
@@ -59,12 +62,18 @@ impl Home {
         Self::with("default_model = \"fake:model\"", &provider)
     }
 
-    /// Any configuration: the keys of `[runtime]`, and the tables after it.
+    /// Any configuration: the keys of `[runtime]`, and the tables after it. The store is the default one.
     pub(crate) fn with(runtime: &str, tables: &str) -> Self {
         let scratch = Scratch::new();
-        scratch
-            .agent_toml(&format!("[runtime]\n{runtime}\n{tables}[store]\nkind = \"json\"\npath = \".bob/sessions\"\n"));
+        scratch.agent_toml(&format!("[runtime]\n{runtime}\n{tables}"));
         Self { scratch }
+    }
+
+    /// The same home with another kind of store.
+    pub(crate) fn keeping(self, kind: &str) -> Self {
+        let config = self.scratch.read("agent.toml");
+        self.scratch.agent_toml(&format!("{config}[store]\nkind = \"{kind}\"\n"));
+        self
     }
 
     /// The binary with these arguments, in this folder.

@@ -99,7 +99,8 @@ fn slash_commands_are_obeyed_and_history_is_kept_private() {
     assert!(terminal.wait_exit().success());
     drop(terminal);
 
-    let history = home.scratch.join(".bob/sessions/chat_history");
+    let beside = if cfg!(feature = "sqlite") { ".bob/chat_history" } else { ".bob/sessions/chat_history" };
+    let history = home.scratch.join(beside);
     let mode = history.metadata().expect("a history").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(home.run(["sessions", "list"]).stdout.lines().count(), 1, "the history is no session");

@@ -51,6 +51,7 @@ impl House {
         let feed = Feed::new(vec![recorder.clone(), Arc::new(killer)]);
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, sessions::SessionRules::default()),
+            servers: Default::default(),
             further: Vec::new(),
             rooms,
             feed,

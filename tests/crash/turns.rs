@@ -121,7 +121,7 @@ async fn an_input_that_waited_in_an_earlier_process_has_its_one_end_for_whoever_
     let after = House::over(calls_the_gate(), vec![gate.tool()], store).await;
     assert_eq!(after.run("third").await.content, "done");
     let started = after.recorder.events().into_iter().filter_map(|event| match event.event {
-        AgentEvent::TurnStarted { .. } => Some(event.turn_id),
+        AgentEvent::TurnStarted { .. } => event.turn_id,
         _ => None,
     });
     let started: Vec<_> = started.collect();

@@ -17,7 +17,9 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 /// The key that must never come back in a message.
 pub(crate) const KEY: &str = "sk-very-secret";
 
-pub(crate) const BOTH: [ProviderKind; 2] = [ProviderKind::OpenAi, ProviderKind::Anthropic];
+/// The wire formats; Ollama's is OpenAI's under another name.
+pub(crate) const ALL: [ProviderKind; 4] =
+    [ProviderKind::OpenAi, ProviderKind::Anthropic, ProviderKind::Gemini, ProviderKind::Ollama];
 
 /// The model side with one provider called `fake`.
 pub(crate) fn port(provider: &FakeProvider, kind: ProviderKind, timeout_ms: u64) -> GenaiLlm {
@@ -29,7 +31,7 @@ pub(crate) fn port(provider: &FakeProvider, kind: ProviderKind, timeout_ms: u64)
         timeout_ms: Some(timeout_ms),
         capabilities: CapabilityOverrides {
             native_tools: Some(true),
-            json_schema: Some(kind == ProviderKind::OpenAi),
+            json_schema: Some(kind != ProviderKind::Anthropic),
             images: Some(true),
             ..CapabilityOverrides::default()
         },

@@ -1,6 +1,6 @@
 //! What goes over the wire.
 
-use crate::client::{BOTH, KEY, ask, hello, model, port, request, tools};
+use crate::client::{ALL, KEY, ask, hello, model, port, request, tools};
 use crate::support::anthropic::SIGNATURE;
 use crate::support::provider::{FakeProvider, Recorded};
 use crate::support::reply::Reply;
@@ -37,20 +37,29 @@ async fn the_endpoint_the_key_and_the_trace_are_those_of_the_request() {
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for (kind, path, header, key) in [
         (ProviderKind::OpenAi, "/v1/chat/completions", "authorization", format!("Bearer {KEY}")),
+        (ProviderKind::Ollama, "/v1/chat/completions", "authorization", format!("Bearer {KEY}")),
         (ProviderKind::Anthropic, "/v1/messages", "x-api-key", KEY.to_owned()),
+        (ProviderKind::Gemini, "/v1/models/m-1:streamGenerateContent?alt=sse", "x-goog-api-key", KEY.to_owned()),
     ] {
         let seen = sent(kind, LlmRequest { traceparent: trace.into(), system: "Be brief.".into(), ..hello() }).await;
         assert_eq!((seen.path.as_str(), seen.header(header)), (path, Some(key.as_str())));
-        assert_eq!((seen.header("traceparent"), &seen.body["model"]), (Some(trace), &json!("m-1")));
-        assert_eq!(seen.body["stream"], true);
-        let system = seen.body.pointer("/messages/0/content").filter(|_| kind == ProviderKind::OpenAi);
-        assert!(system.unwrap_or(&seen.body["system"]).to_string().contains("Be brief."), "{}", seen.body);
+        assert_eq!(seen.header("traceparent"), Some(trace));
+        // Gemini names the model and the wish for a stream in the path.
+        if kind != ProviderKind::Gemini {
+            assert_eq!((&seen.body["model"], &seen.body["stream"]), (&json!("m-1"), &json!(true)));
+        }
+        let system = match kind {
+            ProviderKind::Anthropic => &seen.body["system"],
+            ProviderKind::Gemini => &seen.body["systemInstruction"],
+            _speaks_openai => &seen.body["messages"][0]["content"],
+        };
+        assert!(system.to_string().contains("Be brief."), "{}", seen.body);
     }
 }
 
 #[tokio::test]
 async fn tools_go_under_their_native_names_and_only_in_native_mode() {
-    for kind in BOTH {
+    for kind in ALL {
         let seen = sent(kind, LlmRequest { tools: tools(), ..hello() }).await;
         let offered = seen.body["tools"].to_string();
         assert!(offered.contains("local__read") && offered.contains("mcp__files__list"), "{offered}");
@@ -64,16 +73,23 @@ async fn tools_go_under_their_native_names_and_only_in_native_mode() {
 #[tokio::test]
 async fn the_envelopes_schema_goes_to_those_who_take_one() {
     let schema = json!({"type": "object", "properties": {"type": {"const": "final"}, "content": {"type": "string"}}});
-    for (kind, takes) in [(ProviderKind::OpenAi, true), (ProviderKind::Anthropic, false)] {
+    let rows = [
+        (ProviderKind::OpenAi, "json_schema"),
+        (ProviderKind::Ollama, "json_schema"),
+        (ProviderKind::Gemini, "responseJsonSchema"),
+        (ProviderKind::Anthropic, ""),
+    ];
+    for (kind, word) in rows {
         let asked = LlmRequest { mode: ToolMode::Json, envelope: Some(Arc::new(schema.clone())), ..hello() };
         let body = sent(kind, asked).await.body.to_string();
-        assert_eq!(body.contains("json_schema") && body.contains("\"final\""), takes, "{body}");
+        let takes = !word.is_empty();
+        assert_eq!((body.contains(word), body.contains("\"final\"")), (true, takes), "{kind:?}: {body}");
     }
 }
 
 #[tokio::test]
 async fn calls_and_results_go_back_paired_and_signed() {
-    for kind in BOTH {
+    for kind in ALL {
         let signed = vec![format!("{SIGNATURE}\nlet me see")];
         let (first, second) = (call("c1", "local/read", signed), call("c2", "mcp/files/list", Vec::new()));
         let messages = vec![
@@ -86,7 +102,7 @@ async fn calls_and_results_go_back_paired_and_signed() {
         ];
         // The fake refuses a history whose calls and results are not paired as providers want them.
         let seen = sent(kind, LlmRequest { tools: tools(), ..request(messages) }).await;
-        let body = seen.body["messages"].to_string();
+        let body = seen.body.get("messages").unwrap_or(&seen.body["contents"]).to_string();
         for word in ["local__read", "mcp__files__list", "\"one\"", "\"two\"", "and?"] {
             assert!(body.contains(word), "{kind:?} lacks {word}: {body}");
         }
@@ -99,7 +115,7 @@ async fn calls_and_results_go_back_paired_and_signed() {
 
 #[tokio::test]
 async fn pictures_go_as_pictures() {
-    for kind in BOTH {
+    for kind in ALL {
         let parts = vec![
             ContentPart::text("what is this?"),
             ContentPart::Image { mime_type: "image/png".into(), data: "iVBORw0KGgo=".into() },

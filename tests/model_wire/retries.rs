@@ -1,6 +1,6 @@
 //! The whole room at work: an LlmActor, real sockets, a reader of the feed.
 
-use crate::client::{BOTH, DEADLINE, hello, port};
+use crate::client::{ALL, DEADLINE, hello, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use bob_actors::feed::{Feed, Subscription};
@@ -63,7 +63,7 @@ impl Room {
 
 #[tokio::test]
 async fn text_is_shown_as_it_arrives() {
-    for kind in BOTH {
+    for kind in ALL {
         let provider = FakeProvider::start([Reply::text("Hello there").paced(std::time::Duration::from_millis(5))]);
         let mut room = room(&provider, kind).await;
         let answer = room.infer();
@@ -72,13 +72,21 @@ async fn text_is_shown_as_it_arrives() {
     }
 }
 
+/// Gemini says a status in its stream.
+fn said_in_stream(kind: ProviderKind) -> &'static str {
+    match kind {
+        ProviderKind::Gemini => "HTTP 503 from provider fake: it has trouble: try again later",
+        _says_no_status => "provider fake reported an error in the middle of its answer",
+    }
+}
+
 #[tokio::test]
-async fn busy_and_broken_providers_are_asked_again() {
-    for kind in BOTH {
+async fn l1_l5_l7_busy_and_broken_providers_are_asked_again() {
+    for kind in ALL {
         for (first, reason) in [
             (Reply::too_many_requests("0"), "HTTP 429 from provider fake: it is busy: try again later"),
             (Reply::status(500), "HTTP 500 from provider fake: it has trouble: try again later"),
-            (Reply::ErrorBody200, "provider fake reported an error in the middle of its answer"),
+            (Reply::ErrorBody200, said_in_stream(kind)),
             (Reply::Raw(Vec::new()), "provider fake broke the connection in the middle of its answer"),
         ] {
             let provider = FakeProvider::start([first, Reply::text("fine")]);
@@ -91,9 +99,11 @@ async fn busy_and_broken_providers_are_asked_again() {
 }
 
 #[tokio::test]
-async fn text_that_was_shown_is_taken_back_before_the_next_attempt() {
-    for kind in BOTH {
-        let provider = FakeProvider::start([Reply::text("Hello there").end_after(4), Reply::text("Goodbye")]);
+async fn l5_text_that_was_shown_is_taken_back_before_the_next_attempt() {
+    for kind in ALL {
+        // Enough of it for some words, and not for its end.
+        let chunks = if kind == ProviderKind::Gemini { 2 } else { 4 };
+        let provider = FakeProvider::start([Reply::text("Hello there").end_after(chunks), Reply::text("Goodbye")]);
         let mut room = room(&provider, kind).await;
         assert_eq!(room.ask().await.unwrap().text, "Goodbye");
         let shown = room.shown("Goodbye").await;
@@ -104,7 +114,7 @@ async fn text_that_was_shown_is_taken_back_before_the_next_attempt() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_good_is_one_request() {
+async fn l10_a_refusal_for_good_is_one_request() {
     for (reply, kind) in [
         (Reply::status(400), LlmErrorKind::Rejected),
         (Reply::status(401), LlmErrorKind::Unauthorized),
@@ -118,7 +128,7 @@ async fn a_refusal_for_good_is_one_request() {
 }
 
 #[tokio::test]
-async fn three_failures_are_enough() {
+async fn l1_three_failures_are_enough() {
     let provider = FakeProvider::repeating([Reply::status(503)]);
     let room = room(&provider, ProviderKind::Anthropic).await;
     assert_eq!(room.ask().await.unwrap_err().status, Some(503));

@@ -75,6 +75,13 @@ impl Connection {
             return Sent::ClientLeft;
         }
         let chunked = plan.chunked();
+        if chunked && plan.pause.is_zero() && plan.repeat == 0 {
+            // The framing keeps the pieces apart, so they may leave together, which is much faster.
+            if !self.write(&plan.pieces.iter().flat_map(|piece| chunk(piece)).collect::<Vec<_>>()).await {
+                return Sent::ClientLeft;
+            }
+            return self.end(plan.ending, chunked).await;
+        }
         for (index, piece) in plan.pieces.iter().enumerate() {
             if index > 0 && self.left_within(plan.pause).await {
                 return Sent::ClientLeft;
@@ -84,7 +91,17 @@ impl Connection {
                 return Sent::ClientLeft;
             }
         }
-        match plan.ending {
+        let again = plan.pieces.last().map(|piece| if chunked { chunk(piece) } else { piece.clone() });
+        for piece in std::iter::repeat_n(again.unwrap_or_default(), plan.repeat) {
+            if !self.write(&piece).await {
+                return Sent::ClientLeft;
+            }
+        }
+        self.end(plan.ending, chunked).await
+    }
+
+    async fn end(&mut self, ending: Ending, chunked: bool) -> Sent {
+        match ending {
             Ending::Whole if chunked && !self.write(b"0\r\n\r\n").await => Sent::ClientLeft,
             Ending::Whole => Sent::Whole,
             Ending::Close => {

@@ -9,6 +9,7 @@
 pub(crate) mod anthropic;
 pub(crate) mod clean;
 pub(crate) mod connection;
+pub(crate) mod gemini;
 pub(crate) mod openai;
 pub(crate) mod plan;
 pub(crate) mod program;

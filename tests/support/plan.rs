@@ -1,18 +1,19 @@
 //! The bytes and pauses a [`Reply`] becomes for one request.
 //!
-//! `openai` and `anthropic` turn what is said into bodies; this module applies the faults (cut, stall, delay) to those
+//! `openai`, `anthropic` and `gemini` turn what is said into bodies; this module applies the faults (cut, stall, delay) to those
 //! bodies. It never touches a socket: `connection` carries a plan out.
 
 use std::time::Duration;
 
 use super::reply::{Call, Reply};
-use super::{anthropic, openai};
+use super::{anthropic, gemini, openai};
 
-/// The two formats a fake provider speaks, told apart by the path of the request.
+/// The formats a fake provider speaks, told apart by the path of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     OpenAi,
     Anthropic,
+    Gemini,
 }
 
 /// What of a request shapes its answer.
@@ -82,6 +83,8 @@ pub(crate) struct Plan {
     /// `None` sends the pieces bare.
     pub(crate) head: Option<Head>,
     pub(crate) pieces: Vec<Vec<u8>>,
+    /// How many more times the last piece is sent.
+    pub(crate) repeat: usize,
     pub(crate) ending: Ending,
 }
 
@@ -100,10 +103,16 @@ impl Plan {
             Reply::ErrorBody200 if asked.stream => Self::stream(match asked.wire {
                 Wire::OpenAi => openai::error_events(),
                 Wire::Anthropic => anthropic::error_events(),
+                Wire::Gemini => gemini::error_events(),
             }),
             Reply::ErrorBody200 => Self::plain(200, Vec::new(), Self::error_body(500, asked)),
             Reply::Status { code, headers, body } => {
                 Self::plain(code, headers, body.unwrap_or_else(|| Self::error_body(code, asked)))
+            }
+            Reply::Pieces(pieces) => Self::stream(pieces),
+            Reply::Flood { code, headers, pieces, repeat } => {
+                let head = Some(Head { code, headers, framing: Framing::Chunked });
+                Self { head, repeat, ..Self::stream(pieces) }
             }
             Reply::Raw(bytes) => Self { head: None, ending: Ending::Close, ..Self::stream(vec![bytes]) },
             Reply::Silence => Self { head: None, ending: Ending::Hold, ..Self::stream(Vec::new()) },
@@ -140,6 +149,7 @@ impl Plan {
         let body = match wire {
             Wire::OpenAi => openai::error_body(code, message),
             Wire::Anthropic => anthropic::error_body(code, message),
+            Wire::Gemini => gemini::error_body(code, message),
         };
         Self::plain(code, Vec::new(), body)
     }
@@ -158,7 +168,7 @@ impl Plan {
             ("cache-control".into(), "no-cache".into()),
         ];
         let head = Some(Head { code: 200, headers, framing: Framing::Chunked });
-        Self { delay: Duration::ZERO, pause: Duration::ZERO, head, pieces, ending: Ending::Whole }
+        Self { delay: Duration::ZERO, pause: Duration::ZERO, head, pieces, repeat: 0, ending: Ending::Whole }
     }
 
     fn said(said: &Said, asked: &Asked) -> Self {
@@ -167,6 +177,8 @@ impl Plan {
             (Wire::OpenAi, false) => Self::plain(200, Vec::new(), openai::body(said, asked)),
             (Wire::Anthropic, true) => Self::stream(anthropic::events(said, asked)),
             (Wire::Anthropic, false) => Self::plain(200, Vec::new(), anthropic::body(said, asked)),
+            (Wire::Gemini, true) => Self::stream(gemini::events(said, asked)),
+            (Wire::Gemini, false) => Self::plain(200, Vec::new(), gemini::body(said, asked)),
         }
     }
 
@@ -174,6 +186,7 @@ impl Plan {
         match asked.wire {
             Wire::OpenAi => openai::error_body(code, "the fake provider was told to fail"),
             Wire::Anthropic => anthropic::error_body(code, "the fake provider was told to fail"),
+            Wire::Gemini => gemini::error_body(code, "the fake provider was told to fail"),
         }
     }
 

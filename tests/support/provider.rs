@@ -1,5 +1,6 @@
 //! A model provider somebody else wrote: it answers from a script, over HTTP on a loopback port of its own, in the
-//! OpenAI chat completions format (`POST …/chat/completions`) and the Anthropic messages format (`POST …/messages`).
+//! OpenAI chat completions format (`POST …/chat/completions`), the Anthropic messages format (`POST …/messages`) and the
+//! Gemini format (`POST …/models/MODEL:streamGenerateContent`).
 //!
 //! It owns its port, a thread with a runtime of its own (so that a test may block, or stop its own clock, while the
 //! provider goes on), and the record of what it was asked. `GET …/models` lists one model and is not part of the script.
@@ -16,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 
 use super::connection::{Connection, Request, Sent};
+use super::gemini;
 use super::plan::{Asked, Plan, Wire};
 use super::reply::{INPUT_TOKENS, OUTPUT_TOKENS, Reply};
 use super::rules;
@@ -197,10 +199,12 @@ impl House {
     fn plan(&self, request: Request) -> Plan {
         let Request { method, path, headers, body } = request;
         let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        let route = path.split('?').next().unwrap_or_default();
-        let wire = match (method.as_str(), route) {
+        let route = path.split('?').next().unwrap_or_default().to_owned();
+        let named = gemini::asked_for(&route);
+        let wire = match (method.as_str(), route.as_str()) {
             ("POST", route) if route.ends_with("/chat/completions") => Some(Wire::OpenAi),
             ("POST", route) if route.ends_with("/messages") => Some(Wire::Anthropic),
+            ("POST", route) if gemini::asked_for(route).is_some() => Some(Wire::Gemini),
             _ => None,
         };
         let models = method == "GET" && route.ends_with("/models");
@@ -228,8 +232,8 @@ impl House {
         let asked = Asked {
             wire,
             number,
-            model: body["model"].as_str().unwrap_or_default().to_owned(),
-            stream: body["stream"] == true,
+            model: named.map_or_else(|| body["model"].as_str().unwrap_or_default(), |(model, _)| model).to_owned(),
+            stream: named.map_or_else(|| body["stream"] == true, |(_, stream)| stream),
             include_usage: body["stream_options"]["include_usage"] == true,
             usage: (INPUT_TOKENS, OUTPUT_TOKENS),
         };

@@ -34,6 +34,10 @@ pub(crate) enum Reply {
     /// Any status with any body. Without a body the wire's own error body for that status is sent. The content type is
     /// `application/json` unless the headers name one, so 200 with `text/event-stream` and a broken body is possible.
     Status { code: u16, headers: Vec<(String, String)>, body: Option<String> },
+    /// A stream of exactly these pieces, well-formed as HTTP; what is in them may be anything.
+    Pieces(Vec<Vec<u8>>),
+    /// An answer with these pieces, of which the last one is sent so many times more; a client that leaves ends it.
+    Flood { code: u16, headers: Vec<(String, String)>, pieces: Vec<Vec<u8>>, repeat: usize },
     /// These bytes instead of an HTTP answer, then the connection closes. No bytes: it just closes.
     Raw(Vec<u8>),
     /// Nothing at all; the connection stays open until the client leaves.

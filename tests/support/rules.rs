@@ -11,6 +11,9 @@ use super::plan::Wire;
 
 /// Why a real provider would refuse this request, if it would.
 pub(crate) fn broken(wire: Wire, headers: &[(String, String)], body: &Value) -> Option<String> {
+    if wire == Wire::Gemini {
+        return gemini_pairing(body);
+    }
     if !body["model"].is_string() {
         return Some("you must provide a model parameter".into());
     }
@@ -24,7 +27,31 @@ pub(crate) fn broken(wire: Wire, headers: &[(String, String)], body: &Value) -> 
         }
         Wire::Anthropic if !body["max_tokens"].is_u64() => Some("max_tokens: Field required".into()),
         Wire::Anthropic => anthropic_pairing(messages),
+        Wire::Gemini => None,
     }
+}
+
+/// Roles take turns, and every content with calls is followed by one with as many responses of the same names.
+fn gemini_pairing(body: &Value) -> Option<String> {
+    let contents = body["contents"].as_array().filter(|contents| !contents.is_empty());
+    let Some(contents) = contents else {
+        return Some("* GenerateContentRequest.contents: contents is not specified".into());
+    };
+    let names = |content: &Value, part: &str| -> Vec<String> {
+        let parts = content["parts"].as_array().into_iter().flatten();
+        parts.filter_map(|one| one[part]["name"].as_str()).map(str::to_owned).collect()
+    };
+    let mut open = Vec::new();
+    for content in contents {
+        if !matches!(content["role"].as_str(), Some("user" | "model" | "function")) {
+            return Some("Please use a valid role: user, model.".into());
+        }
+        if names(content, "functionResponse") != open {
+            return Some("the number of function response parts is not that of the function call parts".into());
+        }
+        open = names(content, "functionCall");
+    }
+    (!open.is_empty()).then(|| "function calls without a response".to_owned())
 }
 
 /// Every tool call is answered by exactly one `tool` message before anybody else speaks.

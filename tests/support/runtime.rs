@@ -113,7 +113,7 @@ impl Recorder {
     }
 
     pub(crate) fn of_turn(&self, turn: &TurnId) -> Vec<Envelope> {
-        self.events().into_iter().filter(|event| event.turn_id == *turn).collect()
+        self.events().into_iter().filter(|event| event.turn_id.as_ref() == Some(turn)).collect()
     }
 
     /// How many `turn.finished` there were for a turn.
@@ -145,7 +145,7 @@ impl Recorder {
     #[track_caller]
     pub(crate) fn assert_in_order(&self) {
         let events = self.events();
-        let turns: std::collections::BTreeSet<_> = events.iter().map(|event| event.turn_id.clone()).collect();
+        let turns: std::collections::BTreeSet<_> = events.iter().filter_map(|event| event.turn_id.clone()).collect();
         for turn in turns {
             assert_in_order(&self.of_turn(&turn));
         }
@@ -176,7 +176,7 @@ pub(crate) fn assert_in_order(events: &[Envelope]) {
 
 /// A store of files in this folder.
 pub(crate) fn file_store(folder: &std::path::Path) -> Arc<bob::FileStore> {
-    bob::FileStore::open(folder, bob::FileStoreOptions::default()).expect("a store in the test's folder")
+    bob::FileStore::open(folder, bob::StoreOptions::default()).expect("a store in the test's folder")
 }
 
 #[cfg(feature = "genai")]

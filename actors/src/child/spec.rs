@@ -92,6 +92,21 @@ impl ChildSpec {
     }
 }
 
+/// Two are equal when they start the same program in the same way, for the same reader.
+impl PartialEq for ChildSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { program, args, folder, env, stdin, stdout, on_line } = self;
+        let same_reader = match (on_line, &other.on_line) {
+            (None, None) => true,
+            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        same_reader
+            && (program, args, folder, env) == (&other.program, &other.args, &other.folder, &other.env)
+            && (stdin, stdout) == (&other.stdin, &other.stdout)
+    }
+}
+
 fn is_inherited(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"))
 }
@@ -124,6 +139,17 @@ impl SpawnError {
     }
 }
 
+/// What brings a program that tool servers are often started with.
+fn brought_by(program: &OsStr) -> Option<&'static str> {
+    Some(match program.to_str()? {
+        "npx" | "npm" | "node" => "Node.js 20 or newer, which brings it (https://nodejs.org),",
+        "uvx" | "uv" => "uv, which brings it (https://docs.astral.sh/uv),",
+        "python" | "python3" | "pip" | "pipx" => "Python 3, which brings it (https://python.org),",
+        "docker" => "Docker, which brings it (https://docs.docker.com),",
+        _another_program => return None,
+    })
+}
+
 /// The system's reason in words. It looks at the disk, since one number stands
 /// for several faults: a missing program, a missing folder, a missing interpreter.
 fn explain(error: &io::Error, program: &OsStr, folder: Option<&Path>) -> String {
@@ -133,7 +159,8 @@ fn explain(error: &io::Error, program: &OsStr, folder: Option<&Path>) -> String 
             format!("the folder `{}` does not exist; create it or correct the setting", folder.display())
         }
         (Some(Errno::NOENT | Errno::NOTDIR), None) if !program.to_string_lossy().contains('/') => {
-            "no such program on the PATH (ENOENT); install it or correct the command".to_owned()
+            let to_do = brought_by(program).map_or_else(|| "install it".to_owned(), |what| format!("install {what}"));
+            format!("no such program on the PATH (ENOENT); {to_do} or correct the command")
         }
         (Some(Errno::NOENT | Errno::NOTDIR), None) => {
             "no such file, or the interpreter it names is missing (ENOENT); correct the command".to_owned()

@@ -2,10 +2,12 @@
 
 use super::admission::Admission;
 use super::attempts;
+use super::breakers::{Breakers, DEFAULT_BREAKER};
 use super::budget::Budgets;
 use super::port::LlmPort;
 use super::retry::RetryPolicy;
 use crate::feed::Feed;
+use bob_messages::breaker::BreakerPolicy;
 use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage, LlmRequest, ModelProfile};
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -16,9 +18,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LlmActor;
 
-/// What an LlmActor starts with. Clones share the places at the providers and the
-/// retry budgets: whoever starts the actor again starts it with a clone of the
-/// same, so that calls still running keep counting.
+/// What an LlmActor starts with. Clones share the places at the providers, the retry
+/// budgets and the breakers: whoever starts the actor again starts it with a clone of
+/// the same, so that calls still running keep counting.
 #[derive(Clone)]
 pub struct LlmArguments {
     pub(super) port: Arc<dyn LlmPort>,
@@ -26,12 +28,20 @@ pub struct LlmArguments {
     pub(super) retry: RetryPolicy,
     pub(super) admission: Admission,
     pub(super) budgets: Budgets,
+    pub(super) breakers: Breakers,
 }
 
 impl LlmArguments {
     /// The arguments of one runtime's LlmActor.
     pub fn new(port: Arc<dyn LlmPort>, feed: Arc<Feed>, retry: RetryPolicy) -> Self {
-        Self { port, feed, retry, admission: Admission::default(), budgets: Budgets::default() }
+        let breakers = Breakers::new(DEFAULT_BREAKER);
+        Self { port, feed, retry, admission: Admission::default(), budgets: Budgets::default(), breakers }
+    }
+
+    /// The same with other breakers, all closed.
+    #[must_use]
+    pub fn with_breaker(self, policy: BreakerPolicy) -> Self {
+        Self { breakers: Breakers::new(policy), ..self }
     }
 }
 
@@ -69,6 +79,7 @@ impl Actor for LlmActor {
                 // In a box, since a task moves what it is given several times.
                 tokio::spawn(Box::pin(call(desk.clone(), request, remaining_ms, reply)));
             }
+            LlmMessage::Providers { reply } => reply.send(desk.breakers.states()),
         }
         Ok(())
     }
@@ -90,3 +101,7 @@ async fn call(
 #[cfg(test)]
 #[path = "actor_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "storm_tests.rs"]
+mod storms;

@@ -57,31 +57,55 @@ impl<'a> Call<'a> {
     async fn ask_model(&mut self) -> Result<Option<LlmAnswer>, LlmError> {
         let Self { desk, request, .. } = *self;
         let provider = self.model.provider();
+        // Looked at before queueing, too: whoever would be refused need not wait for it.
+        if let Err(down) = desk.breakers.look(provider) {
+            return self.after(down, 0, || false).map(|_at_once| None);
+        }
         let most = desk.port.limits(provider).max_concurrent;
         // Held while waiting to try again, too: a provider that fails is not asked by more.
         let _place = desk.admission.enter(provider, most, &request.session, request.interactive).await;
         let budget = desk.budgets.of(provider);
         budget.deposit();
         for repeated in 0.. {
-            let error = match desk.port.complete_stream(Arc::clone(request), self.model, self.deltas.clone()).await {
+            let error = match self.attempt().await {
                 Ok(answer) => {
                     self.deltas.end();
                     return Ok(Some(answer));
                 }
                 Err(error) => error,
             };
-            let delay_ms = match self.rule(&error, repeated, || budget.withdraw()) {
-                Verdict::Again { delay_ms } => Some(delay_ms),
-                Verdict::Fallback if self.take_fallback() => None,
-                Verdict::Fallback | Verdict::GiveUp => return Err(error),
-            };
-            self.tried_again += 1;
-            self.deltas.reset();
-            self.tell(delay_ms.unwrap_or(0), error);
-            let Some(delay_ms) = delay_ms else { break };
+            let Some(delay_ms) = self.after(error, repeated, || budget.withdraw())? else { break };
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         }
         Ok(None)
+    }
+
+    /// One attempt, unless the provider is down.
+    async fn attempt(&self) -> Result<LlmAnswer, LlmError> {
+        let pass = self.desk.breakers.pass(self.model.provider())?;
+        let request = Arc::clone(self.request);
+        let result = self.desk.port.complete_stream(request, self.model, self.deltas.clone()).await;
+        pass.tell(&result);
+        result
+    }
+
+    /// What follows a failure: the same model again after so many milliseconds, or
+    /// `None` for the next model at once.
+    fn after(
+        &mut self,
+        error: LlmError,
+        repeated: u32,
+        budget: impl FnOnce() -> bool,
+    ) -> Result<Option<u64>, LlmError> {
+        let delay_ms = match self.rule(&error, repeated, budget) {
+            Verdict::Again { delay_ms } => Some(delay_ms),
+            Verdict::Fallback if self.take_fallback() => None,
+            Verdict::Fallback | Verdict::GiveUp => return Err(error),
+        };
+        self.tried_again += 1;
+        self.deltas.reset();
+        self.tell(delay_ms.unwrap_or(0), error);
+        Ok(delay_ms)
     }
 
     fn rule(&mut self, error: &LlmError, repeated: u32, budget: impl FnOnce() -> bool) -> Verdict {
@@ -90,7 +114,8 @@ impl<'a> Call<'a> {
         }
         let remaining_ms = self.remaining_ms.saturating_sub(millis(self.started.elapsed()));
         let has_fallback = !self.fallbacks.is_empty();
-        let failure = Failure { error, repeated, remaining_ms, chance: fastrand::f64(), has_fallback };
+        let is_down = self.desk.breakers.look(self.model.provider()).is_err();
+        let failure = Failure { error, repeated, remaining_ms, chance: fastrand::f64(), has_fallback, is_down };
         self.desk.retry.rule(failure, budget)
     }
 

@@ -94,7 +94,7 @@ async fn events(reader: &mut Subscription) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_attempt_is_made_again_and_its_text_is_taken_back() {
+async fn l5_a_failed_attempt_is_made_again_and_its_text_is_taken_back() {
     let port = Listed::new([fails(LlmErrorKind::Unavailable), fails(LlmErrorKind::Timeout), Ok("whole")]);
     let desk = desk(Arc::clone(&port));
     let request = request("x");
@@ -119,14 +119,14 @@ async fn a_failed_attempt_is_made_again_and_its_text_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_third_failure_is_the_last() {
+async fn l1_the_third_failure_is_the_last() {
     let port = Listed::new((0..3).map(|_| fails(LlmErrorKind::RateLimited)));
     let failure = answer(&desk(Arc::clone(&port)), &request("x"), 90_000).await.unwrap_err();
     assert_eq!((failure.kind, port.asked().len()), (LlmErrorKind::RateLimited, 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_of_the_request_is_final_at_once() {
+async fn l10_a_failure_of_the_request_is_final_at_once() {
     for kind in [LlmErrorKind::Unauthorized, LlmErrorKind::QuotaExhausted, LlmErrorKind::Rejected] {
         let port = Listed::new([fails(kind)]);
         let asked = with_fallback(&["b:m"]);
@@ -159,7 +159,7 @@ async fn a_fallback_that_cannot_be_asked_is_passed_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_provider_asks_is_waited_for_and_no_longer_than_a_minute() {
+async fn l2_what_the_provider_asks_is_waited_for_and_no_longer_than_a_minute() {
     let asked_to_wait = LlmError { retry_after_ms: Some(1_400_000_000), ..error(LlmErrorKind::RateLimited) };
     let port = Listed::new([Err(asked_to_wait), Ok("later")]);
     let started = Instant::now();
@@ -176,7 +176,7 @@ async fn nothing_is_sent_to_a_provider_without_a_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_sessions_of_a_provider_share_one_retry_budget() {
+async fn l1_all_sessions_of_a_provider_share_one_retry_budget() {
     let port = Listed::new((0..400).map(|_| fails(LlmErrorKind::Unavailable)));
     let desk = desk(Arc::clone(&port));
     let calls = (0..200).map(|_| async { answer(&desk, &request("x"), 90_000).await });

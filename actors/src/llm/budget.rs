@@ -12,8 +12,9 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// Repetitions a second that cost nothing, so that a quiet provider can be retried at all.
 const FREE_PER_SECOND: u32 = 10;
 
-/// Beyond those, how many repetitions each first attempt pays for.
-const SHARE: f32 = 0.2;
+/// Beyond those, how many repetitions each first attempt pays for: a busy provider is
+/// asked little more than a quiet one.
+const SHARE: f32 = 0.05;
 
 /// One budget per provider. Clones share them.
 #[derive(Debug, Clone, Default)]

@@ -6,6 +6,7 @@
 //! an answer without its end marker is never taken for one.
 
 mod errors;
+mod pace;
 mod render;
 mod retry_after;
 mod stream;
@@ -94,7 +95,7 @@ impl GenaiLlm {
             readiness.ready(&provider.name).await?;
         }
         let attempt = Attempt { provider, model };
-        let tap = Arc::new(tap::Tap::default());
+        let tap = Arc::new(tap::Tap::new(provider.kind));
         let options = render::options(provider, request, &can, Arc::clone(&tap));
         let client = if is_home(&provider.base_url) { &self.home } else { &self.abroad };
         let chat = render::chat(provider.kind, request, &can);
@@ -136,6 +137,8 @@ fn client(proxies: bool) -> Result<Client, LlmError> {
     let builder = reqwest::Client::builder()
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .connect_timeout(CONNECT_TIMEOUT)
+        // Unpacked bytes could not be bounded: a few packed ones may become any number.
+        .no_gzip()
         .redirect(reqwest::redirect::Policy::none());
     let builder = if proxies { builder } else { builder.no_proxy() };
     let failed = |why: String| LlmError::new(LlmErrorKind::Unavailable, format!("the HTTP client cannot start: {why}"));

@@ -9,7 +9,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`actor`] | the mailbox: one task per call |
-//! | `attempts`, [`retry`], `budget` | one call with its retries and fallbacks |
+//! | `attempts`, [`retry`], `budget`, `breakers` | one call with its retries and fallbacks |
 //! | `admission`, `fairness` | places at a provider, and whose turn it is |
 //! | [`port`], [`deltas`], `envelope` | what a provider must do, and what is shown meanwhile |
 //! | [`providers`] | the well-known providers and what their models can do |
@@ -20,6 +20,7 @@
 pub mod actor;
 mod admission;
 mod attempts;
+mod breakers;
 mod budget;
 pub mod deltas;
 mod envelope;
@@ -35,6 +36,7 @@ pub mod scripted;
 mod testing;
 
 pub use actor::{LlmActor, LlmArguments};
+pub use breakers::DEFAULT_BREAKER;
 pub use deltas::DeltaSink;
 #[cfg(feature = "genai")]
 pub use genai::GenaiLlm;

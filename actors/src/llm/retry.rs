@@ -35,6 +35,8 @@ pub struct Failure<'a> {
     pub chance: f64,
     /// Whether there is another model to ask.
     pub has_fallback: bool,
+    /// Whether the provider counts as down, so that nobody asks it again for now.
+    pub is_down: bool,
 }
 
 /// What to do about it.
@@ -63,7 +65,8 @@ impl RetryPolicy {
         }
         let asked_ms = failure.error.retry_after_ms.unwrap_or(0).min(MOST_RETRY_AFTER_MS);
         let delay_ms = self.backoff.delay_ms(failure.repeated + 1, failure.chance).max(asked_ms);
-        if failure.repeated < self.max && delay_ms < failure.remaining_ms && budget() {
+        let may_repeat = failure.repeated < self.max && !failure.is_down;
+        if may_repeat && delay_ms < failure.remaining_ms && budget() {
             Verdict::Again { delay_ms }
         } else if failure.has_fallback && failure.remaining_ms > 0 && is_outage(failure.error.kind) {
             Verdict::Fallback

@@ -71,6 +71,14 @@ impl McpServerArguments {
         Self { spec, policy, watcher, ladder: Ladder::default(), elicit: None, shelf: None, place: Arc::default() }
     }
 
+    /// The same in the place of another server, whose process ends before this one's
+    /// starts.
+    #[must_use]
+    pub fn in_place_of(self, before: &Self) -> Self {
+        let place = Place { taken: Arc::clone(&before.place.taken), was_ready: AtomicBool::new(false) };
+        Self { place: Arc::new(place), ..self }
+    }
+
     fn patience(&self) -> Duration {
         match self.place.was_ready.load(Ordering::Relaxed) {
             true => AWAY_LIMIT,

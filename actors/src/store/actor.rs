@@ -1,8 +1,9 @@
 //! The StoreActor: the order of what is asked of the store, and the batches.
 //!
 //! It owns what waits. Appends that arrive while a batch is in flight wait and go
-//! together in the next one; whatever else is asked of a session keeps its place
-//! among that session's appends. A handler never waits for a disk: the store's
+//! together in the next one; a session that the store cannot write now leaves its
+//! batch and holds nobody else up. Whatever else is asked of a session keeps its
+//! place among that session's appends. A handler never waits for a disk: the store's
 //! future is polled once where it is made, which is all a store in memory needs,
 //! and goes on in a task of its own otherwise. It never looks into a record.
 
@@ -12,14 +13,14 @@ mod lanes;
 #[path = "actor_tests.rs"]
 mod tests;
 
-use super::SessionStore;
+use super::{SessionStore, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, StoreError, StoreMessage};
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, join_all};
 use lanes::{Lanes, Start, Work};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,10 +71,12 @@ impl std::fmt::Debug for Port {
     }
 }
 
+/// The sessions that a batch left behind, each with what still has to happen there.
+type Left = Vec<(SessionId, BoxFuture<'static, ()>)>;
+
 /// What a task tells when it is done, whether it answered or panicked.
-#[derive(Debug)]
 enum Ended {
-    Batch,
+    Batch(Left),
     One(SessionId),
     /// Something that holds no lane up.
     Aside,
@@ -137,13 +140,13 @@ impl StoreState {
             StoreMessage::List { filter, cursor, reply } => {
                 let store = Arc::clone(&self.store.0);
                 let work = async move { reply.send(store.list(&filter, cursor.as_deref()).await) };
-                self.run(myself, work.boxed(), || Ended::Aside);
+                self.run(myself, alone(work), || Ended::Aside);
             }
             StoreMessage::Flush { reply } => self.flushes.push_back((self.lanes.last_accepted(), reply)),
             StoreMessage::BatchEnded => {
                 while let Ok(ended) = self.ended.try_recv() {
                     match ended {
-                        Ended::Batch => self.lanes.batch_ended(),
+                        Ended::Batch(left) => self.batch_ended(myself, left),
                         Ended::One(session) => self.lanes.one_ended(&session),
                         Ended::Aside => {}
                     }
@@ -163,8 +166,22 @@ impl StoreState {
         };
         let session = append.session.clone();
         let work = store_batch(Arc::clone(&self.store.0), vec![append], vec![reply]);
-        if !self.run(myself, work, || Ended::Batch) {
-            self.lanes.batch_started(session);
+        match self.run(myself, work, || Ended::Batch(Left::new())) {
+            Some(left) if left.is_empty() => {}
+            Some(left) => {
+                self.lanes.batch_started(session);
+                self.batch_ended(myself, left);
+            }
+            None => self.lanes.batch_started(session),
+        }
+    }
+
+    /// The next batch may start; what this one left behind goes on in tasks.
+    fn batch_ended(&mut self, myself: &ActorRef<StoreMessage>, left: Left) {
+        let sessions: Vec<_> = left.iter().map(|(session, _)| session.clone()).collect();
+        self.lanes.batch_ended(&sessions);
+        for (session, rest) in left {
+            self.go_on_in_task(myself, alone(rest), Ended::One(session));
         }
     }
 
@@ -174,13 +191,13 @@ impl StoreState {
             match start {
                 Start::Batch(appends, replies) => {
                     let work = store_batch(Arc::clone(&self.store.0), appends, replies);
-                    if self.run(myself, work, || Ended::Batch) {
-                        self.lanes.batch_ended();
+                    if let Some(left) = self.run(myself, work, || Ended::Batch(Left::new())) {
+                        self.batch_ended(myself, left);
                     }
                 }
                 Start::One(session, work) => {
                     let future = perform(Arc::clone(&self.store.0), session.clone(), work);
-                    if self.run(myself, future, || Ended::One(session.clone())) {
+                    if self.run(myself, future, || Ended::One(session.clone())).is_some() {
                         self.lanes.one_ended(&session);
                     }
                 }
@@ -192,61 +209,86 @@ impl StoreState {
                 store.flush().await;
                 reply.send(());
             };
-            self.run(myself, work.boxed(), || Ended::Aside);
+            self.run(myself, alone(work), || Ended::Aside);
         }
     }
 
-    /// Polls the work once and leaves the rest to a task. Whether it has ended. Work
+    /// Polls the work once and leaves the rest to a task. Something when it has ended. Work
     /// that panics has ended too: the replies in it are dropped, so whoever asked
     /// hears that there is no answer.
     fn run(
         &self,
         myself: &ActorRef<StoreMessage>,
-        mut work: BoxFuture<'static, ()>,
+        mut work: BoxFuture<'static, Left>,
         ended: impl FnOnce() -> Ended,
-    ) -> bool {
+    ) -> Option<Left> {
         let mut context = Context::from_waker(Waker::noop());
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut context))) {
-            Ok(Poll::Ready(())) => return true,
-            Ok(Poll::Pending) => {}
-            Err(_panic) => {
-                tracing::error!("the store panicked; its askers get no answer");
-                return true;
+            Ok(Poll::Ready(left)) => Some(left),
+            Ok(Poll::Pending) => {
+                self.go_on_in_task(myself, work, ended());
+                None
             }
+            Err(_panic) => Some(panicked()),
         }
-        let (tell, myself, ended) = (self.tell.clone(), myself.clone(), ended());
+    }
+
+    fn go_on_in_task(&self, myself: &ActorRef<StoreMessage>, work: BoxFuture<'static, Left>, ended: Ended) {
+        let (tell, myself) = (self.tell.clone(), myself.clone());
         tokio::spawn(async move {
-            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-                tracing::error!("the store panicked; its askers get no answer");
-            }
+            let left = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_panic| panicked());
+            let ended = match ended {
+                Ended::Batch(_) => Ended::Batch(left),
+                Ended::One(_) | Ended::Aside => ended,
+            };
             // Either fails only when the actor is gone, and then nobody needs to know.
             drop(tell.send(ended));
             drop(myself.send_message(StoreMessage::BatchEnded));
         });
-        false
     }
+}
+
+fn panicked() -> Left {
+    tracing::error!("the store panicked; its askers get no answer");
+    Left::new()
+}
+
+/// Work that leaves nothing behind.
+fn alone(work: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, Left> {
+    work.map(|()| Left::new()).boxed()
 }
 
 fn store_batch(
     store: Arc<dyn SessionStore>,
     appends: Vec<Append>,
     replies: Vec<Reply<Result<u64, StoreError>>>,
-) -> BoxFuture<'static, ()> {
+) -> BoxFuture<'static, Left> {
     async move {
-        let answers = store.append(appends).await;
-        for (reply, answer) in replies.into_iter().zip(answers) {
-            reply.send(answer);
+        let sessions: Vec<_> = appends.iter().map(|append| append.session.clone()).collect();
+        let mut held: HashMap<SessionId, Vec<_>> = HashMap::new();
+        let answers = store.append_apart(appends).await;
+        for ((session, reply), answer) in sessions.into_iter().zip(replies).zip(answers) {
+            match answer {
+                Stored::Now(answer) => reply.send(answer),
+                Stored::Later(answer) => {
+                    held.entry(session).or_default().push(answer.map(move |answer| match answer {
+                        Some(answer) => reply.send(answer),
+                        None => drop(reply),
+                    }))
+                }
+            }
         }
+        held.into_iter().map(|(session, rest)| (session, join_all(rest).map(drop).boxed())).collect()
     }
     .boxed()
 }
 
-fn perform(store: Arc<dyn SessionStore>, session: SessionId, work: Work) -> BoxFuture<'static, ()> {
+fn perform(store: Arc<dyn SessionStore>, session: SessionId, work: Work) -> BoxFuture<'static, Left> {
     match work {
         Work::Append(append, reply) => store_batch(store, vec![append], vec![reply]),
-        Work::Claim(reply) => async move { reply.send(store.claim(&session).await) }.boxed(),
-        Work::Load(reply) => async move { reply.send(store.load(&session).await) }.boxed(),
-        Work::Release(epoch) => async move { store.release(&session, epoch).await }.boxed(),
-        Work::Delete(reply) => async move { reply.send(store.delete(&session).await) }.boxed(),
+        Work::Claim(reply) => alone(async move { reply.send(store.claim(&session).await) }),
+        Work::Load(reply) => alone(async move { reply.send(store.load(&session).await) }),
+        Work::Release(epoch) => alone(async move { store.release(&session, epoch).await }),
+        Work::Delete(reply) => alone(async move { reply.send(store.delete(&session).await) }),
     }
 }

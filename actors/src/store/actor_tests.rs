@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::contract::{append, session};
-use crate::store::{Fault, FaultStore, MemoryStore, Operation};
+use crate::store::{Fault, FaultStore, FileStore, MemoryStore, Operation, StoreOptions};
 use bob_messages::reply::Answer;
 use bob_messages::store::Claim;
 use tokio::sync::Semaphore;
@@ -193,4 +193,27 @@ async fn a_batch_has_a_bound() {
     }
     let sizes: Vec<_> = asked(&faults).into_iter().skip(2).map(|(_, sessions)| sessions.len()).collect();
     assert_eq!(sizes, [1, lanes::MAX_BATCH, 1]);
+}
+
+#[tokio::test]
+async fn a_session_whose_journal_another_process_holds_leaves_its_batch() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let actor = start(FileStore::open(folder.path(), StoreOptions::default()).unwrap()).await;
+    let (a, b) = (session("a"), session("b"));
+    for one in [&a, &b] {
+        claim(&actor, one).await.unwrap().unwrap();
+    }
+    let other = std::fs::File::options().append(true).open(folder.path().join("a.jsonl")).unwrap();
+    other.lock().unwrap();
+    let mut held = [store(&actor, append(&a, 1, 0, 1)), store(&actor, append(&a, 1, 1, 1))];
+    let mut behind = claim(&actor, &a);
+    for version in 0..3 {
+        assert_eq!(store(&actor, append(&b, 1, version, 1)).await, Some(Ok(version + 1)), "the other session goes on");
+    }
+    assert!(held.iter_mut().all(|held| held.now_or_never().is_none()));
+    assert!((&mut behind).now_or_never().is_none(), "and what waits for this one keeps its place");
+    other.unlock().unwrap();
+    let [first, second] = held;
+    assert_eq!((first.await, second.await), (Some(Ok(1)), Some(Ok(2))));
+    assert_eq!(behind.await.unwrap().unwrap().version, 2);
 }

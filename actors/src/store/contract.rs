@@ -7,10 +7,14 @@
 mod appends;
 mod crowds;
 mod listings;
+mod owners;
+mod processes;
 
 pub use appends::*;
 pub use crowds::*;
 pub use listings::*;
+pub use owners::*;
+pub use processes::*;
 
 use super::SessionStore;
 use bob_messages::ids::{ModelName, RecordId, SessionId};
@@ -44,6 +48,47 @@ macro_rules! store_contract {
             async fn $rule() {
                 let (store, _guard) = $make();
                 $crate::store::contract::$rule(store).await;
+            }
+        )+
+    };
+}
+
+/// Makes a test of every rule for a store that several processes may have open:
+/// `store_owners_contract!(open, examine)`, where `open` opens a store in a folder
+/// (see [`Open`]) and `examine` panics when a folder is not as it
+/// must be after a kill.
+///
+/// [`Open`]: crate::store::contract::Open
+#[macro_export]
+macro_rules! store_owners_contract {
+    ($open:expr, $examine:expr) => {
+        $crate::store_owners_contract!(@ $open,
+            a_session_of_a_living_owner_is_refused_by_name,
+            a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, a_dead_owners_session_is_free_at_once,
+            taking_over_fences_the_living_owner, what_was_taken_away_is_not_taken_back,
+            of_many_that_take_over_none_loses_or_doubles_a_record
+        );
+        #[tokio::test]
+        async fn what_was_acknowledged_survives_a_kill_at_any_time() {
+            let folder = tempfile::TempDir::new().expect("a folder for the test");
+            let test = concat!(module_path!(), "::what_was_acknowledged_survives_a_kill_at_any_time");
+            let kill = $crate::store::contract::what_was_acknowledged_survives_a_kill_at_any_time;
+            kill(test, folder.path(), $open, $examine).await;
+        }
+        #[tokio::test]
+        async fn a_paused_owner_is_busy_and_fenced_when_it_goes_on() {
+            let folder = tempfile::TempDir::new().expect("a folder for the test");
+            let test = concat!(module_path!(), "::a_paused_owner_is_busy_and_fenced_when_it_goes_on");
+            let pause = $crate::store::contract::a_paused_owner_is_busy_and_fenced_when_it_goes_on;
+            pause(test, folder.path(), $open).await;
+        }
+    };
+    (@ $open:expr, $($rule:ident),+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() {
+                let folder = tempfile::TempDir::new().expect("a folder for the test");
+                $crate::store::contract::$rule(folder.path(), $open).await;
             }
         )+
     };

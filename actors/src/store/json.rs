@@ -9,12 +9,10 @@
 
 mod appends;
 mod claims;
-mod folder;
+mod group;
 mod handles;
 mod journals;
-mod line;
 mod name;
-mod owners;
 mod position;
 mod reads;
 
@@ -23,43 +21,28 @@ mod damage_tests;
 #[cfg(test)]
 mod disk_tests;
 #[cfg(test)]
-mod kill_tests;
-#[cfg(test)]
 mod owners_tests;
 #[cfg(test)]
 #[path = "json_tests.rs"]
 mod tests;
 
-use super::SessionStore;
+use super::folder::Folder;
+use super::owners::StoreOptions;
+use super::{SessionStore, Stored};
 use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, StoreError};
-use folder::Folder;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
-use journals::Journals;
-use std::collections::HashMap;
+use group::Group;
+use journals::{Journals, LOCK_PATIENCE};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::RwLock;
 
 /// How many threads a batch is spread over: syncs of several files at once share
 /// the disk's own commits.
 const WRITERS: usize = 8;
-
-/// How a folder of journals is opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileStoreOptions {
-    /// Whether to claim sessions that another living process owns. That process is
-    /// then fenced.
-    pub take_over: bool,
-    /// What another process tells its user when we own the session it wants.
-    pub owner_name: String,
-}
-
-impl Default for FileStoreOptions {
-    fn default() -> Self {
-        Self { take_over: false, owner_name: format!("bob (process {})", std::process::id()) }
-    }
-}
 
 /// A store of one journal file a session.
 #[derive(Debug, Clone)]
@@ -76,10 +59,10 @@ impl FileStore {
     ///
     /// # Errors
     /// `Unavailable` when the folder cannot be made or opened.
-    pub fn open(folder: &Path, options: FileStoreOptions) -> Result<Arc<Self>, StoreError> {
+    pub fn open(folder: &Path, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
         let opened = Folder::open(folder)
             .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", folder.display())))?;
-        let journals = Journals::new(opened, options.take_over, options.owner_name);
+        let journals = Journals::new(opened, options);
         Ok(Arc::new(Self { journals: Arc::new(journals), running: Arc::default() }))
     }
 
@@ -96,36 +79,50 @@ impl FileStore {
         task.await.ok()
     }
 
-    async fn append_batch(&self, batch: Vec<Append>) -> Vec<Result<u64, StoreError>> {
-        let mut answers: Vec<_> = batch.iter().map(|_| Err(ended())).collect();
-        let mut sessions: HashMap<SessionId, (Vec<usize>, Vec<Append>)> = HashMap::new();
-        for (index, append) in batch.into_iter().enumerate() {
-            let (indices, appends) = sessions.entry(append.session.clone()).or_default();
-            indices.push(index);
-            appends.push(append);
-        }
-        let sessions: Vec<_> = sessions.into_iter().collect();
-        let share = sessions.len().div_ceil(WRITERS).max(1);
-        let mut sessions = sessions.into_iter();
+    async fn append_batch(&self, batch: Vec<Append>) -> Vec<Stored> {
+        let mut answers: Vec<_> = batch.iter().map(|_| Stored::Now(Err(ended()))).collect();
+        let groups = Group::of(batch);
+        let share = groups.len().div_ceil(WRITERS).max(1);
+        let mut groups = groups.into_iter();
         let mut shares = Vec::new();
         loop {
-            let one: Vec<_> = sessions.by_ref().take(share).collect();
+            let one: Vec<_> = groups.by_ref().take(share).collect();
             if one.is_empty() {
                 break;
             }
             shares.push(self.blocking(move |journals| {
-                let write = |(session, (indices, appends)): (SessionId, (Vec<usize>, Vec<Append>))| {
-                    let answers = journals.append(&session, &appends);
-                    indices.into_iter().zip(answers).collect::<Vec<_>>()
-                };
-                one.into_iter().flat_map(write).collect::<Vec<_>>()
+                one.into_iter().map(|group| group.store(journals, Duration::ZERO)).collect::<Vec<_>>()
             }));
         }
-        for (index, answer) in join_all(shares).await.into_iter().flatten().flatten() {
-            if let Some(place) = answers.get_mut(index) {
-                *place = answer;
+        for tried in join_all(shares).await.into_iter().flatten().flatten() {
+            let stored = match tried {
+                Ok(stored) => stored.into_iter().map(|(place, answer)| (place, Stored::Now(answer))).collect(),
+                Err(held) => self.append_later(held).await,
+            };
+            for (place, answer) in stored {
+                if let Some(waiting) = answers.get_mut(place) {
+                    *waiting = answer;
+                }
             }
         }
+        answers
+    }
+
+    /// Waits for a journal that another process keeps locked, on a thread of its own.
+    async fn append_later(&self, held: Group) -> Vec<(usize, Stored)> {
+        let (replies, answers): (Vec<_>, Vec<_>) = held.places.iter().map(|_| Reply::channel()).unzip();
+        let answers = held.places.iter().copied().zip(answers.into_iter().map(Stored::Later)).collect();
+        let (journals, running) = (Arc::clone(&self.journals), Arc::clone(&self.running).read_owned().await);
+        tokio::task::spawn_blocking(move || {
+            let stored = held.store(&journals, LOCK_PATIENCE).unwrap_or_else(|held| {
+                let locked = journals.locked(&held.session);
+                held.places.into_iter().map(|place| (place, Err(locked.clone()))).collect()
+            });
+            for (reply, (_place, answer)) in replies.into_iter().zip(stored) {
+                reply.send(answer);
+            }
+            drop(running);
+        });
         answers
     }
 }
@@ -148,6 +145,14 @@ impl SessionStore for FileStore {
     }
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
+        let answered = async |stored| match stored {
+            Stored::Now(answer) => answer,
+            Stored::Later(answer) => answer.await.unwrap_or_else(|| Err(ended())),
+        };
+        async move { join_all(self.append_batch(batch).await.into_iter().map(answered)).await }.boxed()
+    }
+
+    fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
         self.append_batch(batch).boxed()
     }
 

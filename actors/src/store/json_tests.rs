@@ -23,7 +23,7 @@ impl Sabotage {
 }
 
 pub(super) fn open(folder: &TempDir, owner: &str) -> Arc<FileStore> {
-    let options = FileStoreOptions { take_over: false, owner_name: owner.to_owned() };
+    let options = StoreOptions { take_over: false, owner_name: owner.to_owned() };
     FileStore::open(folder.path(), options).unwrap()
 }
 
@@ -36,13 +36,14 @@ crate::store_contract!(make);
 
 /// The journals of a folder, to be used on this thread.
 pub(super) fn journals(folder: &TempDir, owner: &str) -> Journals {
-    Journals::new(Folder::open(folder.path()).unwrap(), false, owner.to_owned())
+    let options = StoreOptions { take_over: false, owner_name: owner.to_owned() };
+    Journals::new(Folder::open(folder.path()).unwrap(), options)
 }
 
 /// Stores one append.
 pub(super) fn store(journals: &Journals, append: Append) -> Result<u64, StoreError> {
     let session = append.session.clone();
-    journals.append(&session, &[append]).remove(0)
+    journals.append_within(&session, &[append], LOCK_PATIENCE).unwrap().remove(0)
 }
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn files_and_folders_are_the_users_own() {
     use std::os::unix::fs::PermissionsExt;
     let parent = TempDir::new().unwrap();
     let path = parent.path().join("state").join("sessions");
-    let store = FileStore::open(&path, FileStoreOptions::default()).unwrap();
+    let store = FileStore::open(&path, StoreOptions::default()).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o700, 0o700));
     store.load(&session("one")).await.unwrap();

@@ -19,14 +19,10 @@ pub(super) fn page(
     filter: &SessionFilter,
     cursor: Option<&str>,
 ) -> Result<SessionPage, StoreError> {
-    let after = cursor.map(|cursor| {
-        let parsed = cursor.split_once(':').and_then(|(at, id)| Some((at.parse::<Millis>().ok()?, id)));
-        parsed.ok_or_else(|| StoreError::Unavailable(format!("the cursor {cursor:?} is of no page of this store")))
-    });
-    if let Some((at, id)) = after.transpose()? {
+    if let Some((at, id)) = after(cursor)? {
         sessions.retain(|one| one.updated_at < at || (one.updated_at == at && one.session.as_str() > id));
     }
-    let limit = if filter.limit == 0 { DEFAULT_LIMIT } else { filter.limit };
+    let limit = limit(filter);
     let newest_first = |a: &SessionSummary, b: &SessionSummary| {
         b.updated_at.cmp(&a.updated_at).then_with(|| a.session.cmp(&b.session))
     };
@@ -37,6 +33,24 @@ pub(super) fn page(
         sessions.truncate(limit);
     }
     sessions.sort_unstable_by(newest_first);
-    let cursor = sessions.last().filter(|_| more).map(|last| format!("{}:{}", last.updated_at, last.session));
+    let cursor = sessions.last().filter(|_| more).map(behind);
     Ok(SessionPage { sessions, cursor, quarantined: Vec::new() })
+}
+
+/// How many sessions a page has at most.
+pub(super) fn limit(filter: &SessionFilter) -> usize {
+    if filter.limit == 0 { DEFAULT_LIMIT } else { filter.limit }
+}
+
+/// When the last session of the page before was written, and its id.
+pub(super) fn after(cursor: Option<&str>) -> Result<Option<(Millis, &str)>, StoreError> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    let read = cursor.split_once(':').and_then(|(at, id)| Some((at.parse().ok()?, id)));
+    let unknown = || StoreError::Unavailable(format!("the cursor {cursor:?} is of no page of this store"));
+    read.map(Some).ok_or_else(unknown)
+}
+
+/// The cursor of the page that ends with this session.
+pub(super) fn behind(last: &SessionSummary) -> String {
+    format!("{}:{}", last.updated_at, last.session)
 }

@@ -1,9 +1,20 @@
 //! The port: what a session store must be able to do.
 
 use bob_messages::ids::SessionId;
+use bob_messages::reply::Answer;
 use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, StoreError};
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 use std::sync::Arc;
+
+/// What became of one append of a batch.
+#[derive(Debug)]
+pub enum Stored {
+    /// It is durable, or it failed.
+    Now(Result<u64, StoreError>),
+    /// Something that concerns its session alone holds it up, so that the batch did
+    /// not wait for it. `None` as the answer means that it is not known.
+    Later(Answer<Result<u64, StoreError>>),
+}
 
 /// A place where journals are kept.
 ///
@@ -42,6 +53,13 @@ pub trait SessionStore: Send + Sync + 'static {
     /// the session's version after the last of its records. One that fails does not
     /// touch another session's; the answers are as many as the appends.
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>>;
+
+    /// The same, for whoever can wait for single sessions: one that is held up does
+    /// not hold up the others. A store in which no session can be held up by itself
+    /// answers all of them at once, as this default does.
+    fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
+        self.append(batch).map(|answers| answers.into_iter().map(Stored::Now).collect()).boxed()
+    }
 
     /// Stores one append and answers it, where that takes no waiting; gives it back
     /// otherwise, untouched. For stores in memory: whoever has to wait leaves this as it is.

@@ -23,14 +23,16 @@ mod tests;
 pub use door::Door;
 pub use shelf::Shelf;
 
+use crate::clock;
+use crate::feed::Feed;
 use crate::rooms::Address;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::{ServerId, ToolName};
-use bob_messages::mcp::ServerStatus;
+use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
 use sets::Sets;
 use shelf::{Host, Settling};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -51,6 +53,8 @@ struct Plane {
     /// Counts what was published.
     published: watch::Sender<u64>,
     sets: Mutex<Sets>,
+    /// Where it is told that processes start and end.
+    feed: OnceLock<Arc<Feed>>,
 }
 
 /// Which server joins the plane.
@@ -79,11 +83,18 @@ impl Default for ToolPlane {
             servers: RwLock::default(),
             published,
             sets: Mutex::default(),
+            feed: OnceLock::new(),
         }))
     }
 }
 
 impl ToolPlane {
+    /// Tells this feed whenever a process of a tool server starts or ends. The first
+    /// feed stays.
+    pub fn report_to(&self, feed: &Arc<Feed>) {
+        let _the_first_stays = self.0.feed.set(Arc::clone(feed));
+    }
+
     /// Where the actor with the tools of this process is found.
     pub fn local(&self) -> &Address<ToolsMessage> {
         &self.0.address
@@ -120,14 +131,24 @@ impl ToolPlane {
         self.hosts().iter().filter_map(|host| host.status()).collect()
     }
 
+    /// The same in two words each, as the beginning of a turn tells it.
+    pub fn briefs(&self) -> Vec<ServerBrief> {
+        self.0.servers.read().unwrap_or_else(PoisonError::into_inner).iter().filter_map(|host| host.brief()).collect()
+    }
+
     /// Told whenever a host published something.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.published.subscribe()
     }
 
     /// The tools a session with this list may use, if nobody has to be waited for.
-    pub fn now(&self, allow: Option<&Arc<[String]>>) -> Option<Arc<ToolSet>> {
+    pub fn settled(&self, allow: Option<&Arc<[String]>>) -> Option<Arc<ToolSet>> {
         self.settles_until().is_none().then(|| self.set(allow))
+    }
+
+    /// The tools that are on offer at this moment. Wakes nobody and waits for nobody.
+    pub fn now(&self) -> Arc<ToolSet> {
+        self.set(None)
     }
 
     /// The tools a session with this list may use now. `tell` is called at once,
@@ -199,7 +220,14 @@ impl ToolPlane {
 
     fn shelf(&self, host: &Arc<Host>) -> Shelf {
         let plane = self.clone();
-        Shelf::new(Arc::clone(host), move || plane.raise())
+        Shelf::new(Arc::clone(host), move |events| {
+            for event in events {
+                if let Some(feed) = plane.0.feed.get() {
+                    feed.emit_of_tree(clock::now(), event);
+                }
+            }
+            plane.raise();
+        })
     }
 
     fn raise(&self) {

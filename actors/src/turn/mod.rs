@@ -159,12 +159,14 @@ impl TurnState {
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
             // What is known here is heard like an own word, without a message to anybody.
-            Effect::ListTools { ticket, allow } => match rooms.tools.now(allow.as_ref()) {
-                Some(tools) => self.own_words.push_back(TurnMessage::ToolsListed { ticket, tools }),
-                None => {
-                    rooms.tools.list(allow, answer(myself, move |tools| TurnMessage::ToolsListed { ticket, tools }));
+            Effect::ListTools { ticket, allow } => {
+                let plane = rooms.tools.clone();
+                let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs() };
+                match rooms.tools.settled(allow.as_ref()) {
+                    Some(tools) => self.own_words.push_back(listed(tools)),
+                    None => rooms.tools.list(allow, answer(myself, listed)),
                 }
-            },
+            }
             Effect::Profile { ticket, model } => match rooms.profiles.get(&model) {
                 Some(profile) => {
                     self.own_words.push_back(TurnMessage::Profiled { ticket, result: Ok(profile) });

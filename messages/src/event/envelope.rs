@@ -15,17 +15,18 @@ pub const SCHEMA: u32 = 1;
 pub struct Envelope {
     /// The version of the schema.
     pub schema: u32,
-    /// Rises by one within a turn, from 1.
+    /// Rises by one within a turn, from 1; of the tree's events, since the runtime began.
     pub seq: u64,
     /// When it happened.
     pub time: Millis,
-    /// Whose turn.
-    pub session_id: SessionId,
-    /// Which turn.
-    pub turn_id: TurnId,
-    /// The trace: 32 hex digits.
+    /// Whose turn; `None` for an event of the tree, which belongs to no session.
+    pub session_id: Option<SessionId>,
+    /// Which turn; `None` for an event of the tree.
+    pub turn_id: Option<TurnId>,
+    /// The trace: 32 hex digits. All zeros, which W3C Trace Context keeps for "none",
+    /// for an event of the tree.
     pub trace_id: String,
-    /// The span: 16 hex digits.
+    /// The span: 16 hex digits; all zeros for an event of the tree.
     pub span_id: String,
     /// The span around it.
     pub parent_span_id: Option<String>,
@@ -41,20 +42,35 @@ impl Envelope {
             schema: SCHEMA,
             seq: 1,
             time: at,
-            session_id: outcome.session_id.clone(),
+            session_id: Some(outcome.session_id.clone()),
             trace_id: trace::trace_id(&turn_id, None),
             span_id: trace::turn_span(&turn_id),
             parent_span_id: None,
-            turn_id,
+            turn_id: Some(turn_id),
             event: AgentEvent::TurnFinished { outcome },
+        }
+    }
+
+    /// An event of the tree: of a process or an actor that serves every session.
+    pub fn of_tree(seq: u64, at: Millis, event: AgentEvent) -> Self {
+        Self {
+            schema: SCHEMA,
+            seq,
+            time: at,
+            session_id: None,
+            turn_id: None,
+            trace_id: "0".repeat(32),
+            span_id: "0".repeat(16),
+            parent_span_id: None,
+            event,
         }
     }
 
     /// What a reader of the turn's stream gets of it, if anything.
     pub fn stream_item(&self) -> Option<StreamItem> {
         Some(StreamItem {
-            session_id: self.session_id.clone(),
-            turn_id: self.turn_id.clone(),
+            session_id: self.session_id.clone()?,
+            turn_id: self.turn_id.clone()?,
             step: self.event.step(),
             parent: None,
             event: self.event.stream_view()?,

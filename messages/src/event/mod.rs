@@ -11,7 +11,8 @@ pub use stream::{AgentStreamEvent, StreamItem};
 
 use crate::chat::{FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, CallId, ModelName, ToolName, TurnId};
+use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
+use crate::mcp::ServerBrief;
 use crate::sessions::TurnOutcome;
 use crate::tools::{Risk, ToolKind};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub enum AgentEvent {
         traceparent: Option<String>,
         /// The tools on offer.
         tools: Vec<ToolName>,
+        /// The tool servers, and how each is doing.
+        #[serde(default)]
+        servers: Vec<ServerBrief>,
     },
     /// A prompt was built.
     #[serde(rename = "prompt.built")]
@@ -186,12 +190,30 @@ pub enum AgentEvent {
         /// How.
         outcome: Box<TurnOutcome>,
     },
-    /// An actor was started again.
+    /// A tool server has a process.
+    #[serde(rename = "mcp.process.started")]
+    McpProcessStarted {
+        /// Which server.
+        server: ServerId,
+        /// The leader of its process group.
+        pid: i32,
+    },
+    /// The process of a tool server ended.
+    #[serde(rename = "mcp.process.stopped")]
+    McpProcessStopped {
+        /// Which server.
+        server: ServerId,
+        /// The leader of its process group.
+        pid: i32,
+        /// How it ended: its exit code or signal, with its last words.
+        status: String,
+    },
+    /// An actor was started again: one of a session in its turn, or one of the tree.
     #[serde(rename = "actor.restarted")]
     ActorRestarted {
-        /// Which actor.
+        /// Which actor; one of the tree by its path, such as `tools/files`.
         actor: String,
-        /// How often in its period.
+        /// How often: in the turn, or since the tree began.
         restarts: u32,
         /// Why.
         reason: String,
@@ -245,6 +267,8 @@ impl AgentEvent {
             | Self::ApprovalDecided { .. }
             | Self::GuardTripped { .. }
             | Self::TurnFinished { .. }
+            | Self::McpProcessStarted { .. }
+            | Self::McpProcessStopped { .. }
             | Self::ActorRestarted { .. } => None,
         }
     }

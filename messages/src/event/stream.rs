@@ -122,6 +122,8 @@ impl AgentEvent {
             | Self::ActionMalformed { .. }
             | Self::ApprovalDecided { .. }
             | Self::GuardTripped { .. }
+            | Self::McpProcessStarted { .. }
+            | Self::McpProcessStopped { .. }
             | Self::ActorRestarted { .. } => return None,
         })
     }

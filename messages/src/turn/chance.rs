@@ -131,7 +131,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         4 => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("foreign", &[]))) },
         5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Box::new(Decision::AllowOnce) },
         6 => TurnMessage::Loaded { ticket, result: Ok(crate::store::Claim::default()) },
-        7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()) },
+        7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()), servers: Vec::new() },
         8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
         9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
         10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },

@@ -3,6 +3,7 @@
 use crate::chat::ContentPart;
 use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
+use crate::mcp::ServerBrief;
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason};
 use crate::store::{Claim, Ended, StoreError};
@@ -85,6 +86,9 @@ pub enum TurnMessage {
         ticket: Ticket,
         /// The tools.
         tools: Arc<ToolSet>,
+        /// The tool servers, to be told.
+        #[serde(default)]
+        servers: Vec<ServerBrief>,
     },
     /// What the turn's model can do.
     Profiled {

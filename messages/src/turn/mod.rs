@@ -75,7 +75,7 @@ use journal::Journal;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
 use start::Arrival;
-use state::State;
+use state::{Gathering, State};
 use std::sync::Arc;
 
 /// The machine of one session. Plain data: saving it and loading it between any
@@ -150,8 +150,8 @@ impl Turn {
             }
             (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
             (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
-            (State::Start(wait), M::ToolsListed { ticket, tools }) if wait.tools_at == Some(ticket) => {
-                self.tools_listed(wait, tools, e);
+            (State::Start(wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {
+                self.tools_listed(Gathering { servers, ..wait }, tools, e);
             }
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);

@@ -311,6 +311,7 @@ impl Turn {
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
+            servers: wait.servers,
         });
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();

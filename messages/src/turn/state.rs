@@ -2,6 +2,7 @@
 
 use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::llm::{LlmError, ModelProfile};
+use crate::mcp::ServerBrief;
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -39,6 +40,9 @@ pub(super) struct Gathering {
     pub(super) tools_at: Option<Ticket>,
     /// The tools.
     pub(super) tools: Option<Arc<ToolSet>>,
+    /// The tool servers.
+    #[serde(default)]
+    pub(super) servers: Vec<ServerBrief>,
     /// The model's profile is being looked up.
     pub(super) profile_at: Option<Ticket>,
     /// The profile.

@@ -239,7 +239,9 @@ impl World {
                 let result = self.store(append);
                 return told(*ticket, result, *confirm);
             }
-            Question::Tools(ticket) => TurnMessage::ToolsListed { ticket: *ticket, tools: tools() },
+            Question::Tools(ticket) => {
+                TurnMessage::ToolsListed { ticket: *ticket, tools: tools(), servers: Vec::new() }
+            }
             Question::Profile(ticket) => {
                 let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }

@@ -1,6 +1,6 @@
 //! What is said to a supervisor, and what each of them does with it.
 
-use super::{Family, Inside};
+use super::{ChildSpec, Family, Inside};
 use crate::look::{NodeState, NodeStatus};
 use bob_messages::reply::Reply;
 use futures_util::future::join_all;
@@ -30,6 +30,14 @@ pub enum SupervisorMessage {
         /// How long that may take altogether.
         within: Duration,
     },
+    /// Put a child in the place of the one with this name, which ends first; without
+    /// a successor that one leaves. One that nobody knows comes last.
+    Replace {
+        /// The name of the child that leaves.
+        name: String,
+        /// Who comes.
+        by: Option<Box<ChildSpec>>,
+    },
     /// The family's own tasks tell.
     News(FamilyNews),
 }
@@ -39,10 +47,17 @@ pub enum SupervisorMessage {
 pub enum FamilyNews {
     /// A start came to its end.
     Started {
-        /// Which child, counted in start order.
-        child: usize,
+        /// Which child, by its key.
+        child: u64,
         /// The child, or why there is none.
         outcome: Result<ActorCell, String>,
+    },
+    /// A restart of a child that leaves was abandoned.
+    Abandoned {
+        /// Which child, by its key.
+        child: u64,
+        /// The actor, if it was started all the same.
+        actor: Option<ActorCell>,
     },
 }
 
@@ -77,7 +92,12 @@ impl Family {
                 Next::GoOn
             }
             SupervisorMessage::Stop { within } => Next::Stop { within },
+            SupervisorMessage::Replace { name, by } => {
+                self.replace(&name, by.map(|spec| *spec));
+                Next::GoOn
+            }
             SupervisorMessage::News(FamilyNews::Started { child, outcome }) => self.started(child, outcome),
+            SupervisorMessage::News(FamilyNews::Abandoned { child, actor }) => self.abandoned(child, actor),
         }
     }
 

@@ -3,7 +3,10 @@
 use super::SupervisorMessage;
 use crate::look::NodeState;
 use crate::restart::RestartRule;
+use bob_actors::clock;
+use bob_actors::feed::Feed;
 use bob_actors::rooms::Address;
+use bob_messages::event::AgentEvent;
 use futures_util::future::BoxFuture;
 use ractor::{Actor, ActorCell, SpawnErr};
 use std::fmt;
@@ -30,12 +33,19 @@ pub enum Fate<'a> {
         /// What it ended of.
         why: &'a str,
     },
+    /// It runs again.
+    Restarted {
+        /// How often it was started again since its family began.
+        restarts: u32,
+        /// What it had ended of.
+        why: &'a str,
+    },
     /// It died too often and is left down.
     GaveUp {
         /// What it ended of, the last time.
         why: &'a str,
     },
-    /// It is not wanted any more.
+    /// It is not wanted any more: its family ends, or it left.
     Stopped,
 }
 
@@ -63,6 +73,8 @@ pub struct ChildSpec {
     pub on_down: Arc<dyn Fn() + Send + Sync>,
     /// Called with what becomes of it after it was down. Must not block.
     pub on_fate: Arc<dyn Fn(Fate<'_>) + Send + Sync>,
+    /// Whether whoever hears of its fate logs it; else its family does.
+    pub tells: bool,
     /// How many messages wait for it, if it counts them.
     pub queued: Option<Arc<dyn Fn() -> usize + Send + Sync>>,
     /// What stands below it.
@@ -89,6 +101,7 @@ impl ChildSpec {
             start: starter(address, make),
             on_down: Arc::new(move || cleared.clear()),
             on_fate: Arc::new(|_nobody_asks| {}),
+            tells: false,
             queued: None,
             inside: None,
         }
@@ -116,11 +129,28 @@ impl ChildSpec {
         self
     }
 
-    /// Tells what becomes of the child whenever it was down.
+    /// Tells also here what becomes of the child whenever it was down.
     #[must_use]
     pub fn telling(mut self, on_fate: impl Fn(Fate<'_>) + Send + Sync + 'static) -> Self {
-        self.on_fate = Arc::new(on_fate);
+        let before = self.on_fate;
+        self.on_fate = Arc::new(move |fate| {
+            before(fate);
+            on_fate(fate);
+        });
         self
+    }
+
+    /// Tells the feed under this path whenever the child was started again.
+    #[must_use]
+    pub fn heard_by(self, feed: &Arc<Feed>, path: impl Into<String>) -> Self {
+        let (feed, actor) = (Arc::clone(feed), path.into());
+        self.telling(move |fate| match fate {
+            Fate::Restarted { restarts, why } => {
+                let (actor, reason) = (actor.clone(), why.to_owned());
+                feed.emit_of_tree(clock::now(), AgentEvent::ActorRestarted { actor, restarts, reason });
+            }
+            Fate::Restarting { .. } | Fate::GaveUp { .. } | Fate::Stopped => {}
+        })
     }
 
     /// Shows what stands below the child.

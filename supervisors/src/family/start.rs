@@ -1,6 +1,6 @@
 //! Starting children: the first time in order, later each in a task of its own.
 
-use super::{ChildSpec, Death, Family, FamilyNews, Next, Phase, SupervisorMessage};
+use super::{Child, ChildSpec, Death, Family, FamilyNews, Fate, Next, Phase, SupervisorMessage};
 use crate::restart::Died;
 use futures_util::FutureExt;
 use ractor::{ActorCell, SpawnErr};
@@ -9,6 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+
+/// How long a killed child and an abandoned start are waited for. A kill acts when the child next waits for
+/// something; one that never does is left behind.
+pub(super) const KILLED_LIMIT: Duration = Duration::from_millis(50);
 
 /// A child that a tree cannot do without could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +79,8 @@ impl Family {
     /// Starts the child after a delay, in a task that ends with the supervisor.
     pub(super) fn restart_after(&mut self, index: usize, delay_ms: u64) {
         let hurry = Arc::new(Notify::new());
-        let (me, spec, hurried) = (self.me.clone(), self.children[index].spec.clone(), Arc::clone(&hurry));
+        let (me, hurried) = (self.me.clone(), Arc::clone(&hurry));
+        let (key, spec) = (self.children[index].key, self.children[index].spec.clone());
         let owner = me.get_cell();
         let work = async move {
             if delay_ms > 0 {
@@ -87,7 +92,7 @@ impl Family {
             let outcome = begin(&spec, me.get_cell()).await;
             let actor = outcome.as_ref().ok().cloned();
             // A supervisor that has ended needs no news: the child ends with it.
-            let _ended = me.send_message(SupervisorMessage::News(FamilyNews::Started { child: index, outcome }));
+            let _ended = me.send_message(SupervisorMessage::News(FamilyNews::Started { child: key, outcome }));
             actor
         };
         let task = tokio::spawn(async move {
@@ -100,8 +105,10 @@ impl Family {
         self.children[index].enter(Phase::Restarting(Restart { hurry, task }));
     }
 
-    /// A restart has come to its end.
-    pub(super) fn started(&mut self, index: usize, outcome: Result<ActorCell, String>) -> Next {
+    /// A restart has come to its end. One that was abandoned is told of elsewhere.
+    pub(super) fn started(&mut self, key: u64, outcome: Result<ActorCell, String>) -> Next {
+        let is_it = |child: &Child| child.key == key && matches!(child.phase, Phase::Restarting(_));
+        let Some(index) = self.children.iter().position(is_it) else { return Next::GoOn };
         let next = match outcome {
             Ok(actor) => {
                 let died_already = self.early.remove(&actor.get_id());
@@ -110,10 +117,15 @@ impl Family {
             }
             Err(why) => self.died(index, Death { died: Died { normally: false }, why }),
         };
-        if !self.children.iter().any(|child| matches!(child.phase, Phase::Restarting(_))) {
+        self.forget_early();
+        next
+    }
+
+    /// Ends that nobody can ask for any more are forgotten.
+    pub(super) fn forget_early(&mut self) {
+        if !self.is_starting() {
             self.early.clear();
         }
-        next
     }
 
     fn runs(&mut self, index: usize, actor: ActorCell) {
@@ -121,6 +133,9 @@ impl Family {
         let child = &mut self.children[index];
         child.log.started(now_ms);
         child.enter(Phase::Running { actor, asked: false });
+        if let Some(why) = child.died_of.take() {
+            (child.spec.on_fate)(Fate::Restarted { restarts: child.restarts, why: &why });
+        }
     }
 }
 

@@ -1,14 +1,11 @@
 //! The end of a family: in reverse order, each child within its time.
 
-use super::{Family, Phase};
+use super::start::KILLED_LIMIT;
+use super::{Family, Fate, Phase};
 use bob_messages::sessions::EndReason;
 use ractor::ActorCell;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long a killed child and an abandoned start are waited for. A kill acts when the child next waits for
-/// something; one that never does is left behind.
-const KILLED_LIMIT: Duration = Duration::from_millis(50);
 
 impl Family {
     /// Stops all children, the last started first; one that takes longer than its
@@ -25,6 +22,7 @@ impl Family {
             let actor = match std::mem::replace(&mut child.phase, Phase::Stopped) {
                 Phase::Restarting(restart) => restart.abandon(KILLED_LIMIT).await,
                 Phase::Running { actor, .. } => Some(actor),
+                Phase::Leaving { actor, .. } => actor,
                 Phase::GaveUp => {
                     child.phase = Phase::GaveUp;
                     None
@@ -45,6 +43,7 @@ impl Family {
                 tracing::warn!(child = child.spec.name, "a child did not stop in time and was killed");
             }
             (child.spec.on_down)();
+            (child.spec.on_fate)(Fate::Stopped);
         }
     }
 }

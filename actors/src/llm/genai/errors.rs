@@ -3,6 +3,7 @@
 //! A provider's body is looked at and never repeated: it may hold the prompt or the
 //! key. For the same reason genai's own texts are not used.
 
+use super::pace::Halt;
 use super::{Attempt, retry_after};
 use ::genai::Error;
 use ::genai::webc::{Error as WebError, StreamTimeout};
@@ -58,6 +59,19 @@ pub(super) fn too_large(attempt: &Attempt<'_>, most_bytes: usize) -> LlmError {
     failure(attempt, Kind::TooLarge, &format!("sent more than {most_bytes} bytes for one answer"))
 }
 
+/// An event that did not come to its end.
+pub(super) fn halt(halt: Halt, attempt: &Attempt<'_>) -> LlmError {
+    match halt {
+        Halt::Silent => silent(attempt),
+        Halt::Endless => failure(attempt, Kind::TooLarge, "sent an event or a body that does not end"),
+    }
+}
+
+fn silent(attempt: &Attempt<'_>) -> LlmError {
+    let limit_ms = attempt.provider.limits.timeout_ms;
+    failure(attempt, Kind::Timeout, &format!("was silent in the middle of its answer for {limit_ms} ms"))
+}
+
 /// A failure without a status: "provider openai …".
 pub(super) fn failure(attempt: &Attempt<'_>, kind: Kind, what: &str) -> LlmError {
     LlmError::new(kind, format!("provider {} {what}", attempt.provider.name))
@@ -76,9 +90,7 @@ fn boxed(error: ::genai::BoxError, attempt: &Attempt<'_>) -> LlmError {
         Some(StreamTimeout::Headers) => {
             failure(attempt, Kind::Timeout, &format!("did not begin to answer within {limit_ms} ms"))
         }
-        Some(StreamTimeout::Read) => {
-            failure(attempt, Kind::Timeout, &format!("was silent in the middle of its answer for {limit_ms} ms"))
-        }
+        Some(StreamTimeout::Read) => silent(attempt),
         None => failure(attempt, Kind::Unavailable, "sent an answer that cannot be read"),
     }
 }

@@ -59,7 +59,7 @@ const ROWS: &[(u16, &str, Kind)] = &[
 ];
 
 #[test]
-fn every_shape_has_its_kind() {
+fn l7_every_shape_has_its_kind() {
     with_attempt(|attempt| {
         for (status, body, kind) in ROWS {
             let error = http(*status, body, None, attempt);
@@ -70,7 +70,7 @@ fn every_shape_has_its_kind() {
 }
 
 #[test]
-fn a_body_is_never_repeated() {
+fn l10_a_body_is_never_repeated() {
     with_attempt(|attempt| {
         for status in [400, 401, 404, 429, 500] {
             let error = http(status, "sk-secret and the whole prompt", None, attempt);
@@ -84,7 +84,7 @@ fn a_body_is_never_repeated() {
 }
 
 #[test]
-fn errors_inside_a_stream_are_told_apart() {
+fn l7_errors_inside_a_stream_are_told_apart() {
     let rows = [
         (r#"{"message":"boom","type":"server_error"}"#, Kind::Unavailable),
         (r#"{"type":"error","error":{"type":"overloaded_error"}}"#, Kind::Unavailable),

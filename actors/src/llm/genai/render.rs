@@ -124,13 +124,15 @@ fn assistant(kind: ProviderKind, request: &LlmRequest, text: &str, calls: &[Arc<
 }
 
 fn tool_call(kind: ProviderKind, request: &LlmRequest, call: &ToolCall) -> Call {
-    // A signature means something only to the provider that made it.
-    let own = kind == ProviderKind::Gemini && !call.signatures.is_empty();
+    // A signature means something only to the provider that made it: those that come
+    // with their thoughts are another one's.
+    let own = call.signatures.iter().filter(|signature| !signature.contains(SIGNED)).cloned().collect::<Vec<_>>();
+    let own = Some(own).filter(|own| kind == ProviderKind::Gemini && !own.is_empty());
     Call {
         call_id: call.id.as_str().to_owned(),
         fn_name: request.tools.native_name(&call.name),
         fn_arguments: call.arguments.clone(),
-        thought_signatures: own.then(|| call.signatures.clone()),
+        thought_signatures: own,
     }
 }
 

@@ -5,7 +5,7 @@ use super::*;
 const NOW: u64 = 784_111_777;
 
 #[test]
-fn seconds_fractions_and_dates_are_understood() {
+fn l2_seconds_fractions_and_dates_are_understood() {
     for (text, ms) in [
         ("0", 0),
         ("7", 7_000),
@@ -20,7 +20,7 @@ fn seconds_fractions_and_dates_are_understood() {
 }
 
 #[test]
-fn nonsense_is_ignored() {
+fn l2_nonsense_is_ignored() {
     for text in ["", "-3", "soon", "NaN", "inf", "1 2", "Sun, 06 Nov 1994", "Sun, 99 Foo 1994 08:49:37 GMT", "🦀"] {
         assert_eq!(parse(text, NOW), None, "{text}");
     }

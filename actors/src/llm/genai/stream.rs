@@ -1,14 +1,16 @@
 //! Reads a stream to its end marker; whatever ends otherwise is a failure.
 
+use super::pace::Pace;
 use super::tap::Tap;
 use super::{Attempt, errors, render};
 use crate::llm::deltas::DeltaSink;
+use crate::llm::providers::ProviderKind;
 use ::genai::chat::{self, ChatStream, ChatStreamEvent, ContentPart as Part, StreamEnd};
 use bob_messages::chat::{StopReason, Usage};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmAnswer, LlmError, LlmErrorKind, RawCall};
-use futures_util::StreamExt;
 use serde_json::Value;
+use std::time::Duration;
 
 /// The largest answer we take, in bytes as they come over the wire.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
@@ -20,14 +22,25 @@ pub(super) async fn read(
     attempt: &Attempt<'_>,
     deltas: &DeltaSink,
 ) -> Result<LlmAnswer, LlmError> {
+    let silence = Duration::from_millis(attempt.provider.limits.timeout_ms);
+    let mut pace = Pace::default();
     // A stream may go on after an error; nothing it says then is believed.
-    while let Some(event) = stream.next().await {
+    while let Some(event) = pace.next(&mut stream, tap, silence).await.map_err(|halt| errors::halt(halt, attempt))? {
         if tap.bytes() > MOST_BYTES {
             return Err(errors::too_large(attempt, MOST_BYTES));
         }
-        match event.map_err(|error| errors::read(error, attempt))? {
+        if tap.is_torn() {
+            return Err(errors::failure(attempt, LlmErrorKind::Unavailable, "sent an answer that cannot be read"));
+        }
+        let event = match event {
+            Err(_) if tap.overheard().is_blocked => return answer(StreamEnd::default(), tap, attempt, deltas),
+            event => event.map_err(|error| errors::read(error, attempt))?,
+        };
+        match event {
             ChatStreamEvent::Chunk(piece) => deltas.text(&piece.content),
             ChatStreamEvent::ReasoningChunk(piece) => deltas.reasoning(&piece.content),
+            // genai makes up an end for a Gemini stream that has none.
+            ChatStreamEvent::End(end) if end.captured_stop_reason.is_none() && adds_ends(attempt) => break,
             ChatStreamEvent::End(end) => return answer(end, tap, attempt, deltas),
             ChatStreamEvent::Start
             | ChatStreamEvent::ThoughtSignatureChunk(_)
@@ -36,6 +49,10 @@ pub(super) async fn read(
         }
     }
     Err(errors::failure(attempt, LlmErrorKind::Unavailable, "ended its answer without an end marker"))
+}
+
+fn adds_ends(attempt: &Attempt<'_>) -> bool {
+    attempt.provider.kind == ProviderKind::Gemini
 }
 
 fn answer(end: StreamEnd, tap: &Tap, attempt: &Attempt<'_>, deltas: &DeltaSink) -> Result<LlmAnswer, LlmError> {
@@ -47,6 +64,9 @@ fn answer(end: StreamEnd, tap: &Tap, attempt: &Attempt<'_>, deltas: &DeltaSink) 
         deltas.text(&overheard.refusal);
         text = overheard.refusal;
         stop_reason = StopReason::Refusal;
+    }
+    if overheard.is_blocked {
+        stop_reason = StopReason::ContentFilter;
     }
     let may_be_empty = matches!(stop_reason, StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter);
     if text.trim().is_empty() && calls.is_empty() && !may_be_empty {

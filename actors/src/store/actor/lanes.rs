@@ -123,9 +123,13 @@ impl Lanes {
         Some(Start::Batch(appends, replies))
     }
 
-    pub(super) fn batch_ended(&mut self) {
+    /// The batch has ended, but for these sessions: each of them goes on by itself
+    /// until [`one_ended`](Self::one_ended), and the next batch may start.
+    pub(super) fn batch_ended(&mut self, left: &[SessionId]) {
         for session in self.in_batch.take().unwrap_or_default() {
-            self.one_ended(&session);
+            if !left.contains(&session) {
+                self.one_ended(&session);
+            }
         }
     }
 

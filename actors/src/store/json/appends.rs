@@ -1,23 +1,31 @@
 //! Appending to the journals of a folder.
 
-use super::journals::{Entered, Journals, Slot, lock};
+use super::journals::{Door, Entered, Journals, Slot, lock};
+use super::name;
 use super::position::Position;
-use super::{line, name};
+use crate::store::line;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, StoreError};
+use std::time::Duration;
 
 impl Journals {
-    /// Stores the appends of one session: written together, synced once.
-    pub(super) fn append(&self, session: &SessionId, appends: &[Append]) -> Vec<Result<u64, StoreError>> {
+    /// Stores the appends of one session: written together, synced once. `None`
+    /// when another process keeps the journal locked for longer than this.
+    pub(super) fn append_within(
+        &self,
+        session: &SessionId,
+        appends: &[Append],
+        patience: Duration,
+    ) -> Option<Vec<Result<u64, StoreError>>> {
         let shared = self.slot(session);
         let mut slot = lock(&shared);
-        let answers = self.append_in(&mut slot, session, appends);
+        let answers = self.append_in(&mut slot, session, appends, patience);
         let is_forgettable = slot.known.is_none() && slot.doubt.is_none();
         drop(slot);
         if is_forgettable {
             self.forget(session, shared);
         }
-        answers.unwrap_or_else(|error| appends.iter().map(|_| Err(error.clone())).collect())
+        answers.unwrap_or_else(|error| Some(appends.iter().map(|_| Err(error.clone())).collect()))
     }
 
     fn append_in(
@@ -25,13 +33,17 @@ impl Journals {
         slot: &mut Slot,
         session: &SessionId,
         appends: &[Append],
-    ) -> Result<Vec<Result<u64, StoreError>>, StoreError> {
-        let Some(mut entered) = self.enter(session, false)? else {
-            let path = self.folder.path_of(&name::of(session));
-            return Err(match slot.known.is_some() || slot.doubt.is_some() {
-                true => StoreError::Unavailable(format!("{path} is gone; it was removed while the session was in use")),
-                false => StoreError::Fenced { epoch: 0 },
-            });
+        patience: Duration,
+    ) -> Result<Option<Vec<Result<u64, StoreError>>>, StoreError> {
+        let mut entered = match self.enter_within(session, false, patience)? {
+            Door::Entered(entered) => entered,
+            Door::Locked => return Ok(None),
+            Door::Absent if slot.known.is_some() || slot.doubt.is_some() => {
+                let path = self.folder.path_of(&name::of(session));
+                let gone = format!("{path} is gone; it was removed while the session was in use");
+                return Err(StoreError::Unavailable(gone));
+            }
+            Door::Absent => return Err(StoreError::Fenced { epoch: 0 }),
         };
         self.settle(slot, &mut entered, session)?;
         let position = self.catch_up(slot, &mut entered, session)?;
@@ -42,16 +54,16 @@ impl Journals {
             if !self.is_ours(position) {
                 slot.known = None;
             }
-            return Ok(answers);
+            return Ok(Some(answers));
         }
         match self.write(entered, &bytes).and_then(|file| self.sync(&file)) {
             Ok(()) => {
                 position.wrote(&bytes);
-                Ok(answers)
+                Ok(Some(answers))
             }
             Err(error) => {
                 let in_doubt = self.doubt(slot, session, start, &error);
-                Ok(answers.into_iter().map(|answer| answer.and(Err(in_doubt.clone()))).collect())
+                Ok(Some(answers.into_iter().map(|answer| answer.and(Err(in_doubt.clone()))).collect()))
             }
         }
     }

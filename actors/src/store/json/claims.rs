@@ -1,9 +1,9 @@
 //! Claiming, releasing and deleting a session of a folder.
 
 use super::journals::{Entered, Journals, Slot, lock};
-use super::line::{self, ClaimLine, ReleaseLine};
+use super::name;
 use super::position::{Position, Unreadable};
-use super::{name, owners};
+use crate::store::line::{self, ClaimLine, ReleaseLine};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Claim, Record, StoreError};
 use rustix::fs::OFlags;
@@ -23,7 +23,7 @@ impl Journals {
     }
 
     fn claim_in(&self, slot: &mut Slot, session: &SessionId) -> Result<Claim, StoreError> {
-        let owner = self.owner()?;
+        let owner = self.owners.ours()?;
         slot.known = None;
         self.refuse_set_aside(session)?;
         let mut entered = self.enter(session, true)?.ok_or_else(|| {
@@ -31,7 +31,7 @@ impl Journals {
         })?;
         self.settle(slot, &mut entered, session)?;
         let (mut position, records) = self.read_to_claim(&entered, session)?;
-        self.refuse_owned(&position)?;
+        self.refuse_owned(session, &position)?;
         if entered.seen.size > position.end {
             let (journal, bytes) = (name::of(session), entered.seen.size - position.end);
             tracing::warn!(%session, journal, bytes, "the last line was never written to its end; it is cut off");
@@ -40,6 +40,7 @@ impl Journals {
         let epoch = position.ledger.epoch() + 1;
         let claim = ClaimLine { epoch, owner: owner.name.clone(), lock: owner.lock.clone() };
         self.write_claim(slot, entered, session, &mut position, claim)?;
+        self.owners.claimed(session);
         Ok(Claim { epoch, version: position_version(slot), records })
     }
 
@@ -54,10 +55,10 @@ impl Journals {
             Ok(_torn) => Ok((position, records)),
             Err(Unreadable::Damaged(what)) => {
                 // Whoever owned it before the damage may still write behind it.
-                self.refuse_owned(&position)?;
+                self.refuse_owned(session, &position)?;
                 let journal = name::of(session);
                 self.close(session);
-                let aside = self.folder.set_aside(&journal);
+                let aside = self.set_aside(&journal);
                 let aside = aside.map_err(|error| self.unavailable("set aside", &journal, &error))?;
                 tracing::error!(%session, journal, aside, what, "a journal is damaged and was set aside");
                 Err(self.set_aside_error(session, &aside, &what))
@@ -103,12 +104,23 @@ impl Journals {
         StoreError::InDoubt(format!("cannot write {}: {error}", self.folder.path_of(&name::of(session))))
     }
 
-    /// While a living process has the session, nobody else gets it, unless told to.
-    fn refuse_owned(&self, position: &Position) -> Result<(), StoreError> {
-        let Some(owner) = position.owner.as_ref().filter(|_| !self.take_over) else { return Ok(()) };
-        match !self.is_ours(position) && owners::lives(&self.folder, &owner.lock) {
-            true => Err(StoreError::Busy { owner: owner.owner.clone() }),
-            false => Ok(()),
+    fn refuse_owned(&self, session: &SessionId, position: &Position) -> Result<(), StoreError> {
+        match &position.owner {
+            Some(claim) => self.owners.refuse_others(session, &claim.owner, &claim.lock),
+            None => Ok(()),
+        }
+    }
+
+    /// Renames a journal so that nobody continues it, and never over another file.
+    /// Answers its new name.
+    fn set_aside(&self, journal: &str) -> std::io::Result<String> {
+        let mut number = 1;
+        loop {
+            let aside = name::aside(journal, number);
+            if self.folder.rename(journal, &aside)? {
+                return Ok(aside);
+            }
+            number += 1;
         }
     }
 
@@ -161,14 +173,12 @@ impl Journals {
         let mut slot = lock(&shared);
         let journal = name::of(session);
         let failed = |error| self.unavailable("remove", &journal, &error);
-        if !self.take_over
-            && let Some(file) = self.folder.open_file(&journal, OFlags::RDONLY).map_err(failed)?
-        {
+        if let Some(file) = self.folder.open_file(&journal, OFlags::RDONLY).map_err(failed)? {
             let mut position = Position::default();
             // A journal that does not read to its end may be deleted; the last claim
             // before its fault is the one that counts.
             let _ = position.read_on(&file, None, session, drop);
-            self.refuse_owned(&position)?;
+            self.refuse_owned(session, &position)?;
         }
         let mut found = self.folder.remove(&journal).map_err(failed)?;
         for number in 1.. {

@@ -163,11 +163,11 @@ fn zeros_behind_the_last_line_are_a_torn_tail() {
 fn a_newer_journal_is_refused_and_left_alone() {
     let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 2, known: 1 });
     check_refused(b"{\"bob_journal\":2,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
-    let mut lines = super::line::header(&session(ID));
+    let mut lines = crate::store::line::header(&session(ID));
     lines.push(b'\n');
     let mut newer = record(&session(ID), 1, 1, "r").as_ref().clone();
     newer.format = 2;
-    super::line::write_record(&mut lines, &newer).unwrap();
+    crate::store::line::write_record(&mut lines, &newer).unwrap();
     check_refused(&lines, is_too_new, true);
 }
 

@@ -2,7 +2,7 @@
 
 use super::journals::lock;
 use super::tests::{journals, store};
-use super::{FileStore, FileStoreOptions};
+use super::{FileStore, StoreOptions};
 use crate::store::contract::{append, record, session};
 use bob_messages::store::{Append, Fact, StoreError};
 use std::os::unix::fs::symlink;
@@ -70,7 +70,7 @@ fn a_batch_is_in_doubt_as_a_whole_and_says_so_to_each() {
     let epoch = journals.claim(&one).unwrap().epoch;
     lock(&journals.sabotage).is_sync_failing = true;
     let batch = [append(&one, epoch, 0, 1), append(&one, epoch, 9, 1), append(&one, epoch, 1, 1)];
-    let answers = journals.append(&one, &batch);
+    let answers = journals.append_within(&one, &batch, super::LOCK_PATIENCE).unwrap();
     assert!(matches!(
         answers.as_slice(),
         [Err(StoreError::InDoubt(_)), Err(StoreError::Conflict { version: 1 }), Err(StoreError::InDoubt(_))]
@@ -134,7 +134,7 @@ fn a_folder_that_went_away_is_named() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
-    let options = FileStoreOptions::default();
+    let options = StoreOptions::default();
     let refused = FileStore::open(Path::new("/proc/nowhere/sessions"), options).unwrap_err();
     assert!(refused.to_string().contains("/proc/nowhere/sessions"), "{refused}");
 }

@@ -1,6 +1,6 @@
 //! The open files of journals: a bounded number, the least used one closed first.
 
-use super::folder::Inode;
+use crate::store::folder::Inode;
 use bob_messages::ids::SessionId;
 use std::collections::HashMap;
 use std::fs::File;

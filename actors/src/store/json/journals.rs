@@ -5,11 +5,11 @@
 //! between processes the file's own lock does the same for the short time between
 //! looking at the file's size and having written.
 
-use super::folder::{Folder, Seen};
 use super::handles::{Handle, Handles};
 use super::name;
-use super::owners::Owner;
 use super::position::{Position, Unreadable};
+use crate::store::folder::{Folder, Inode, Seen};
+use crate::store::owners::{Owners, StoreOptions};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{FORMAT, StoreError};
 use rustix::fs::OFlags;
@@ -21,15 +21,12 @@ use std::time::{Duration, Instant};
 
 /// How long another process may hold a file's lock before we give up: it holds it
 /// only to write some lines or to read the journal.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Journals {
     pub(super) folder: Arc<Folder>,
-    pub(super) take_over: bool,
-    owner_name: String,
-    /// Entered at the first claim, so that a store that only reads writes nothing.
-    owner: Mutex<Option<Arc<Owner>>>,
+    pub(super) owners: Owners,
     slots: Mutex<HashMap<SessionId, Arc<Mutex<Slot>>>>,
     handles: Mutex<Handles>,
     #[cfg(test)]
@@ -39,10 +36,19 @@ pub(super) struct Journals {
 /// What this process knows of one journal.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    pub(super) known: Option<(Position, super::folder::Inode)>,
+    pub(super) known: Option<(Position, Inode)>,
     /// A write or sync failed; what stands behind this offset is not known to be
     /// on the disk and is cut off before anything else is written.
     pub(super) doubt: Option<u64>,
+}
+
+/// What came of going for a journal's lock.
+pub(super) enum Door {
+    Entered(Entered),
+    /// There is no journal.
+    Absent,
+    /// Another process has the lock and kept it for as long as we waited.
+    Locked,
 }
 
 /// An open journal under its lock.
@@ -65,12 +71,11 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Journals {
-    pub(super) fn new(folder: Folder, take_over: bool, owner_name: String) -> Self {
+    pub(super) fn new(folder: Folder, options: StoreOptions) -> Self {
+        let folder = Arc::new(folder);
         Self {
-            folder: Arc::new(folder),
-            take_over,
-            owner_name,
-            owner: Mutex::default(),
+            owners: Owners::new(Arc::clone(&folder), options),
+            folder,
             slots: Mutex::default(),
             handles: Mutex::default(),
             #[cfg(test)]
@@ -78,21 +83,9 @@ impl Journals {
         }
     }
 
-    /// This process as an owner.
-    pub(super) fn owner(&self) -> Result<Arc<Owner>, StoreError> {
-        let mut owner = lock(&self.owner);
-        if let Some(owner) = &*owner {
-            return Ok(Arc::clone(owner));
-        }
-        let entered = Owner::enter(&self.folder, &self.owner_name);
-        let entered = Arc::new(entered.map_err(|error| self.unavailable("make an owner's file in", "", &error))?);
-        Ok(Arc::clone(owner.insert(entered)))
-    }
-
     /// Whether the last claim in a journal is of this store.
     pub(super) fn is_ours(&self, position: &Position) -> bool {
-        let owner = lock(&self.owner);
-        owner.as_ref().zip(position.owner.as_ref()).is_some_and(|(ours, claim)| ours.lock == claim.lock)
+        position.owner.as_ref().is_some_and(|claim| self.owners.are_we(&claim.lock))
     }
 
     pub(super) fn slot(&self, session: &SessionId) -> Arc<Mutex<Slot>> {
@@ -121,24 +114,44 @@ impl Journals {
 
     /// Opens and locks a journal; `None` when there is none and none is to be made.
     pub(super) fn enter(&self, session: &SessionId, create: bool) -> Result<Option<Entered>, StoreError> {
+        match self.enter_within(session, create, LOCK_PATIENCE)? {
+            Door::Entered(entered) => Ok(Some(entered)),
+            Door::Absent => Ok(None),
+            Door::Locked => Err(self.locked(session)),
+        }
+    }
+
+    /// The same, for whoever has something else to do when the journal is locked.
+    pub(super) fn enter_within(
+        &self,
+        session: &SessionId,
+        create: bool,
+        patience: Duration,
+    ) -> Result<Door, StoreError> {
         let name = name::of(session);
-        let patience = Instant::now() + LOCK_PATIENCE;
-        while Instant::now() < patience {
-            let Some(handle) = self.handle(session, &name, create)? else { return Ok(None) };
+        let patience = Instant::now() + patience;
+        loop {
+            let Some(handle) = self.handle(session, &name, create)? else { return Ok(Door::Absent) };
             if !self.lock_file(&handle.file, &name, patience)? {
-                break;
+                return Ok(Door::Locked);
             }
             // While we waited for the lock, the journal may have been removed or set aside.
             match self.folder.look(&name).map_err(|error| self.unavailable("look at", &name, &error))? {
-                Some(seen) if seen.inode == handle.inode => return Ok(Some(Entered { handle, seen })),
+                Some(seen) if seen.inode == handle.inode => return Ok(Door::Entered(Entered { handle, seen })),
                 Some(_) | None => {
                     let _ = handle.file.unlock();
                     self.close(session);
+                    if Instant::now() > patience + LOCK_PATIENCE {
+                        return Ok(Door::Locked);
+                    }
                 }
             }
         }
-        let path = self.folder.path_of(&name);
-        Err(StoreError::Unavailable(format!("another process keeps {path} locked")))
+    }
+
+    pub(super) fn locked(&self, session: &SessionId) -> StoreError {
+        let path = self.folder.path_of(&name::of(session));
+        StoreError::Unavailable(format!("another process keeps {path} locked; is it paused?"))
     }
 
     fn handle(&self, session: &SessionId, name: &str, create: bool) -> Result<Option<Handle>, StoreError> {

@@ -3,8 +3,8 @@
 //! A position is built by reading and moved by reading on, so that lines another
 //! process wrote cost no more than themselves. It never writes.
 
-use super::line::{self, BadLine, ClaimLine, Line};
 use crate::store::Ledger;
+use crate::store::line::{self, BadLine, ClaimLine, Line};
 use bob_messages::ids::SessionId;
 use bob_messages::store::Record;
 use std::fs::File;

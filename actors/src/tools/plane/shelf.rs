@@ -1,8 +1,9 @@
 //! What one host offers, and how it is doing.
 
 use super::{Door, Joining};
+use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
-use bob_messages::mcp::{ServerState, ServerStatus};
+use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 use bob_messages::tools::ToolDescriptor;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +15,11 @@ use tokio::time::Instant;
 #[derive(Clone)]
 pub struct Shelf {
     host: Arc<Host>,
-    raise: Arc<dyn Fn() + Send + Sync>,
+    raise: Raise,
 }
+
+/// Called after each publication, with what is to be told of processes.
+type Raise = Arc<dyn Fn(Vec<AgentEvent>) + Send + Sync>;
 
 /// One host of tools.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ struct Standing {
     until: Option<Instant>,
     restarts: u32,
     pid: Option<i32>,
+    /// How its process ended, until that was told.
+    exit: Option<String>,
     name: Option<String>,
     last_error: Option<String>,
 }
@@ -115,6 +121,10 @@ impl Host {
         })
     }
 
+    pub(super) fn brief(&self) -> Option<ServerBrief> {
+        Some(ServerBrief { id: self.server.as_ref()?.id.clone(), state: self.standing().state })
+    }
+
     fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,7 +137,7 @@ impl Standing {
 }
 
 impl Shelf {
-    pub(super) fn new(host: Arc<Host>, raise: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(super) fn new(host: Arc<Host>, raise: impl Fn(Vec<AgentEvent>) + Send + Sync + 'static) -> Self {
         Self { host, raise: Arc::new(raise) }
     }
 
@@ -137,13 +147,24 @@ impl Shelf {
         self.publish(|standing| match standing.state {
             ServerState::Asleep => *standing = Standing::starting(patience),
             ServerState::Starting | ServerState::Restarting | ServerState::Ready => {}
-            ServerState::GaveUp | ServerState::Stopped => standing.state = ServerState::Starting,
+            ServerState::GaveUp | ServerState::Stopped => {
+                standing.state = ServerState::Starting;
+                standing.restarts = standing.restarts.saturating_add(1);
+            }
         });
     }
 
     /// The host runs under this process id, if it has a process.
     pub fn runs(&self, pid: Option<i32>) {
         self.publish(|standing| standing.pid = pid);
+    }
+
+    /// Its process ended, in these words; what becomes of the host is said elsewhere.
+    pub fn ended(&self, status: String) {
+        self.publish(|standing| {
+            standing.pid = None;
+            standing.exit = Some(status);
+        });
     }
 
     /// The host is ready and offers these tools, in this order; they replace what it
@@ -163,7 +184,6 @@ impl Shelf {
         self.publish(|standing| {
             standing.state = ServerState::Restarting;
             standing.until = None;
-            standing.pid = None;
             standing.restarts = standing.restarts.saturating_add(1);
             standing.last_error = Some(why);
         });
@@ -174,7 +194,6 @@ impl Shelf {
         self.publish(|standing| {
             standing.state = ServerState::GaveUp;
             standing.until = None;
-            standing.pid = None;
             standing.tools = Arc::default();
             standing.last_error = Some(why);
         });
@@ -185,15 +204,34 @@ impl Shelf {
         self.publish(|standing| {
             standing.state = ServerState::Stopped;
             standing.until = None;
-            standing.pid = None;
             standing.tools = Arc::default();
         });
     }
 
     fn publish(&self, change: impl FnOnce(&mut Standing)) {
-        change(&mut self.host.standing());
-        (self.raise)();
+        let mut standing = self.host.standing();
+        let before = standing.pid;
+        change(&mut standing);
+        let events = self.host.server.as_ref().map(|server| processes(&server.id, before, &mut standing));
+        drop(standing);
+        (self.raise)(events.unwrap_or_default());
     }
+}
+
+/// What is to be told when the process was `before` and is now as it stands.
+fn processes(server: &ServerId, before: Option<i32>, standing: &mut Standing) -> Vec<AgentEvent> {
+    let mut events = Vec::new();
+    if before == standing.pid {
+        return events;
+    }
+    if let Some(pid) = before {
+        let status = standing.exit.take().unwrap_or_else(|| "ended".to_owned());
+        events.push(AgentEvent::McpProcessStopped { server: server.clone(), pid, status });
+    }
+    if let Some(pid) = standing.pid {
+        events.push(AgentEvent::McpProcessStarted { server: server.clone(), pid });
+    }
+    events
 }
 
 impl fmt::Debug for Shelf {

@@ -1,10 +1,9 @@
-//! The folder of the journals, held open.
+//! A folder of a store, held open: that of its journals, or that of its owners.
 //!
 //! Every file is opened relative to the folder as it was when the store was
 //! opened, never through a link, so that nothing that is swapped in later leads
 //! out of it. Folders are made with mode 0700, files with 0600.
 
-use super::name;
 use rustix::fs::{self, AtFlags, Dir, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
@@ -92,20 +91,12 @@ impl Folder {
         }
     }
 
-    /// Renames a journal so that nobody continues it, and never over another file.
-    /// Answers its new name.
-    pub(super) fn set_aside(&self, journal: &str) -> io::Result<String> {
-        let mut number = 1;
-        loop {
-            let aside = name::aside(journal, number);
-            match fs::renameat_with(&self.dir, journal, &self.dir, &aside, RenameFlags::NOREPLACE) {
-                Ok(()) => {
-                    self.sync()?;
-                    return Ok(aside);
-                }
-                Err(Errno::EXIST) => number += 1,
-                Err(error) => return Err(error.into()),
-            }
+    /// Renames a file, durably and never over another one. Whether the new name was free.
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
+        match fs::renameat_with(&self.dir, from, &self.dir, to, RenameFlags::NOREPLACE) {
+            Ok(()) => self.sync().map(|()| true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -1,4 +1,5 @@
 //! The lines of a journal: one JSON object each, with a checksum people can read over.
+//! A journal in a file has all of them; a database keeps the records' lines.
 //!
 //! ```json
 //! {"bob_journal":1,"session":"chat_42"}

@@ -1,0 +1,116 @@
+//! The rules of a store that several processes may have open: who owns a session,
+//! and how another becomes its owner. Two stores in one process are two owners.
+
+use super::{append, claim, session, store_one, stored};
+use crate::store::{SessionStore, StoreOptions};
+use bob_messages::store::StoreError;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens a store in this folder.
+pub type Open = fn(&Path, StoreOptions) -> Arc<dyn SessionStore>;
+
+pub(super) fn enter(folder: &Path, open: Open, owner: &str, take_over: bool) -> Arc<dyn SessionStore> {
+    open(folder, StoreOptions { take_over, owner_name: owner.to_owned() })
+}
+
+pub(super) fn busy(owner: &str) -> StoreError {
+    StoreError::Busy { owner: owner.to_owned() }
+}
+
+/// Nobody gets a session that a living owner has, and hears whose it is.
+pub async fn a_session_of_a_living_owner_is_refused_by_name(folder: &Path, open: Open) {
+    let (ann, ben) = (enter(folder, open, "ann", false), enter(folder, open, "ben", false));
+    let one = session("one");
+    let epoch = claim(&ann, &one).await;
+    assert_eq!(ben.claim(&one).await, Err(busy("ann")));
+    assert_eq!(ben.delete(&one).await, Err(busy("ann")));
+    assert_eq!(store_one(&ann, append(&one, epoch, 0, 1)).await, Ok(1));
+    assert_eq!(stored(&ben, &one).await.len(), 1, "reading is free");
+    assert_eq!(claim(&ann, &one).await, epoch + 1, "an owner may claim its own again");
+    assert_eq!(claim(&ben, &session("two")).await, 1);
+}
+
+/// A release hands a session on; who had it writes no more.
+pub async fn a_released_session_goes_to_the_next_and_its_last_owner_is_fenced(folder: &Path, open: Open) {
+    let (ann, ben) = (enter(folder, open, "ann", false), enter(folder, open, "ben", false));
+    let one = session("one");
+    claim(&ann, &one).await;
+    assert_eq!(store_one(&ann, append(&one, 1, 0, 1)).await, Ok(1));
+    ann.release(&one, 7).await;
+    assert_eq!(ben.claim(&one).await, Err(busy("ann")), "only the owner's epoch releases");
+    ben.release(&one, 1).await;
+    assert_eq!(ben.claim(&one).await, Err(busy("ann")), "only the owner itself releases");
+    ann.release(&one, 1).await;
+    let claimed = ben.claim(&one).await.expect("it was released");
+    assert_eq!((claimed.epoch, claimed.version), (2, 1));
+    assert_eq!(store_one(&ann, append(&one, 1, 1, 1)).await, Err(StoreError::Fenced { epoch: 2 }));
+    assert_eq!(store_one(&ben, append(&one, 2, 1, 1)).await, Ok(2));
+    assert_eq!(ann.claim(&one).await, Err(busy("ben")));
+}
+
+/// An owner that is gone holds nothing.
+pub async fn a_dead_owners_session_is_free_at_once(folder: &Path, open: Open) {
+    let (ann, one) = (enter(folder, open, "ann", false), session("one"));
+    claim(&ann, &one).await;
+    drop(ann);
+    let ben = enter(folder, open, "ben", false);
+    assert_eq!(claim(&ben, &one).await, 2);
+}
+
+/// Who takes over is the owner; who was writes nothing and does not hinder.
+pub async fn taking_over_fences_the_living_owner(folder: &Path, open: Open) {
+    let (ann, one) = (enter(folder, open, "ann", false), session("one"));
+    claim(&ann, &one).await;
+    assert_eq!(store_one(&ann, append(&one, 1, 0, 1)).await, Ok(1));
+    let ben = enter(folder, open, "ben", true);
+    let claimed = ben.claim(&one).await.expect("it is taken over");
+    assert_eq!((claimed.epoch, claimed.version, claimed.records.len()), (2, 1, 1));
+    assert_eq!(store_one(&ann, append(&one, 1, 1, 1)).await, Err(StoreError::Fenced { epoch: 2 }));
+    ann.release(&one, 1).await;
+    assert_eq!(store_one(&ben, append(&one, 2, 1, 1)).await, Ok(2));
+    assert_eq!(stored(&ann, &one).await.len(), 2);
+    assert_eq!(ann.claim(&one).await, Err(busy("ben")));
+}
+
+/// Two that were told to take over do not take a session from each other for ever.
+pub async fn what_was_taken_away_is_not_taken_back(folder: &Path, open: Open) {
+    let (ann, ben) = (enter(folder, open, "ann", true), enter(folder, open, "ben", true));
+    let one = session("one");
+    assert_eq!(claim(&ann, &one).await, 1);
+    assert_eq!(claim(&ben, &one).await, 2);
+    assert_eq!(ann.claim(&one).await, Err(busy("ben")));
+    assert_eq!(ben.claim(&one).await.expect("it is its own").epoch, 3);
+}
+
+/// However often a session changes hands: every accepted record is there, once.
+pub async fn of_many_that_take_over_none_loses_or_doubles_a_record(folder: &Path, open: Open) {
+    let one = session("one");
+    let mut writers = tokio::task::JoinSet::new();
+    for owner in ["ann", "ben", "cyd", "dan"] {
+        let (folder, one) = (folder.to_owned(), one.clone());
+        writers.spawn(async move {
+            let mut accepted = 0;
+            while accepted < 10 {
+                // Each store takes over once, so each attempt is a store of its own.
+                let store = enter(&folder, open, owner, true);
+                let claimed = store.claim(&one).await.expect("it is taken over");
+                let mut version = claimed.version;
+                while accepted < 10 {
+                    match store_one(&store, append(&one, claimed.epoch, version, 1)).await {
+                        Ok(new) => (version, accepted) = (new, accepted + 1),
+                        Err(StoreError::Fenced { epoch }) => {
+                            assert!(epoch > claimed.epoch);
+                            break;
+                        }
+                        Err(other) => panic!("neither stored nor fenced: {other}"),
+                    }
+                }
+            }
+        });
+    }
+    while let Some(written) = writers.join_next().await {
+        written.expect("the writer ended well");
+    }
+    assert_eq!(stored(&enter(folder, open, "eve", false), &one).await.len(), 40);
+}

@@ -1,0 +1,257 @@
+//! Databases that are damaged, foreign, newer, locked, full, or went away.
+
+use super::tests::{on, open, path};
+use super::*;
+use crate::store::contract::{append, claim, record, session, store_one, stored};
+use bob_messages::store::Fact;
+use std::fs;
+use tempfile::TempDir;
+
+fn refused(path: &Path) -> StoreError {
+    let error = SqliteStore::open(path, StoreOptions::default()).map(drop).unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Unavailable(text) if text.contains(&*path.to_string_lossy())),
+        "{error} names the path"
+    );
+    error
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let path = path(folder.path());
+    for content in [b"garbage".to_vec(), b"{\"bob_journal\":1}\n".to_vec(), vec![7; 8192]] {
+        fs::write(&path, &content).unwrap();
+        assert!(refused(&path).to_string().contains("is no database"));
+        assert_eq!(fs::read(&path).unwrap(), content);
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing was made beside it");
+}
+
+#[test]
+fn another_programs_database_is_refused_and_left_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let (ours, path) = (folder.path().join("made.db"), path(folder.path()));
+    for change in ["PRAGMA application_id = 7", "PRAGMA application_id = 0; PRAGMA user_version = 0"] {
+        let database = Database::open(&ours).unwrap();
+        database.tamper(change);
+        drop(database);
+        let content = fs::read(&ours).unwrap();
+        fs::write(&path, &content).unwrap();
+        assert!(refused(&path).to_string().contains("another program"));
+        assert_eq!(fs::read(&path).unwrap(), content);
+        fs::remove_file(&ours).unwrap();
+    }
+}
+
+#[test]
+fn a_newer_database_is_refused_and_left_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let path = path(folder.path());
+    Database::open(&path).unwrap().tamper("PRAGMA user_version = 2");
+    let content = fs::read(&path).unwrap();
+    let answer = SqliteStore::open(&path, StoreOptions::default()).map(drop);
+    assert_eq!(answer, Err(StoreError::TooNew { found: 2, known: 1 }));
+    assert_eq!(fs::read(&path).unwrap(), content);
+}
+
+#[test]
+fn a_file_that_was_only_just_made_is_a_new_database() {
+    let folder = TempDir::new().unwrap();
+    fs::write(path(folder.path()), b"").unwrap();
+    assert_eq!(Database::open(&path(folder.path())).unwrap().check(), "ok");
+}
+
+#[test]
+fn a_folder_a_link_and_a_pipe_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("folder")).unwrap();
+    fs::write(at("precious"), "precious").unwrap();
+    std::os::unix::fs::symlink(at("precious"), at("link")).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for (name, what) in [("folder", "a folder"), ("link", "a symbolic link"), ("pipe", "no file")] {
+        assert!(refused(&at(name)).to_string().contains(what));
+    }
+    assert_eq!(fs::read_to_string(at("precious")).unwrap(), "precious");
+    refused(&at("precious").join("sessions.db"));
+}
+
+/// A session with records, damaged by this statement, and one beside it.
+async fn damaged_by(change: &str) -> (TempDir, Arc<dyn SessionStore>) {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    for id in ["one", "two"] {
+        let epoch = claim(&store, &session(id)).await;
+        assert_eq!(store_one(&store, append(&session(id), epoch, 0, 3)).await, Ok(3));
+    }
+    drop(store);
+    let store = on(&folder, |database| database.tamper(change));
+    (folder, store)
+}
+
+#[tokio::test]
+async fn a_damaged_session_is_set_aside_and_blocks_only_itself() {
+    for change in [
+        "UPDATE records SET line = replace(line, 'started', 'startad') WHERE session = 1 AND version = 2",
+        "UPDATE records SET line = 'garbage' WHERE session = 1 AND version = 1",
+        "DELETE FROM records WHERE session = 1 AND version = 2",
+        "DELETE FROM records WHERE session = 1 AND version = 3",
+        "UPDATE sessions SET version = 2 WHERE id = 'one'",
+        "UPDATE records SET line = (SELECT line FROM records WHERE session = 2 AND version = 1) \
+         WHERE session = 1 AND version = 1",
+    ] {
+        let (folder, store) = damaged_by(change).await;
+        let (one, two) = (session("one"), session("two"));
+        assert!(matches!(store.load(&one).await, Err(StoreError::Corrupt(_))), "{change}");
+        for _claim in 0..2 {
+            let error = store.claim(&one).await.unwrap_err();
+            let names = [path(folder.path()).display().to_string(), "session one".to_owned()];
+            assert!(
+                matches!(&error, StoreError::Corrupt(text) if names.iter().all(|name| text.contains(name))),
+                "{change}: {error}"
+            );
+        }
+        assert!(matches!(store_one(&store, append(&one, 1, 3, 1)).await, Err(StoreError::Corrupt(_))), "{change}");
+        assert!(matches!(store.load(&one).await, Err(StoreError::Corrupt(_))));
+        let epoch = claim(&store, &two).await;
+        assert_eq!(store_one(&store, append(&two, epoch, 3, 1)).await, Ok(4));
+        let page = store.list(&SessionFilter::default(), None).await.unwrap();
+        assert_eq!(page.sessions.len(), 1);
+        assert_eq!(page.quarantined.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), ["one"]);
+        assert_eq!(store.delete(&one).await, Ok(true));
+        assert_eq!(claim(&store, &one).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_newer_record_is_refused_and_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    let mut newer = record(&one, epoch, 1, "r").as_ref().clone();
+    newer.format = 2;
+    let records = vec![Arc::new(newer)];
+    let stored = store_one(&store, Append { session: one.clone(), epoch, expected_version: 0, records }).await;
+    assert_eq!(stored, Ok(1));
+    let is_too_new = |answer: &StoreError| matches!(answer, StoreError::TooNew { found: 2, known: 1 });
+    assert!(store.load(&one).await.is_err_and(|error| is_too_new(&error)));
+    assert!(store.claim(&one).await.is_err_and(|error| is_too_new(&error)));
+    let page = store.list(&SessionFilter::default(), None).await.unwrap();
+    assert_eq!((page.sessions.len(), page.quarantined.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn any_damaged_page_is_an_error_and_never_a_panic_or_another_story() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let sessions: Vec<_> = (0..20).map(|index| session(&format!("s{index}"))).collect();
+    for one in &sessions {
+        let epoch = claim(&store, one).await;
+        assert_eq!(store_one(&store, append(one, epoch, 0, 20)).await, Ok(20));
+    }
+    drop(store);
+    let whole = fs::read(path(folder.path())).unwrap();
+    for at in (0..whole.len()).step_by(1009) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0xff;
+        fs::write(path(folder.path()), &damaged).unwrap();
+        let Ok(store) = SqliteStore::open(&path(folder.path()), StoreOptions::default()) else { continue };
+        for one in &sessions {
+            match store.load(one).await {
+                Ok(records) => assert!(
+                    [0, 20].contains(&records.len()) && records.iter().zip(1..).all(|(record, n)| record.version == n),
+                    "byte {at}"
+                ),
+                Err(StoreError::Corrupt(_) | StoreError::Unavailable(_) | StoreError::TooNew { .. }) => {}
+                Err(other) => panic!("byte {at}: {other}"),
+            }
+        }
+        drop(store.claim(&sessions[3]).await);
+        drop(store);
+        for end in ["db-wal", "db-shm"] {
+            drop(fs::remove_file(path(folder.path()).with_extension(end)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_stores_nothing_of_an_append_and_everything_of_the_next() {
+    let folder = TempDir::new().unwrap();
+    let one = session("one");
+    let epoch = claim(&open(&folder), &one).await;
+    let store = on(&folder, |database| database.fill(true));
+    let attempt = append(&one, epoch, 0, 100);
+    let small = append(&session("nobody"), 1, 0, 1);
+    let answers = store.append(vec![attempt.clone(), small]).await;
+    assert!(matches!(&answers[0], Err(StoreError::Unavailable(text)) if text.contains("full")), "{answers:?}");
+    assert_eq!(stored(&store, &one).await.len(), 0);
+    drop(store);
+    let store = open(&folder);
+    assert_eq!(store_one(&store, attempt).await, Ok(100));
+}
+
+#[tokio::test]
+async fn a_commit_of_which_nobody_knows_is_in_doubt_and_may_be_sent_again() {
+    let folder = TempDir::new().unwrap();
+    let one = session("one");
+    let epoch = claim(&open(&folder), &one).await;
+    let store = on(&folder, |database| database.loses_commit.set(true));
+    let attempt = append(&one, epoch, 0, 2);
+    let batch = store.append(vec![attempt.clone(), append(&one, epoch, 9, 1)]).await;
+    assert!(
+        matches!(batch.as_slice(), [Err(StoreError::InDoubt(_)), Err(StoreError::Conflict { version: 2 })]),
+        "{batch:?}"
+    );
+    assert_eq!(store_one(&store, attempt).await, Ok(2));
+    assert_eq!(stored(&store, &one).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_database_that_another_program_keeps_locked_is_unavailable_and_then_usable() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    let other = Database::open(&path(folder.path())).unwrap();
+    let held = other.write().unwrap();
+    let attempt = append(&one, epoch, 0, 1);
+    let refused = store_one(&store, attempt.clone()).await;
+    assert!(matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("locked")), "{refused:?}");
+    assert_eq!(stored(&store, &one).await.len(), 0, "reading goes on");
+    drop(held);
+    assert_eq!(store_one(&store, attempt).await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_database_that_went_away_is_named() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    fs::remove_file(path(folder.path())).unwrap();
+    for answer in [store_one(&store, append(&one, epoch, 0, 1)).await, store.claim(&one).await.map(|claim| claim.epoch)]
+    {
+        let named = path(folder.path()).display().to_string();
+        assert!(matches!(&answer, Err(StoreError::Unavailable(text)) if text.contains(&named)), "{answer:?}");
+    }
+    assert!(!path(folder.path()).exists(), "it is not made anew behind its owner's back");
+}
+
+#[tokio::test]
+async fn a_record_that_could_not_be_read_back_is_not_stored() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    let nested = (0..200).fold(serde_json::Value::Null, |inner, _| serde_json::json!([inner]));
+    let mut deep = record(&one, epoch, 1, "deep").as_ref().clone();
+    deep.fact = Fact::ApprovalDecided {
+        approval: bob_messages::ids::ApprovalId::new("a"),
+        allowed: true,
+        arguments: Some(nested),
+        reason: String::new(),
+    };
+    let records = vec![Arc::new(deep)];
+    let refused = store_one(&store, Append { session: one.clone(), epoch, expected_version: 0, records }).await;
+    assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
+    assert_eq!(store_one(&store, append(&one, epoch, 0, 1)).await, Ok(1));
+}

@@ -1,0 +1,236 @@
+//! What stands in the tables, and the SQL that reads and writes it.
+//!
+//! `sessions` has a row for each session: its epoch and owner, how many records it
+//! has, when it was written last. `records` has their lines, as they would stand in
+//! a journal file, each with its checksum.
+
+use super::database::{Database, Row, Statement, Value};
+use crate::store::line::{self, BadLine, Line};
+use crate::store::{Ledger, listing};
+use Value::{Number, Text};
+use bob_messages::Millis;
+use bob_messages::ids::SessionId;
+use bob_messages::store::{FORMAT, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
+use std::sync::Arc;
+
+/// A session's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    number: i64,
+    pub(super) epoch: u64,
+    pub(super) version: u64,
+    /// The name of the last claim's owner and of its file, unless it was released.
+    pub(super) owner: Option<(String, String)>,
+    /// What is wrong with its records, once that was found.
+    pub(super) damage: Option<String>,
+}
+
+/// A session's records, and what a writer must know of them.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    pub(super) ledger: Ledger,
+    pub(super) records: Vec<Arc<Record>>,
+}
+
+/// Why a session's records cannot be read.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    Damaged(String),
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Unreadable {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The tables, to be read.
+pub(super) struct Tables<'c> {
+    database: &'c Database,
+    find: Statement<'c>,
+}
+
+impl<'c> Tables<'c> {
+    pub(super) fn of(database: &'c Database) -> Result<Self, StoreError> {
+        let find = "SELECT number, epoch, version, owner, lock, damage FROM sessions WHERE id = ?1";
+        Ok(Self { database, find: database.statement(find)? })
+    }
+
+    pub(super) fn find(&mut self, session: &SessionId) -> Result<Option<Entry>, StoreError> {
+        let mut found = None;
+        self.find.each(&[Text(session.as_str().as_bytes())], |row| {
+            found = Some(Entry {
+                number: row.number(0)?,
+                epoch: count(&row, 1)?,
+                version: count(&row, 2)?,
+                owner: text(&row, 3)?.zip(text(&row, 4)?),
+                damage: text(&row, 5)?,
+            });
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(found)
+    }
+
+    /// Reads a session's records and checks every one.
+    pub(super) fn journal(&self, session: &SessionId, entry: &Entry) -> Result<Journal, Unreadable> {
+        let mut journal = Journal::default();
+        let mut lines = self.database.statement("SELECT line FROM records WHERE session = ?1 ORDER BY version")?;
+        lines.each(&[Number(entry.number)], |row| {
+            let next = journal.ledger.version() + 1;
+            let damaged = |what: String| Unreadable::Damaged(format!("record {next}: {what}"));
+            let record = match line::parse(row.text(0)?.unwrap_or_default()) {
+                Ok(Line::Record(record)) => record,
+                Ok(Line::Claim(_) | Line::Release(_)) => return Err(damaged("it is no record".to_owned())),
+                Err(BadLine::Damaged(what)) => return Err(damaged(what)),
+                Err(BadLine::TooNew(found)) => return Err(StoreError::TooNew { found, known: FORMAT }.into()),
+            };
+            if record.session != *session || record.version != next {
+                return Err(damaged(format!("it is record {} of {}", record.version, record.session)));
+            }
+            journal.ledger.stored(&record);
+            journal.records.push(record);
+            Ok(())
+        })?;
+        let there = journal.ledger.version();
+        if there != entry.version {
+            return Err(Unreadable::Damaged(format!("{there} of {} records are there", entry.version)));
+        }
+        journal.ledger.claimed(entry.epoch);
+        Ok(journal)
+    }
+
+    pub(super) fn list(&self, filter: &SessionFilter, cursor: Option<&str>) -> Result<SessionPage, StoreError> {
+        let (prefix, limit) = (filter.prefix.as_deref().unwrap_or_default(), listing::limit(filter));
+        let (at, id) = listing::after(cursor)?.unwrap_or((Millis::MAX, ""));
+        let mut page = SessionPage::default();
+        let mut sessions = self.database.statement(
+            "SELECT id, updated_at, bytes FROM sessions
+             WHERE damage IS NULL AND updated_at <= ?1 AND (updated_at < ?1 OR id > ?2) AND substr(id, 1, ?3) = ?4
+             ORDER BY updated_at DESC, id LIMIT ?5",
+        )?;
+        let (length, more) = (number(prefix.len() as u64), number(limit as u64).saturating_add(1));
+        let wanted = [Number(at), Text(id.as_bytes()), Number(length), Text(prefix.as_bytes()), Number(more)];
+        sessions.each(&wanted, |row| {
+            if let Some(session) = text(&row, 0)?.and_then(|id| SessionId::parse(&id).ok()) {
+                let summary = SessionSummary { session, updated_at: row.number(1)?, bytes: count(&row, 2)? };
+                page.sessions.push(summary);
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        if page.sessions.len() > limit {
+            page.sessions.truncate(limit);
+            page.cursor = page.sessions.last().map(listing::behind);
+        }
+        if cursor.is_none() {
+            let damaged = "SELECT id, damage FROM sessions WHERE damage IS NOT NULL ORDER BY id";
+            self.database.statement(damaged)?.each(&[], |row| {
+                if let Some(found) = text(&row, 0)?.zip(text(&row, 1)?).filter(|(id, _)| listing::wanted(filter, id)) {
+                    page.quarantined.push(found);
+                }
+                Ok::<_, StoreError>(())
+            })?;
+        }
+        Ok(page)
+    }
+}
+
+/// The tables, to be written in a transaction.
+pub(super) struct Pen<'c> {
+    pub(super) tables: Tables<'c>,
+    insert: Statement<'c>,
+    grow: Statement<'c>,
+    save: Statement<'c>,
+    keep: Statement<'c>,
+    undo: Statement<'c>,
+    now: Millis,
+}
+
+impl<'c> Pen<'c> {
+    pub(super) fn of(database: &'c Database, now: Millis) -> Result<Self, StoreError> {
+        let statement = |sql| database.statement(sql);
+        Ok(Self {
+            tables: Tables::of(database)?,
+            insert: statement("INSERT INTO records (session, version, line) VALUES (?1, ?2, ?3)")?,
+            grow: statement("UPDATE sessions SET version = ?2, bytes = bytes + ?3, updated_at = ?4 WHERE number = ?1")?,
+            save: statement("SAVEPOINT one")?,
+            keep: statement("RELEASE one")?,
+            undo: statement("ROLLBACK TO one")?,
+            now,
+        })
+    }
+
+    /// Whether what is written here will be committed; some failures end that.
+    pub(super) fn is_writing(&self) -> bool {
+        self.tables.database.is_in_transaction()
+    }
+
+    /// Writes lines behind the session's records: all of them or none.
+    pub(super) fn write(&mut self, entry: &Entry, lines: &[Vec<u8>]) -> Result<(), StoreError> {
+        self.save.run(&[])?;
+        match self.write_each(entry, lines) {
+            Ok(()) => self.keep.run(&[]).map(drop),
+            Err(error) => {
+                let is_undone = self.is_writing() && self.undo.run(&[]).and_then(|_| self.keep.run(&[])).is_ok();
+                if !is_undone {
+                    self.tables.database.give_up();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn write_each(&mut self, entry: &Entry, lines: &[Vec<u8>]) -> Result<(), StoreError> {
+        let (mut version, mut bytes) = (entry.version, 0);
+        for line in lines {
+            version += 1;
+            bytes += line.len() as u64;
+            self.insert.run(&[Number(entry.number), Number(number(version)), Text(line)])?;
+        }
+        let changed = [Number(entry.number), Number(number(version)), Number(number(bytes)), Number(self.now)];
+        self.grow.run(&changed).map(drop)
+    }
+
+    /// Notes an owner: of a session that is there, or of a new one.
+    pub(super) fn claim(&mut self, session: &SessionId, epoch: u64, owner: &str, lock: &str) -> Result<(), StoreError> {
+        let mut claim = self.tables.database.statement(
+            "INSERT INTO sessions (id, epoch, version, bytes, updated_at, owner, lock) VALUES (?1, ?2, 0, 0, ?3, ?4, ?5)
+             ON CONFLICT (id) DO UPDATE SET epoch = ?2, owner = ?4, lock = ?5",
+        )?;
+        let (id, owner, lock) = (session.as_str().as_bytes(), owner.as_bytes(), lock.as_bytes());
+        claim.run(&[Text(id), Number(number(epoch)), Number(self.now), Text(owner), Text(lock)]).map(drop)
+    }
+
+    /// Ends an ownership, if it is this one.
+    pub(super) fn release(&mut self, session: &SessionId, epoch: u64, lock: &str) -> Result<(), StoreError> {
+        let release = "UPDATE sessions SET owner = NULL, lock = NULL WHERE id = ?1 AND epoch = ?2 AND lock = ?3";
+        let values = [Text(session.as_str().as_bytes()), Number(number(epoch)), Text(lock.as_bytes())];
+        self.tables.database.statement(release)?.run(&values).map(drop)
+    }
+
+    pub(super) fn delete(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        for sql in ["DELETE FROM records WHERE session = ?1", "DELETE FROM sessions WHERE number = ?1"] {
+            self.tables.database.statement(sql)?.run(&[Number(entry.number)])?;
+        }
+        Ok(())
+    }
+
+    /// Notes what is wrong with a session's records, which stay as they are.
+    pub(super) fn set_aside(&mut self, entry: &Entry, damage: &str) -> Result<(), StoreError> {
+        let aside = "UPDATE sessions SET damage = ?2 WHERE number = ?1";
+        self.tables.database.statement(aside)?.run(&[Number(entry.number), Text(damage.as_bytes())]).map(drop)
+    }
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn count(row: &Row<'_>, column: usize) -> Result<u64, StoreError> {
+    let number = row.number(column)?;
+    u64::try_from(number).map_err(|_| StoreError::Corrupt(format!("a session's row counts {number}")))
+}
+
+fn text(row: &Row<'_>, column: usize) -> Result<Option<String>, StoreError> {
+    Ok(row.text(column)?.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+}

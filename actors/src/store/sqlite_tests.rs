@@ -1,0 +1,138 @@
+//! The SQLite store keeps the contract, and its files survive what happens to files.
+
+use super::*;
+use crate::store::contract::{append, claim, session, store_one};
+use tempfile::TempDir;
+
+pub(super) fn path(folder: &Path) -> PathBuf {
+    folder.join("sessions.db")
+}
+
+fn open_in(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> {
+    SqliteStore::open(&path(folder), options).unwrap()
+}
+
+pub(super) fn open(folder: &TempDir) -> Arc<dyn SessionStore> {
+    open_in(folder.path(), StoreOptions::default())
+}
+
+fn make() -> (Arc<dyn SessionStore>, TempDir) {
+    let folder = TempDir::new().unwrap();
+    (open(&folder), folder)
+}
+
+/// A store on a database that is not quite right.
+pub(super) fn on(folder: &TempDir, prepare: impl FnOnce(&Database)) -> Arc<dyn SessionStore> {
+    let database = Database::open(&path(folder.path())).unwrap();
+    prepare(&database);
+    SqliteStore::start(&path(folder.path()), StoreOptions::default(), Some(database)).unwrap()
+}
+
+fn examine(folder: &Path) {
+    assert_eq!(Database::open(&path(folder)).unwrap().check(), "ok");
+    let owners = std::fs::read_dir(folder.join("sessions.db-owners")).unwrap();
+    assert!(owners.count() <= 1, "each writer swept what the one before it left");
+}
+
+crate::store_contract!(make);
+crate::store_owners_contract!(open_in, examine);
+
+#[tokio::test]
+async fn files_and_folders_are_the_users_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = TempDir::new().unwrap();
+    let folder = parent.path().join("state").join("deep");
+    let store = open_in(&folder, StoreOptions::default());
+    store.load(&session("one")).await.unwrap();
+    store.list(&SessionFilter::default(), None).await.unwrap();
+    assert!(!store.delete(&session("one")).await.unwrap());
+    assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 0, "a store that only reads writes nothing");
+    claim(&store, &session("one")).await;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let entry = entry.unwrap();
+        let expected = if entry.file_type().unwrap().is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&entry.path()), expected, "{entry:?}");
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort_unstable();
+    assert_eq!(names, ["sessions.db", "sessions.db-owners", "sessions.db-shm", "sessions.db-wal"]);
+    drop(store);
+    let left = std::fs::read_dir(folder.join("sessions.db-owners")).unwrap().count();
+    assert_eq!(left, 0, "no owner is left");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "the log was folded into the database");
+}
+
+#[tokio::test]
+async fn what_was_stored_is_there_when_the_store_is_opened_again() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let first = append(&one, claim(&store, &one).await, 0, 3);
+    assert_eq!(store_one(&store, first.clone()).await, Ok(3));
+    drop(store);
+    let store = open(&folder);
+    assert_eq!(store.load(&one).await, Ok(first.records.clone()));
+    let claimed = store.claim(&one).await.unwrap();
+    assert_eq!((claimed.epoch, claimed.version, claimed.records), (2, 3, first.records));
+}
+
+#[tokio::test]
+async fn what_waits_is_committed_together() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let sessions: Vec<_> = (0..50).map(|index| session(&format!("s{index}"))).collect();
+    for one in &sessions {
+        claim(&store, one).await;
+    }
+    let before = commits(&folder);
+    // Somebody else writes, so everything that is asked meanwhile waits.
+    let other = Database::open(&path(folder.path())).unwrap();
+    let held = other.write().unwrap();
+    let appends: Vec<_> = sessions.iter().map(|one| store.append(vec![append(one, 1, 0, 1)])).collect();
+    let mut answers = futures_util::future::join_all(appends);
+    assert!(futures_util::FutureExt::now_or_never(&mut answers).is_none());
+    drop(held);
+    assert!(answers.await.into_iter().flatten().all(|answer| answer == Ok(1)));
+    // The first may have been taken up alone; the others were there when it ended.
+    let more = commits(&folder) - before;
+    assert!((1..=2).contains(&more), "{more} commits for 50 appends");
+}
+
+/// How many transactions were committed to the log since the database was opened.
+fn commits(folder: &TempDir) -> usize {
+    let log = std::fs::read(path(folder.path()).with_extension("db-wal")).unwrap();
+    // Behind a header of 32 bytes each page has one of 24; its second word is not
+    // zero in the last page of a commit.
+    log.get(32..).unwrap_or_default().chunks_exact(24 + 4096).filter(|frame| frame[4..8] != [0; 4]).count()
+}
+
+#[tokio::test]
+async fn a_flush_waits_for_appends_whose_asker_went_away() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    drop(store.append(vec![append(&one, epoch, 0, 1)]));
+    store.flush().await;
+    assert_eq!(store.load(&one).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_hundred_sessions_are_claimed_at_once() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let sessions: Vec<_> = (0..100).map(|index| session(&format!("s{index}"))).collect();
+    let claims = futures_util::future::join_all(sessions.iter().map(|one| store.claim(one))).await;
+    assert!(claims.iter().all(|claim| claim.as_ref().is_ok_and(|claim| claim.epoch == 1)));
+}
+
+#[test]
+fn many_open_one_new_database_at_once() {
+    let folder = TempDir::new().unwrap();
+    std::thread::scope(|scope| {
+        for _process in 0..8 {
+            scope.spawn(|| Database::open(&path(folder.path())).unwrap().check());
+        }
+    });
+}

@@ -1,0 +1,19 @@
+//! The store of a run, and the folder it is in.
+
+use crate::arguments::Arguments;
+use bob::{FileStore, MemoryStore, SessionStore, StoreOptions};
+use std::sync::Arc;
+
+/// Opens a new store of the kind that was asked for. Its folder stays until the
+/// system sweeps it, so that removing it is no part of a figure; `TMPDIR` says on
+/// which disk it is.
+pub(crate) fn open(arguments: &Arguments) -> Arc<dyn SessionStore> {
+    let folder = || tempfile::Builder::new().prefix("race-").tempdir().unwrap().keep();
+    match arguments.store.as_str() {
+        "memory" => MemoryStore::new(),
+        "json" => FileStore::open(&folder(), StoreOptions::default()).unwrap(),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => bob::SqliteStore::open(&folder().join("sessions.db"), StoreOptions::default()).unwrap(),
+        other => panic!("the store {other:?} is not known: use memory, json or, with the feature sqlite, sqlite"),
+    }
+}

@@ -1,0 +1,54 @@
+//! The tool servers of a configuration.
+
+use std::sync::Arc;
+
+use bob_actors::child::ChildSpec;
+use bob_actors::mcp::{ServerSpec, Start, Transport};
+use bob_messages::error::AgentError;
+use bob_messages::ids::ServerId;
+
+use super::servers::{folder, program};
+use crate::config::{self, Config, McpServer, StartMode};
+
+/// One spec for each configured tool server. Nothing is started.
+///
+/// # Errors
+/// `Invalid` for a workspace that is not there, and for a server without what its transport needs.
+pub fn tool_servers(config: &Config) -> Result<Vec<ServerSpec>, AgentError> {
+    if config.mcp.servers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let workspace = super::workspace(config)?.to_string_lossy().into_owned();
+    let roots: Arc<[String]> = Arc::from([workspace]);
+    config.mcp.servers.iter().map(|server| tool_server(config, server, &roots)).collect()
+}
+
+fn tool_server(config: &Config, server: &McpServer, roots: &Arc<[String]>) -> Result<ServerSpec, AgentError> {
+    Ok(ServerSpec {
+        offered: server.tools.clone(),
+        start: match server.start {
+            StartMode::Eager => Start::Eager,
+            StartMode::Lazy => Start::Lazy,
+        },
+        required: server.required,
+        startup_timeout_ms: server.startup_timeout_ms,
+        tool_timeout_ms: server.tool_timeout_ms,
+        roots: Arc::clone(roots),
+        ..ServerSpec::new(ServerId::new(server.id.as_str()), transport(config, server)?)
+    })
+}
+
+fn transport(config: &Config, server: &McpServer) -> Result<Transport, AgentError> {
+    let refuse = |why: &str| AgentError::Invalid(format!("the tool server {} {why}", server.id));
+    match server.transport {
+        config::Transport::Stdio => {
+            let command = server.command.as_deref().ok_or_else(|| refuse("needs a `command`"))?;
+            let folder = folder(config);
+            let env = server.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
+            let program = program(&folder, command);
+            let args = server.args.iter().cloned();
+            Ok(Transport::Stdio(ChildSpec { folder: Some(folder), env, ..ChildSpec::new(program, args) }))
+        }
+        config::Transport::Http => Err(refuse("has the transport \"http\", which comes later; use \"stdio\"")),
+    }
+}

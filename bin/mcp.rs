@@ -1,0 +1,167 @@
+//! `mcp`: the tool servers, as people see them.
+
+use bob::assemble::Choices;
+use bob::config::Config;
+use bob::facade::AgentRuntime;
+use bob_actors::store::MemoryStore;
+use bob_messages::mcp::{ServerState, ServerStatus};
+use serde_json::json;
+
+use crate::cli::McpAction;
+use crate::exit::{Exit, Failure};
+use crate::house::House;
+use crate::print;
+use crate::signals::Signals;
+
+/// How wide the table is at most, characters.
+const WIDTH: usize = 80;
+
+/// How much of an id is shown, characters.
+const MOST_ID: usize = 20;
+
+/// How much of what a server calls itself is shown, characters.
+const MOST_NAME: usize = 28;
+
+/// How many characters of a server's last words are repeated.
+const MOST_ERROR: usize = 600;
+
+/// Obeys the command.
+///
+/// # Errors
+/// When there is no configuration to be used, and for what only a running process can do.
+pub(crate) async fn mcp(
+    action: &McpAction,
+    configured: impl FnOnce() -> Result<Config, Failure>,
+) -> Result<Exit, Failure> {
+    let verb = match action {
+        McpAction::List(args) => return list(&configured()?, args.json).await,
+        McpAction::Restart { .. } => "restart ID",
+        McpAction::Reload => "reload",
+    };
+    Err(Failure::usage(format!(
+        "`mcp {verb}` acts on a running process, and the control socket for that is not built yet; in a chat, \
+         /mcp {verb} does it"
+    )))
+}
+
+async fn list(config: &Config, as_json: bool) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    // Whoever lists servers wants nothing of the sessions, and sees a required one that fails in the list.
+    let choices = Choices { store: Some(MemoryStore::new()), spares_servers: true, ..Choices::default() };
+    let house = House::open(config, choices).await?;
+    let is_settled = tokio::select! {
+        _tools = house.runtime.tools() => Ok(()),
+        caught = signals.next() => Err(Failure::signalled(caught.exit())),
+    };
+    let mut servers = house.runtime.servers();
+    house.close(&mut signals).await;
+    is_settled?;
+    for server in &mut servers {
+        server.required = config.mcp.servers.iter().any(|written| written.id == server.id.as_str() && written.required);
+    }
+    if as_json {
+        print::json(&json!({ "servers": servers }))?;
+    } else if servers.is_empty() {
+        print::note("no tool server is configured; [[mcp.servers]] adds one");
+    } else {
+        print::text(&table(&servers))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// The servers as a table of at most 80 columns; below a server that was down, why.
+pub(crate) fn table(servers: &[ServerStatus]) -> String {
+    let id = |server: &ServerStatus| print::first_line(server.id.as_str(), MOST_ID);
+    let width = servers.iter().map(|server| id(server).chars().count()).max().unwrap_or(0).max(2);
+    let row = |id: &str, transport: &str, state: &str, tools: &str, restarts: &str, name: &str| {
+        let line = format!("{id:<width$}  {transport:<9} {state:<10} {tools:>5} {restarts:>8}  {name}");
+        format!("{}\n", line.trim_end())
+    };
+    let mut text = row("id", "transport", "state", "tools", "restarts", "server");
+    for server in servers {
+        let name = print::first_line(server.server.as_deref().unwrap_or_default(), MOST_NAME);
+        let (tools, restarts) = (server.tools.to_string(), server.restarts.to_string());
+        text.push_str(&row(&id(server), &server.transport, word(server.state), &tools, &restarts, &name));
+        if let Some(error) = &server.last_error {
+            text.push_str(&wrapped(&print::on_one_line(error, MOST_ERROR)));
+        }
+    }
+    text
+}
+
+/// The state in one word.
+pub(crate) fn word(state: ServerState) -> &'static str {
+    match state {
+        ServerState::Asleep => "asleep",
+        ServerState::Starting => "starting",
+        ServerState::Ready => "ready",
+        ServerState::Restarting => "restarting",
+        ServerState::GaveUp => "gave up",
+        ServerState::Stopped => "stopped",
+    }
+}
+
+/// A text in lines of the table's width, set in by four blanks.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut line = String::from("   ");
+    for word in text.split_whitespace() {
+        if line.trim().len() + word.len() + 5 > WIDTH && !line.trim().is_empty() {
+            lines.push_str(&line);
+            lines.push('\n');
+            line = String::from("   ");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    if !line.trim().is_empty() {
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob_messages::ids::ServerId;
+    use expect_test::expect;
+
+    fn server(id: &str, state: ServerState) -> ServerStatus {
+        ServerStatus {
+            id: ServerId::new(id),
+            transport: "stdio".to_owned(),
+            state,
+            tools: 2,
+            restarts: 0,
+            pid: None,
+            server: Some("secure-filesystem-server 0.2.0".to_owned()),
+            last_error: None,
+            required: false,
+        }
+    }
+
+    #[test]
+    fn the_table_fits_a_terminal() {
+        let why = "the tool server `a-server-with-quite-a-long-name` does not start: cannot start `npx`: no such program \
+                   on the PATH (ENOENT); install Node.js, which brings it, or correct the command";
+        let down = ServerStatus {
+            last_error: Some(why.to_owned()),
+            restarts: 5,
+            tools: 0,
+            server: None,
+            ..server("a-server-with-quite-a-long-name", ServerState::GaveUp)
+        };
+        let text = table(&[server("files", ServerState::Ready), down]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        expect![[r#"
+            id                     transport state      tools restarts  server
+            files                  stdio     ready          2        0  secure-filesystem-server 0.2…
+            a-server-with-quite-…  stdio     gave up        0        5
+                the tool server `a-server-with-quite-a-long-name` does not start: cannot
+                start `npx`: no such program on the PATH (ENOENT); install Node.js, which
+                brings it, or correct the command
+        "#]]
+        .assert_eq(&text);
+    }
+}

@@ -1,0 +1,226 @@
+//! The tool servers of a runtime as children of the tools supervisor.
+//!
+//! Owns what each server is now, so that a reload knows what changed. It joins the
+//! servers to the tool plane, hands their actors what they need, and carries the word
+//! of their fate to the plane. It starts nothing itself and never talks to a server.
+
+#[cfg(test)]
+#[path = "servers_tests.rs"]
+mod tests;
+
+use super::Roster;
+use crate::family::{ChildSpec, Fate};
+use bob_actors::child::{Ladder, Watcher};
+use bob_actors::feed::Feed;
+use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, Start};
+use bob_actors::rooms::Address;
+use bob_actors::tools::Policy;
+use bob_actors::tools::plane::{Joining, Shelf, ToolPlane};
+use bob_messages::ids::ServerId;
+use bob_messages::mcp::McpMessage;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a server's process is stopped: 2.5 s at most, so that a whole house ends within
+/// 3 s after its turns.
+const LADDER: Ladder = Ladder {
+    after_eof: Duration::from_secs(1),
+    after_term: Duration::from_secs(1),
+    after_kill: Duration::from_millis(500),
+};
+
+/// The most bytes an id may have.
+const MAX_ID_BYTES: usize = 64;
+
+/// What all servers of a runtime share.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Where their tools are published.
+    pub plane: ToolPlane,
+    /// Where it is told that they were started again.
+    pub feed: Arc<Feed>,
+    /// The rules over their tools.
+    pub policy: Policy,
+    /// Ends their processes when this program cannot.
+    pub watcher: Watcher,
+    /// Who answers what they ask a person.
+    pub elicit: Option<Arc<dyn Elicit>>,
+}
+
+/// The tool servers of one runtime. Clones are the same servers.
+#[derive(Clone)]
+pub struct ToolServers(Arc<Inner>);
+
+struct Inner {
+    house: Surroundings,
+    roster: Roster,
+    known: Mutex<Vec<McpServerArguments>>,
+}
+
+/// What a reload did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Servers that are new.
+    pub started: Vec<ServerId>,
+    /// Servers that are started again, since something about them changed.
+    pub changed: Vec<ServerId>,
+    /// Servers that left.
+    pub stopped: Vec<ServerId>,
+    /// Servers that were left alone.
+    pub kept: Vec<ServerId>,
+}
+
+/// A list of servers that cannot stand side by side.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidServers(String);
+
+impl ToolServers {
+    /// The servers of a runtime; they start with its tree.
+    ///
+    /// # Errors
+    /// When two servers have the same id, or one has an id that no server may have.
+    pub fn new(house: Surroundings, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
+        check(&specs)?;
+        let known: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
+        let children = known.iter().map(|arguments| house.child(arguments.clone())).collect();
+        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), known: Mutex::new(known) })))
+    }
+
+    /// The same servers as the tools supervisor reads them.
+    pub fn roster(&self) -> Roster {
+        self.0.roster.clone()
+    }
+
+    /// From now on these are the servers. One that is as it was is left alone; of one
+    /// that changed, the old process has ended before the new one starts. A required
+    /// server that does not start is shown and retried like any other. Nobody is waited
+    /// for.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); then nothing changes.
+    pub fn reload(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, InvalidServers> {
+        check(&specs)?;
+        let Inner { house, roster, known } = &*self.0;
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reloaded = Reloaded::default();
+        let mut next: Vec<McpServerArguments> = Vec::with_capacity(specs.len());
+        for spec in specs.into_iter().map(started_by_need) {
+            let id = spec.id.clone();
+            let before = known.iter().find(|arguments| arguments.spec.id == id);
+            if let Some(before) = before.filter(|before| before.spec == spec) {
+                next.push(before.clone());
+                reloaded.kept.push(id);
+                continue;
+            }
+            let list = if before.is_some() { &mut reloaded.changed } else { &mut reloaded.started };
+            list.push(id.clone());
+            let arguments = house.arguments(before, spec);
+            roster.replace(id.as_str(), Some(house.child(arguments.clone())));
+            next.push(arguments);
+        }
+        for gone in known.iter().filter(|arguments| next.iter().all(|other| other.spec.id != arguments.spec.id)) {
+            roster.replace(gone.spec.id.as_str(), None);
+            house.plane.leave(&gone.spec.id);
+            reloaded.stopped.push(gone.spec.id.clone());
+        }
+        *known = next;
+        Ok(reloaded)
+    }
+}
+
+impl Surroundings {
+    /// Joins a server to the plane, in the place of the one it replaces.
+    fn arguments(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> McpServerArguments {
+        let spec = started_by_need(spec);
+        let mut arguments = McpServerArguments::new(spec, self.policy.clone(), self.watcher.clone());
+        arguments.ladder = LADDER;
+        arguments.elicit.clone_from(&self.elicit);
+        match before {
+            Some(before) => arguments.in_place_of(before),
+            None => arguments,
+        }
+    }
+
+    fn child(&self, mut arguments: McpServerArguments) -> ChildSpec {
+        let address: Address<McpMessage> = Address::default();
+        let spec = &arguments.spec;
+        let joining = Joining {
+            id: spec.id.clone(),
+            transport: spec.transport.name(),
+            required: spec.required,
+            asleep: spec.start == Start::Lazy,
+            patience: Duration::from_millis(spec.startup_timeout_ms),
+        };
+        let (name, id) = (spec.id.to_string(), spec.id.clone());
+        let shelf = self.plane.join(joining, address.clone());
+        arguments.shelf = Some(shelf.clone());
+        let was_started = AtomicBool::new(false);
+        let make = move || {
+            let mut arguments = arguments.clone();
+            // Whoever is started again was needed before, or is asked for by hand.
+            if was_started.swap(true, Ordering::Relaxed) {
+                arguments.spec.start = Start::Eager;
+            }
+            (McpServerActor, arguments)
+        };
+        let path = format!("tools/{name}");
+        let child = ChildSpec::server(name, address, make)
+            .telling(move |fate| tell(&id, &shelf, fate))
+            .heard_by(&self.feed, path);
+        ChildSpec { tells: true, ..child }
+    }
+}
+
+/// Carries the word of a server's fate to the plane.
+fn tell(server: &ServerId, shelf: &Shelf, fate: Fate<'_>) {
+    match fate {
+        Fate::Restarting { why } => {
+            tracing::warn!(target: "bob::server", %server, why, "a tool server is down and is started again");
+            shelf.restarting(why.to_owned());
+        }
+        Fate::Restarted { .. } => {}
+        Fate::GaveUp { why } => {
+            tracing::error!(target: "bob::server", %server, why, "a tool server was down too often and is left down");
+            shelf.gave_up(why.to_owned());
+        }
+        Fate::Stopped => shelf.stopped(),
+    }
+}
+
+/// A server the runtime cannot do without does not sleep.
+fn started_by_need(spec: ServerSpec) -> ServerSpec {
+    let start = if spec.required { Start::Eager } else { spec.start };
+    ServerSpec { start, ..spec }
+}
+
+fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
+    let mut ids = HashSet::new();
+    for ServerSpec { id, .. } in specs {
+        let text = id.as_str();
+        let is_id = (1..=MAX_ID_BYTES).contains(&text.len())
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if !is_id {
+            let form = "1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
+            return Err(InvalidServers(format!("the tool server {text:?} needs an id of {form}")));
+        }
+        if text == "local" {
+            let text = "a tool server cannot have the id \"local\", the name of the tools of this process; rename it";
+            return Err(InvalidServers(text.to_owned()));
+        }
+        if !ids.insert(text) {
+            return Err(InvalidServers(format!("two tool servers have the id {text:?}; rename one")));
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Debug for ToolServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolServers").field("roster", &self.0.roster).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,193 @@
+//! Which servers there are, over reloads and failures, with programs that are no servers.
+
+use super::*;
+use crate::family::SupervisorMessage;
+use crate::look::{NodeState, NodeStatus};
+use crate::testing::LONG;
+use crate::tools::{ToolsSupervisor, ToolsSupervisorArguments};
+use bob_actors::child::ChildSpec as Program;
+use bob_actors::mcp::Transport;
+use bob_actors::rooms::Rooms;
+use bob_messages::mcp::{ServerState, ServerStatus};
+use bob_messages::reply::Reply;
+use ractor::{Actor, ActorRef};
+
+/// A server that says nothing, ever, until its input ends.
+fn mute(id: &str) -> ServerSpec {
+    ServerSpec::new(ServerId::new(id), Transport::Stdio(Program::new("cat", ["/dev/stdin"])))
+}
+
+/// A program that ends at once.
+fn broken(id: &str) -> ServerSpec {
+    ServerSpec::new(ServerId::new(id), Transport::Stdio(Program::new("sh", ["-c", "echo no luck >&2; exit 3"])))
+}
+
+struct Tools {
+    plane: ToolPlane,
+    servers: ToolServers,
+    supervisor: ActorRef<SupervisorMessage>,
+}
+
+impl Tools {
+    async fn of(specs: Vec<ServerSpec>) -> Self {
+        let rooms = Rooms::default();
+        let house = Surroundings {
+            plane: rooms.tools.clone(),
+            feed: Feed::new(Vec::new()),
+            policy: Policy::default(),
+            watcher: Watcher::new(),
+            elicit: None,
+        };
+        let servers = ToolServers::new(house, specs).unwrap();
+        let local = super::super::local(&rooms, Vec::new(), Policy::default());
+        let arguments = ToolsSupervisorArguments { local, servers: servers.roster() };
+        let (supervisor, _ends) = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap();
+        servers.roster().supervisor().fill(supervisor.clone());
+        Self { plane: rooms.tools, servers, supervisor }
+    }
+
+    async fn nodes(&self) -> Vec<NodeState> {
+        let (reply, answer) = Reply::channel();
+        self.supervisor.send_message(SupervisorMessage::Tree { reply }).unwrap();
+        answer.await.unwrap()
+    }
+
+    fn status(&self, id: &str) -> Option<ServerStatus> {
+        self.plane.servers().into_iter().find(|status| status.id.as_str() == id)
+    }
+
+    async fn until(&self, what: &str, seen: impl Fn(&Self) -> bool) {
+        let mut changes = self.plane.changes();
+        let waited = tokio::time::timeout(Duration::from_secs(20), async {
+            while !seen(self) {
+                changes.changed().await.unwrap();
+            }
+        });
+        assert!(waited.await.is_ok(), "{what}: {:#?}", self.plane.servers());
+    }
+
+    async fn pid(&self, id: &str) -> i32 {
+        self.until("a process", |tools| tools.status(id).is_some_and(|status| status.pid.is_some())).await;
+        self.status(id).and_then(|status| status.pid).unwrap()
+    }
+}
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        self.supervisor.stop(None);
+    }
+}
+
+fn ids(list: &[ServerId]) -> Vec<&str> {
+    list.iter().map(ServerId::as_str).collect()
+}
+
+fn lives(pid: i32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test]
+async fn a_reload_leaves_alone_what_did_not_change_and_replaces_what_did() {
+    let tools = Tools::of(vec![mute("same"), mute("other"), mute("gone")]).await;
+    let (same, other, gone) = (tools.pid("same").await, tools.pid("other").await, tools.pid("gone").await);
+    let changed = ServerSpec { startup_timeout_ms: 19_000, ..mute("other") };
+    let reloaded = tools.servers.reload(vec![mute("same"), changed, mute("new")]).unwrap();
+    assert_eq!(ids(&reloaded.kept), ["same"]);
+    assert_eq!(ids(&reloaded.changed), ["other"]);
+    assert_eq!(ids(&reloaded.started), ["new"]);
+    assert_eq!(ids(&reloaded.stopped), ["gone"]);
+    tools.pid("new").await;
+    let after = tools.pid("other").await;
+    assert_ne!(after, other);
+    // The old process had ended before the new one was started.
+    assert!(!lives(other));
+    assert_eq!(tools.pid("same").await, same);
+    assert!(tools.status("gone").is_none());
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while lives(gone) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("the server that left has ended");
+    let names: Vec<String> = tools.nodes().await.into_iter().map(|node| node.name).collect();
+    assert_eq!(names, ["local", "same", "other", "new"]);
+}
+
+#[tokio::test]
+async fn reloads_in_a_hurry_end_with_one_process_of_a_server() {
+    let tools = Tools::of(vec![mute("one")]).await;
+    let mut pids = vec![tools.pid("one").await];
+    for round in 0..30 {
+        let spec = ServerSpec { startup_timeout_ms: 10_000 + round, ..mute("one") };
+        tools.servers.reload(vec![spec]).unwrap();
+        if round % 10 == 0 {
+            pids.push(tools.pid("one").await);
+        }
+    }
+    let last = tools.pid("one").await;
+    pids.retain(|pid| *pid != last && lives(*pid));
+    assert_eq!(pids, Vec::<i32>::new());
+    assert!(lives(last));
+}
+
+#[tokio::test]
+async fn a_bad_list_changes_nothing() {
+    let tools = Tools::of(vec![mute("one")]).await;
+    let pid = tools.pid("one").await;
+    for bad in [vec![mute("two"), mute("two")], vec![mute("local")], vec![mute("no/name")], vec![mute("")]] {
+        assert!(tools.servers.reload(bad).is_err());
+    }
+    assert_eq!(tools.pid("one").await, pid);
+    assert_eq!(tools.plane.servers().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_gives_up_and_a_restart_by_hand_begins_anew() {
+    let tools = Tools::of(vec![broken("bad"), mute("good")]).await;
+    let good = tools.pid("good").await;
+    let gave_up = |tools: &Tools| tools.status("bad").is_some_and(|status| status.state == ServerState::GaveUp);
+    // Full jitter over 0.2, 0.4, … 3.2 s: six starts in about three seconds.
+    tools.until("it gives up", gave_up).await;
+    let status = tools.status("bad").unwrap();
+    assert_eq!(status.restarts, 5);
+    let error = status.last_error.unwrap();
+    assert!(error.contains("bad") && error.contains("no luck"), "{error}");
+    assert_eq!(tools.nodes().await[1].state, NodeStatus::GaveUp);
+    let (reply, answer) = Reply::channel();
+    tools.supervisor.send_message(SupervisorMessage::Restart { name: "bad".to_owned(), reply }).unwrap();
+    assert_eq!(answer.await, Some(true));
+    tools.until("it is tried again", |tools| tools.status("bad").is_some_and(|status| status.restarts > 5)).await;
+    tools.until("it gives up again", gave_up).await;
+    assert_eq!(tools.status("bad").map(|status| status.restarts), Some(11));
+    assert_eq!(tools.pid("good").await, good);
+}
+
+#[tokio::test]
+async fn a_server_that_sleeps_is_not_started_and_one_that_is_required_does_not_sleep() {
+    let lazy = ServerSpec { start: Start::Lazy, ..mute("lazy") };
+    let needed = ServerSpec { start: Start::Lazy, required: true, ..mute("needed") };
+    let tools = Tools::of(vec![lazy, needed]).await;
+    tools.pid("needed").await;
+    assert_eq!(tools.status("lazy").map(|status| (status.state, status.pid)), Some((ServerState::Asleep, None)));
+    let listed = Arc::new(tokio::sync::Notify::new());
+    let tell = Arc::clone(&listed);
+    tools.plane.list(None, move |_set| tell.notify_one());
+    tools.pid("lazy").await;
+}
+
+#[tokio::test]
+async fn when_the_supervisor_is_started_again_it_has_the_servers_of_now() {
+    let mut tools = Tools::of(vec![mute("old")]).await;
+    let old = tools.pid("old").await;
+    tools.servers.reload(vec![mute("new")]).unwrap();
+    tools.pid("new").await;
+    tools.supervisor.kill();
+    tools.supervisor.get_cell().wait(Some(LONG)).await.unwrap();
+    let local = super::super::local(&Rooms::default(), Vec::new(), Policy::default());
+    let arguments = ToolsSupervisorArguments { local, servers: tools.servers.roster() };
+    tools.supervisor = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap().0;
+    let names: Vec<String> = tools.nodes().await.into_iter().map(|node| node.name).collect();
+    assert_eq!(names, ["local", "new"]);
+    assert!(!lives(old));
+}

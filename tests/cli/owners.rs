@@ -1,0 +1,102 @@
+//! Two terminals, one store: who has a session is named, and whoever takes it over has it.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use crate::home::{Home, STORES, the_line};
+use crate::support::provider::FakeProvider;
+use crate::support::reply::Reply;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A model that answers when it is told to.
+fn slow() -> (FakeProvider, Sender<()>) {
+    let (go_on, told): (Sender<()>, Receiver<()>) = channel();
+    let told = Mutex::new(told);
+    let provider = FakeProvider::answering(move |_request| {
+        told.lock().expect("no other test holds it").recv_timeout(3 * SOON).expect("the test goes on");
+        Reply::text("late")
+    });
+    (provider, go_on)
+}
+
+/// What the records of a session are, with the epoch they were written under.
+fn journal(home: &Home) -> Vec<(u64, String)> {
+    let exported = home.run(["sessions", "export", "s"]);
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    let records = exported.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let told = |record: Value| {
+        (record["epoch"].as_u64().unwrap_or_default(), record["kind"].as_str().unwrap_or_default().to_owned())
+    };
+    records.map(told).collect()
+}
+
+#[test]
+fn a_session_of_another_terminal_is_busy_until_it_is_taken_over() {
+    for kind in STORES {
+        check_two_terminals(kind);
+    }
+}
+
+fn check_two_terminals(kind: &str) {
+    let ((slow, go_on), quick) = (slow(), FakeProvider::repeating([Reply::text("hello")]));
+    let home = Home::served_by(&quick).keeping(kind);
+    let first = home.agent(["run", "--output", "json", "--session", "s", "hi"]);
+    let first = first.env("BOB__PROVIDERS__FAKE__BASE_URL", slow.base_url()).spawn();
+    assert!(slow.asked_within(1, SOON), "{kind}: the first asks its model");
+    let owner = format!("bob (process {})", first.pid());
+    first.signal(Signal::STOP);
+
+    let (code, refused) = home.json(["--session", "s", "hi"]);
+    assert_eq!((code, &refused["error"]["kind"]), (Some(75), &json!("busy")), "{kind}: {refused}");
+    assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains(&owner)), "{kind}: {refused}");
+    let other = home.json(["--session", "other", "hi"]);
+    assert_eq!(other.0, Some(0), "{kind}: other sessions are not touched: {}", other.1);
+    assert_eq!(home.run(["sessions", "delete", "s"]).code, Some(75), "{kind}");
+
+    let (code, taken) = home.json(["--session", "s", "--take-over", "hi"]);
+    assert_eq!((code, &taken["content"]), (Some(0), &json!("hello")), "{kind}: {taken}");
+    let before = journal(&home);
+
+    first.signal(Signal::CONT);
+    go_on.send(()).expect("the provider still serves");
+    let run = first.finish();
+    assert_eq!(run.code, Some(7), "{kind}: {run:?}");
+    let line = the_line(&run);
+    assert_eq!((&line["error"]["kind"], &line["saved"]), (&json!("store"), &json!(false)), "{kind}: {line}");
+    assert!(
+        line["error"]["message"].as_str().is_some_and(|text| text.contains("taken over")),
+        "{kind}: its caller is told: {line}"
+    );
+    assert_eq!(journal(&home), before, "{kind}: it wrote nothing");
+    assert!(before.is_sorted_by_key(|(epoch, _)| *epoch), "{kind}: {before:?}");
+    assert_eq!(home.json(["--session", "s", "hi"]).0, Some(0), "{kind}: both are gone, it is free");
+}
+
+#[test]
+fn a_chat_that_loses_its_session_is_told_and_then_hears_whose_it_is() {
+    for kind in STORES {
+        let provider = FakeProvider::repeating([Reply::text("hello")]);
+        let home = Home::served_by(&provider).keeping(kind);
+        let mut first = home.agent(["chat", "--session", "s"]).open_stdin().spawn();
+        first.type_line("one");
+        first.wait_stdout("hello");
+        let mut second = home.agent(["chat", "--session", "s", "--take-over"]).open_stdin().spawn();
+        second.type_line("two");
+        second.wait_stdout("hello");
+        first.type_line("three");
+        first.wait_stderr("taken over");
+        first.type_line("four");
+        first.wait_stderr("in use by bob");
+        second.type_line("five");
+        second.end_stdin();
+        assert_eq!(second.finish().code, Some(0), "{kind}");
+        assert_eq!(first.finish().code, Some(7), "{kind}: the code of the first turn that failed");
+        let shown = home.run(["sessions", "show", "s"]).stdout;
+        let heard: Vec<_> = shown.lines().filter_map(|line| line.strip_prefix("you: ")).collect();
+        assert_eq!(heard, ["one", "two", "five"], "{kind}");
+    }
+}

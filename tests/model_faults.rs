@@ -1,0 +1,28 @@
+//! Providers at their worst, over real sockets: streams cut and chopped anywhere, bodies without an end, refusals,
+//! silence, outages; and what a turn, a session and a whole process make of that.
+#![cfg(feature = "genai")]
+#![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
+#![allow(clippy::print_stdout, reason = "figures are printed for whoever asks with --nocapture")]
+
+mod support;
+
+#[path = "model_faults/bodies.rs"]
+mod bodies;
+#[path = "model_faults/chunkings.rs"]
+mod chunkings;
+#[path = "model_wire/client.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod client;
+#[path = "model_faults/cuts.rs"]
+mod cuts;
+#[path = "cli/home.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod home;
+#[path = "model_faults/processes.rs"]
+mod processes;
+#[path = "model_faults/recordings.rs"]
+mod recordings;
+#[path = "model_faults/shapes.rs"]
+mod shapes;
+#[path = "model_faults/turns.rs"]
+mod turns;

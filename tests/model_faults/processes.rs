@@ -1,0 +1,71 @@
+//! The real process: what it says of a refusal, and what a suspension in the middle of a stream does to it.
+
+use crate::home::Home;
+use crate::support::provider::FakeProvider;
+use crate::support::reply::Reply;
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "sk-canary-0815-never-shown";
+
+fn home(provider: &FakeProvider, timeout_ms: u64) -> Home {
+    let tables = format!(
+        "[llm]\nretry_max = 0\ntimeout_ms = {timeout_ms}\n[providers.fake]\nkind = \"openai\"\nbase_url = \"{}\"\n\
+         api_key = \"${{CANARY_KEY}}\"\ncapabilities = {{ native_tools = true, context_tokens = 32000 }}\n",
+        provider.base_url()
+    );
+    Home::with("default_model = \"fake:model\"", &tables)
+}
+
+#[test]
+fn l10_a_refused_key_is_one_request_and_is_nowhere_to_be_read() {
+    for (code, kind) in [(401, "unauthorized"), (403, "unauthorized"), (404, "unknown_model")] {
+        let body = Some(format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}"}}}}"#));
+        let provider = FakeProvider::repeating([Reply::Status { code, headers: Vec::new(), body }]);
+        let home = home(&provider, 10_000);
+        let agent = home.agent(["run", "--output", "json", "--session", "s", "hi"]).env("CANARY_KEY", KEY);
+        let run = agent.env("BOB__LOG__LEVEL", "trace").run();
+        assert_eq!(run.code, Some(if code == 404 { 2 } else { 5 }), "{code} {kind}: {run:?}");
+        assert_eq!(provider.requests().len(), 1);
+        let authorization = provider.requests()[0].header("authorization").map(str::to_owned);
+        assert_eq!(authorization, Some(format!("Bearer {KEY}")), "the key did go where it belongs");
+        let kept = home.run(["sessions", "export", "s"]).stdout;
+        for text in [&run.stdout, &run.stderr, &kept] {
+            assert!(!text.contains(KEY) && !text.contains("Incorrect API key"), "{code}: {text}");
+        }
+    }
+}
+
+/// A deadline is of the monotonic clock: it has passed when the process goes on, and nothing waits for it anew.
+#[test]
+fn l12_a_suspension_in_the_middle_of_a_stream_ends_in_time() {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let provider = FakeProvider::repeating([Reply::text("Once upon a time").stall_after(3)]);
+    let home = home(&provider, 2_000);
+    let running = home.agent(["run", "--output", "stream-json", "hi"]).env("CANARY_KEY", KEY).spawn();
+    running.wait_stdout("llm.stream.chunk");
+    running.signal(Signal::STOP);
+    std::thread::sleep(TIMEOUT + Duration::from_secs(1));
+    let continued = Instant::now();
+    running.signal(Signal::CONT);
+    let run = running.finish();
+    let took = continued.elapsed();
+    println!("L12: ended {took:?} after it went on");
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(run.stdout.contains("was silent in the middle"), "{}", run.stdout);
+    assert!(took <= Duration::from_secs(1), "{took:?}");
+}
+
+/// What arrived while the process was suspended is read when it goes on: only a provider that is silent is late.
+#[test]
+fn l12_an_answer_that_came_during_a_suspension_is_an_answer() {
+    let provider = FakeProvider::repeating([Reply::text("Once upon a time").paced(Duration::from_millis(100))]);
+    let home = home(&provider, 10_000);
+    let running = home.agent(["run", "hi"]).env("CANARY_KEY", KEY).spawn();
+    assert!(provider.asked_within(1, Duration::from_secs(30)), "the request");
+    running.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_secs(2));
+    running.signal(Signal::CONT);
+    let run = running.finish();
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Once upon a time\n"), "{run:?}");
+}

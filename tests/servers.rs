@@ -1,0 +1,19 @@
+//! Tool servers as people and programs meet them: deaths, crash loops, hung ones, required ones, reloads, questions.
+//! Each test has real children, started by the real binary or by a runtime in the test.
+
+#![cfg(all(feature = "genai", feature = "mcp", feature = "drill"))]
+
+mod support;
+
+#[path = "servers/deaths.rs"]
+mod deaths;
+#[path = "servers/house.rs"]
+mod house;
+#[path = "servers/library.rs"]
+mod library;
+#[path = "servers/lists.rs"]
+mod lists;
+#[path = "servers/reload.rs"]
+mod reload;
+#[path = "servers/starts.rs"]
+mod starts;
