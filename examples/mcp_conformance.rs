@@ -53,7 +53,7 @@ pub(crate) async fn main() -> Result<ExitCode, Box<dyn Error>> {
     runtime.shutdown().await;
     let outcome = answered?.response().clone();
     println!("{scenario}: {:?}, {}", outcome.finish_reason, outcome.content);
-    for call in &outcome.tool_transcript {
+    for call in outcome.tool_transcript.iter() {
         println!("  {} {} -> {:?}: {}", call.name, call.arguments, call.status, call.result);
     }
     let is_final = outcome.finish_reason == FinishReason::Final;
