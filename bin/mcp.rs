@@ -19,8 +19,8 @@ const WIDTH: usize = 80;
 /// How much of an id is shown, characters.
 const MOST_ID: usize = 20;
 
-/// How much of what a server calls itself is shown, characters.
-const MOST_NAME: usize = 28;
+/// What the columns between the id and the name of a server take, with the blanks between them.
+const BETWEEN: usize = 39;
 
 /// How many characters of a server's last words are repeated.
 const MOST_ERROR: usize = 600;
@@ -79,7 +79,8 @@ pub(crate) fn table(servers: &[ServerStatus]) -> String {
     };
     let mut text = row("id", "transport", "state", "tools", "restarts", "server");
     for server in servers {
-        let name = print::first_line(server.server.as_deref().unwrap_or_default(), MOST_NAME);
+        // What is cut has one character more, which says so.
+        let name = print::first_line(server.server.as_deref().unwrap_or_default(), WIDTH - BETWEEN - width - 1);
         let (tools, restarts) = (server.tools.to_string(), server.restarts.to_string());
         text.push_str(&row(&id(server), &server.transport, word(server.state), &tools, &restarts, &name));
         if let Some(error) = &server.last_error {
@@ -156,7 +157,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         expect![[r#"
             id                     transport state      tools restarts  server
-            files                  stdio     ready          2        0  secure-filesystem-server 0.2…
+            files                  stdio     ready          2        0  secure-filesystem-s…
             a-server-with-quite-…  stdio     gave up        0        5
                 the tool server `a-server-with-quite-a-long-name` does not start: cannot
                 start `npx`: no such program on the PATH (ENOENT); install Node.js, which

@@ -117,3 +117,26 @@ fn only_a_server_on_this_machine_is_started() {
         assert!(error.to_string().contains("mine"), "{error}");
     });
 }
+
+#[cfg(feature = "mcp")]
+#[test]
+fn tool_servers_are_what_was_written() {
+    use bob_actors::mcp::{Start, Transport};
+    let text = "[[mcp.servers]]\nid = \"near\"\ncommand = \"./serve\"\nargs = [\"-x\"]\nenv = { A = \"b\" }\nstart = \"lazy\"\n\
+                tools = [\"one\"]\n[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"http://127.0.0.1:1/mcp\"\n\
+                headers = { Authorization = \"Bearer x\" }\nrequired = true\ntool_timeout_ms = 7\n";
+    in_folder(text, |folder, config| {
+        let servers = tool_servers(&config).unwrap();
+        let Transport::Stdio(command) = &servers[0].transport else { panic!("{:?}", servers[0]) };
+        assert_eq!(command.program, folder.join("./serve"));
+        assert_eq!((&command.folder, command.env.len()), (&Some(folder.to_path_buf()), 1));
+        assert_eq!((servers[0].start, servers[0].required), (Start::Lazy, false));
+        assert_eq!(servers[0].offered.as_deref(), Some(&["one".to_owned()][..]));
+        assert_eq!(*servers[0].roots, [folder.to_string_lossy().into_owned()]);
+        let Transport::Http(http) = &servers[1].transport else { panic!("{:?}", servers[1]) };
+        assert_eq!((http.url.as_str(), http.headers[0].0.as_str()), ("http://127.0.0.1:1/mcp", "Authorization"));
+        assert_eq!((servers[1].required, servers[1].tool_timeout_ms), (true, Some(7)));
+        // The same configuration gives the same servers: a reload leaves them alone.
+        assert_eq!(servers, tool_servers(&config).unwrap());
+    });
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bob_actors::child::ChildSpec;
-use bob_actors::mcp::{ServerSpec, Start, Transport};
+use bob_actors::mcp::{HttpSpec, ServerSpec, Start, Transport};
 use bob_messages::error::AgentError;
 use bob_messages::ids::ServerId;
 
@@ -49,6 +49,10 @@ fn transport(config: &Config, server: &McpServer) -> Result<Transport, AgentErro
             let args = server.args.iter().cloned();
             Ok(Transport::Stdio(ChildSpec { folder: Some(folder), env, ..ChildSpec::new(program, args) }))
         }
-        config::Transport::Http => Err(refuse("has the transport \"http\", which comes later; use \"stdio\"")),
+        config::Transport::Http => {
+            let url = server.url.clone().ok_or_else(|| refuse("needs a `url`"))?;
+            let headers = server.headers.iter().map(|(name, value)| (name.clone(), value.wrapped().clone())).collect();
+            Ok(Transport::Http(HttpSpec { url, headers }))
+        }
     }
 }

@@ -136,7 +136,8 @@ fn reload(chat: &Chat) -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "mcp"))]
-fn reload(_chat: &Chat) -> Result<(), Failure> {
+fn reload(chat: &Chat) -> Result<(), Failure> {
+    chat.origin.read()?;
     Err(Failure::usage("this program was built without the cargo feature `mcp`"))
 }
 

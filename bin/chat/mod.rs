@@ -92,7 +92,6 @@ impl Origin {
 /// A conversation under way.
 pub(crate) struct Chat {
     house: House,
-    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
     origin: Origin,
     warnings: Warnings,
     #[cfg(feature = "mcp")]
@@ -119,15 +118,15 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     };
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    let mut choices =
-        Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
     #[cfg(feature = "mcp")]
-    let asked = {
-        let (port, asked) = forms::port();
-        // On a pipe nobody can be asked.
-        choices.approvals = is_person.then_some(port);
-        asked
-    };
+    let (port, asked) = forms::port();
+    // On a pipe nobody can be asked.
+    #[cfg(feature = "mcp")]
+    let approvals = is_person.then_some(port);
+    #[cfg(not(feature = "mcp"))]
+    let approvals = None;
+    let progress = Some(progress::to_stderr());
+    let choices = Choices { progress, approvals, take_over: args.take_over, ..Choices::default() };
     let house = tokio::select! {
         house = House::open(&config, choices) => house?,
         caught = signals.next() => return Ok(caught.exit()),

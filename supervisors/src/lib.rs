@@ -6,7 +6,8 @@
 //! ├─ llm       LlmActor          permanent, critical
 //! ├─ …         model servers     permanent, each on its own
 //! ├─ tools     ToolsSupervisor   permanent, critical
-//! │  └─ local  ToolsActor        permanent, on its own
+//! │  ├─ local  ToolsActor        permanent, on its own
+//! │  └─ …      tool servers      permanent, each on its own
 //! └─ sessions  the sessions supervisor, permanent, critical
 //! ```
 //!

@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 17] = [
     &[],
     &["chat"],
     &["run"],
@@ -16,6 +16,10 @@ const COMMANDS: [&[&str]; 13] = [
     &["sessions", "export"],
     &["sessions", "delete"],
     &["tools"],
+    &["mcp"],
+    &["mcp", "list"],
+    &["mcp", "restart"],
+    &["mcp", "reload"],
     &["doctor"],
     &["init"],
     &["completions"],

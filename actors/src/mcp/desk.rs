@@ -1,8 +1,9 @@
-//! What the actor of a tool server and its keeper share.
+//! What the actor of a tool server, its keeper and its calls share.
 //!
 //! The keeper lays what the server offers on the [`Desk`] and tells the actor so; the
-//! actor, a call or the server itself asks through it for another look at the list.
-//! A connection's [`Death`] reaches every call in flight at once.
+//! actor or the server itself asks through it for another look at the list. A
+//! connection's [`Fate`] reaches every call in flight at once; what a call finds out
+//! about its connection goes the other way, as [`Signs`].
 
 use super::port::ServerPort;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +15,6 @@ pub(super) struct Desk {
     offer: Mutex<Option<Offer>>,
     /// Somebody wants the list read again.
     pub(super) look_again: Arc<Notify>,
-    /// A call found that nothing can be sent any more.
-    pub(super) broken: Arc<Notify>,
 }
 
 /// What a server offers now.
@@ -38,43 +37,61 @@ impl Desk {
     }
 }
 
-/// Tells the calls of one connection that it is dead. Dropping it untold means that
-/// the actor has ended, and with it its calls.
-pub(super) struct Death(watch::Sender<Option<Arc<str>>>);
+/// What is seen of one connection by those who use it.
+#[derive(Clone, Default)]
+pub(super) struct Signs {
+    /// The server may be gone.
+    pub(super) suspect: Arc<Notify>,
+    /// The server is there and no longer knows the session.
+    pub(super) lost: Arc<Notify>,
+}
+
+/// How a connection ended, for those who use it.
+#[derive(Clone)]
+pub(super) enum Word {
+    /// The server is gone: this is how, after its name.
+    Dead(Arc<str>),
+    /// Its session was lost; this is the way over the next one.
+    Anew(Arc<ServerPort>),
+}
+
+/// Tells the calls of one connection how it ended. Dropping it untold means that the
+/// actor has ended, and with it its calls.
+pub(super) struct Fate(watch::Sender<Option<Word>>);
 
 /// Hears of it.
 #[derive(Clone)]
-pub(super) struct DeathWatch(watch::Receiver<Option<Arc<str>>>);
+pub(super) struct FateWatch(watch::Receiver<Option<Word>>);
 
-impl Death {
-    pub(super) fn new() -> (Self, DeathWatch) {
+impl Fate {
+    pub(super) fn new() -> (Self, FateWatch) {
         let (tell, told) = watch::channel(None);
-        (Self(tell), DeathWatch(told))
+        (Self(tell), FateWatch(told))
     }
 
-    /// Says how the server ended. The first word stands.
-    pub(super) fn tell(&self, why: &str) {
+    /// Says how the connection ended. The first word stands.
+    pub(super) fn tell(&self, word: Word) {
         self.0.send_if_modified(|told| {
             let first = told.is_none();
-            told.get_or_insert_with(|| why.into());
+            told.get_or_insert(word);
             first
         });
     }
 }
 
-impl DeathWatch {
-    /// Waits for the death to be told. Cancel-safe.
-    pub(super) async fn told(&self) -> Arc<str> {
+impl FateWatch {
+    /// Waits for the word. Cancel-safe.
+    pub(super) async fn told(&self) -> Word {
         let mut watched = self.0.clone();
         let told = watched.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
         match told {
-            Some(why) => why,
+            Some(word) => word,
             None => std::future::pending().await,
         }
     }
 
-    /// How it died, if that was told.
-    pub(super) fn now(&self) -> Option<Arc<str>> {
+    /// The word, if it was told.
+    pub(super) fn now(&self) -> Option<Word> {
         self.0.borrow().clone()
     }
 }

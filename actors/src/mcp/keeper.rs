@@ -6,11 +6,11 @@
 //! instead of relying on anything the actor would still do.
 
 use super::actor::McpServerArguments;
-use super::desk::{Death, DeathWatch, Desk, Offer};
+use super::desk::{Desk, Fate, FateWatch, Offer, Signs, Word};
 use super::port::ServerPort;
-use super::rmcp::{Connection, Gone, Handler, Listed, Misfit, Shop};
+use super::rmcp::{Connection, Gone, Listed, Misfit, Shop};
 use super::spec::Transport;
-use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
+use crate::child::{Child, ExitWatch};
 use bob_messages::mcp::McpMessage;
 use futures_util::FutureExt;
 use ractor::ActorRef;
@@ -19,7 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the whole list of tools may take.
 const LIST_WITHIN: Duration = Duration::from_secs(10);
@@ -31,34 +31,61 @@ const LIST_EVERY: Duration = Duration::from_secs(1);
 /// output, the last words after the exit.
 const MOMENT: Duration = Duration::from_millis(40);
 
+/// How long a server that may be gone has for a sign of life.
+const PING_WITHIN: Duration = Duration::from_secs(5);
+
+/// A session that is lost sooner was a short one.
+const SHORT_SESSION: Duration = Duration::from_secs(10);
+
+/// How many short sessions in a row are made anew; then the server is given up.
+const SHORT_SESSIONS: u32 = 3;
+
 /// How many lines of a server that lives on are repeated.
 const LAST_LINES: usize = 3;
 
 /// Keeps one server.
 pub(super) struct Keeper {
-    arguments: Arc<McpServerArguments>,
-    desk: Arc<Desk>,
+    pub(super) arguments: Arc<McpServerArguments>,
+    pub(super) desk: Arc<Desk>,
     actor: ActorRef<McpMessage>,
     shop: Shop,
 }
 
 /// What a keeper holds while its server lives. Dropping it kills the process at once.
 #[derive(Default)]
-struct Held {
-    connection: Option<Connection>,
-    death: Option<Death>,
-    child: Option<Child>,
+pub(super) struct Held {
+    pub(super) connection: Option<Connection>,
+    fate: Option<Fate>,
+    pub(super) child: Option<Child>,
     /// There is one process of a server at a time, also across restarts of the actor:
     /// the next keeper waits until this is let go.
     place: Option<OwnedMutexGuard<()>>,
 }
 
-/// A server that was just started.
-struct Started {
-    connection: Connection,
-    gone: Gone,
-    listed: Listed,
-    exit: ExitWatch,
+/// A server that was just started, or a session that was just begun.
+pub(super) struct Started {
+    pub(super) connection: Connection,
+    pub(super) gone: Gone,
+    pub(super) listed: Listed,
+    pub(super) signs: Signs,
+    /// Hears how its process ended, where there is one.
+    pub(super) exit: Option<ExitWatch>,
+}
+
+/// One connection while it lasts.
+struct Line<'a> {
+    connection: &'a Connection,
+    told: FateWatch,
+    signs: Signs,
+    list: Option<Listed>,
+}
+
+/// How a connection ended.
+enum End {
+    /// The server is gone: this is how, after its name.
+    Gone(String),
+    /// The server no longer knows the session.
+    SessionLost,
 }
 
 impl Keeper {
@@ -88,26 +115,57 @@ impl Keeper {
     /// Runs the server. Comes back only when that is over, and says how, after its name.
     async fn serve(&self, held: &mut Held) -> String {
         held.place = Some(Arc::clone(&self.arguments.place.taken).lock_owned().await);
-        let Started { connection, mut gone, listed, mut exit } = match self.start(held).await {
-            Ok(started) => started,
-            Err(why) => return why,
-        };
-        let (death, told) = Death::new();
-        held.death = Some(death);
-        let connection = held.connection.insert(connection);
-        let mut list = None;
-        self.offer(connection, &told, &mut list, listed);
+        let mut short_sessions = 0;
+        loop {
+            let Started { connection, gone, listed, signs, exit } = match self.start(held).await {
+                Ok(started) => started,
+                Err(why) => return why,
+            };
+            let began = Instant::now();
+            let (fate, told) = Fate::new();
+            let mut line = Line { connection: &connection, told, signs, list: None };
+            let port = self.offer(&mut line, listed);
+            // Whoever waits for it goes on over it, before the end of the old connection is seen.
+            if let (Some(before), Some(port)) = (held.fate.replace(fate), port) {
+                before.tell(Word::Anew(port));
+            }
+            let Line { told, signs, list, .. } = line;
+            let connection = held.connection.insert(connection);
+            match self.attend(Line { connection, told, signs, list }, gone, exit).await {
+                End::Gone(why) => return why,
+                End::SessionLost => {}
+            }
+            short_sessions = if began.elapsed() < SHORT_SESSION { short_sessions + 1 } else { 0 };
+            if short_sessions > SHORT_SESSIONS {
+                return "loses every session soon after it began".to_owned();
+            }
+            self.tell(McpMessage::Lost { why: "it no longer knows the session".to_owned() });
+        }
+    }
+
+    /// Does what a connection asks for, until it has ended.
+    async fn attend(&self, mut line: Line<'_>, mut gone: Gone, mut exit: Option<ExitWatch>) -> End {
+        let connection = line.connection;
+        let signs = line.signs.clone();
+        let mut examined = pin!(self.examine(connection, &signs));
         let mut relisted = pin!(self.list_again(connection, Instant::now() + LIST_EVERY));
         loop {
             tokio::select! { biased;
-                exit = exit.exited() => return exit.to_string(),
-                () = &mut gone => return ended_or(&mut exit, "closed its output").await,
-                () = self.desk.broken.notified() => return ended_or(&mut exit, "closed its input").await,
+                exit = exited(&mut exit) => return End::Gone(exit),
+                () = &mut gone => return End::Gone(ended_or(&mut exit, "closed its output").await),
+                () = signs.lost.notified() => return End::SessionLost,
+                end = &mut examined => return match end {
+                    End::Gone(why) => End::Gone(ended_or(&mut exit, &why).await),
+                    End::SessionLost => End::SessionLost,
+                },
                 listed = &mut relisted => {
                     match listed {
-                        Ok(listed) => self.offer(connection, &told, &mut list, listed),
-                        Err(Misfit { why, .. }) => {
+                        Ok(listed) => drop(self.offer(&mut line, listed)),
+                        Err(Misfit { why, closed, .. }) => {
                             tracing::warn!(target: "bob::mcp", server = %self.shop.server, why, "a list of tools stays as it was");
+                            if closed {
+                                signs.suspect.notify_one();
+                            }
                         }
                     }
                     relisted.set(self.list_again(connection, Instant::now() + LIST_EVERY));
@@ -116,54 +174,29 @@ impl Keeper {
         }
     }
 
-    async fn start(&self, held: &mut Held) -> Result<Started, String> {
-        let spec = &self.arguments.spec;
-        let deadline = Instant::now() + spec.startup_timeout();
-        let Transport::Stdio(command) = &spec.transport;
-        let command = ChildSpec { stdin: Stdin::Piped, stdout: Stdout::Piped, ..command.clone() };
-        let child =
-            Child::spawn(command, &self.arguments.watcher).map_err(|error| format!("does not start: {error}"))?;
-        let child = held.child.insert(child);
-        if let Some(shelf) = &self.arguments.shelf {
-            shelf.runs(Some(child.id()));
-        }
-        let mut exit = child.exit_watch();
-        let (Some(stdout), Some(stdin)) = (child.take_stdout(), child.take_stdin()) else {
-            return Err("does not start: it has no pipes".to_owned());
-        };
-        let handler = Handler::new(
-            spec.id.clone(),
-            Arc::clone(&spec.roots),
-            self.arguments.elicit.clone(),
-            Arc::clone(&self.desk.look_again),
-        );
-        let ready = async {
-            let (connection, gone) = Connection::open(stdout, stdin, handler).await?;
-            let listed = self.list(&connection).await?;
-            Ok::<_, Misfit>((connection, gone, listed))
-        };
-        let ready = tokio::select! { biased;
-            exit = exit.exited() => return Err(format!("{exit} before it was ready")),
-            ready = timeout_at(deadline, Box::pin(ready)) => ready,
-        };
-        match ready {
-            Ok(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, exit }),
-            Ok(Err(Misfit { why, closed: true })) => Err(ended_or(&mut exit, &why).await),
-            Ok(Err(Misfit { why, closed: false })) => Err(why),
-            Err(_too_late) => {
-                let limit_ms = spec.startup_timeout_ms;
-                Err(format!("was not ready within {limit_ms} ms; see what it waits for, or raise startup_timeout_ms"))
+    /// Looks after the server whenever there is reason to. Comes back when it is gone.
+    async fn examine(&self, connection: &Connection, signs: &Signs) -> End {
+        let within = PING_WITHIN.min(self.arguments.spec.startup_timeout());
+        loop {
+            signs.suspect.notified().await;
+            match &self.arguments.spec.transport {
+                Transport::Stdio(_) => return End::Gone("closed its input".to_owned()),
+                Transport::Http(_) => match timeout(within, connection.ping()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(Misfit { lost: true, .. })) => return End::SessionLost,
+                    Ok(Err(Misfit { why, .. })) => return End::Gone(why),
+                    Err(_silence) => {
+                        return End::Gone(format!("gave no sign of life within {} ms", within.as_millis()));
+                    }
+                },
             }
         }
     }
 
-    async fn list(&self, connection: &Connection) -> Result<Listed, Misfit> {
+    pub(super) async fn list(&self, connection: &Connection) -> Result<Listed, Misfit> {
         match timeout(LIST_WITHIN, connection.list(&self.shop)).await {
             Ok(listed) => listed,
-            Err(_too_late) => {
-                let why = format!("did not list its tools within {} ms", LIST_WITHIN.as_millis());
-                Err(Misfit { why, closed: false })
-            }
+            Err(_too_late) => Err(Misfit::new(format!("did not list its tools within {} ms", LIST_WITHIN.as_millis()))),
         }
     }
 
@@ -174,30 +207,36 @@ impl Keeper {
         self.list(connection).await
     }
 
-    /// Takes the list that was just read in place of the one before.
-    fn offer(&self, connection: &Connection, told: &DeathWatch, before: &mut Option<Listed>, listed: Listed) {
-        let Listed { tools, left_out } = &listed;
+    /// Takes the list that was just read in place of the one before. The way to the
+    /// tools is a new one when something about them changed.
+    fn offer(&self, line: &mut Line<'_>, listed: Listed) -> Option<Arc<ServerPort>> {
+        let (Listed { tools, left_out }, before) = (&listed, &line.list);
         if !left_out.is_empty() && before.as_ref().is_none_or(|before| before.left_out != *left_out) {
             tracing::warn!(target: "bob::mcp", server = %self.shop.server, left_out, "not every tool of a server is offered");
         }
-        if before.as_ref().is_none_or(|before| before.tools != *tools) {
-            let port = ServerPort {
+        let is_new = before.as_ref().is_none_or(|before| before.tools != *tools);
+        let port = is_new.then(|| {
+            Arc::new(ServerPort {
                 server: self.shop.server.clone(),
-                caller: connection.caller(),
+                caller: line.connection.caller(),
                 tools: tools.clone(),
-                death: told.clone(),
-                broken: Arc::clone(&self.desk.broken),
-            };
-            self.desk.lay(Offer { port: Arc::new(port), server: connection.server() });
+                fate: line.told.clone(),
+                signs: line.signs.clone(),
+                is_far: matches!(self.arguments.spec.transport, Transport::Http(_)),
+            })
+        });
+        if let Some(port) = &port {
+            self.desk.lay(Offer { port: Arc::clone(port), server: line.connection.server() });
         }
-        *before = Some(listed);
+        line.list = Some(listed);
         self.tell(McpMessage::Offered);
+        port
     }
 
     /// Tells the calls in flight, then the actor, which ends by it.
     async fn report(&self, held: &mut Held, why: &str) {
-        if let Some(death) = &held.death {
-            death.tell(why);
+        if let Some(fate) = &held.fate {
+            fate.tell(Word::Dead(why.into()));
         }
         let said = match &mut held.child {
             Some(child) if child.exit_watch().now().is_some() => timeout(MOMENT, child.last_words())
@@ -219,20 +258,34 @@ impl Keeper {
 impl Held {
     /// Ends what is left of the server, politely first.
     async fn let_go(mut self, arguments: &McpServerArguments) {
-        drop((self.death.take(), self.connection.take()));
-        if let Some(mut child) = self.child.take() {
-            let exit = child.stop(arguments.ladder).await;
-            if let Some(shelf) = &arguments.shelf {
-                shelf.ended(exit.to_string());
+        drop(self.fate.take());
+        let connection = self.connection.take();
+        let Some(mut child) = self.child.take() else {
+            if let Some(connection) = connection {
+                connection.close().await;
             }
+            return;
+        };
+        drop(connection);
+        let exit = child.stop(arguments.ladder).await;
+        if let Some(shelf) = &arguments.shelf {
+            shelf.ended(exit.to_string());
         }
     }
 }
 
-/// How the server ended, if it does within a moment; else what was seen of it.
-async fn ended_or(exit: &mut ExitWatch, seen: &str) -> String {
-    match timeout(MOMENT, exit.exited()).await {
-        Ok(exit) => exit.to_string(),
-        Err(_it_lives) => seen.to_owned(),
+/// How the server's process ended, when it does.
+pub(super) async fn exited(exit: &mut Option<ExitWatch>) -> String {
+    match exit {
+        Some(exit) => exit.exited().await.to_string(),
+        None => std::future::pending().await,
     }
+}
+
+/// How the server ended, if it does within a moment; else what was seen of it.
+pub(super) async fn ended_or(exit: &mut Option<ExitWatch>, seen: &str) -> String {
+    if exit.is_none() {
+        return seen.to_owned();
+    }
+    timeout(MOMENT, exited(exit)).await.unwrap_or_else(|_it_lives| seen.to_owned())
 }

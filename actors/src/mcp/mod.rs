@@ -13,7 +13,7 @@
 //! |---|---|
 //! | [`actor`] | the mailbox: questions, held while the server starts |
 //! | [`spec`] | what a server is |
-//! | `keeper` | the life of one server |
+//! | `keeper`, `start` | the life of one server, and its beginning |
 //! | `desk` | what actor, keeper and calls share |
 //! | `door` | the way of the tool plane to the actor |
 //! | `port` | the way from a judged call to the server |
@@ -30,10 +30,15 @@ mod port;
 mod rmcp;
 mod sieve;
 pub mod spec;
+mod start;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod web_testing;
+#[cfg(test)]
+mod web_tests;
 
 pub use actor::{McpServerActor, McpServerArguments};
 pub use elicit::{Answer, Elicit, Question};
-pub use spec::{ServerSpec, Start, Transport};
+pub use spec::{HttpSpec, ServerSpec, Start, Transport};

@@ -2,14 +2,17 @@
 //!
 //! A [`ServerPort`] is one connection with the tools it had when it was made; the
 //! actor's gate stands before it. When the list changes, a new port takes its place.
+//!
+//! A call whose session was lost goes over the next one, once, when it was not sent or
+//! may be repeated. No other call is ever sent again.
 
-use super::desk::DeathWatch;
+use super::desk::{FateWatch, Signs, Word};
 use super::rmcp::{Caller, Failure};
 use crate::tools::{Invocation, ToolError, ToolPort};
 use bob_messages::ids::{ServerId, ToolName};
 use bob_messages::tools::{ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
+use std::fmt;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -17,14 +20,26 @@ use tokio::time::timeout;
 /// How long a call whose connection broke waits to learn why.
 const REASON_WITHIN: Duration = Duration::from_millis(80);
 
+/// What is said of a call whose session is no more.
+const SESSION_OVER: &str = "no longer knows the session";
+
 /// The tools of one server over one connection.
 pub(super) struct ServerPort {
     pub(super) server: ServerId,
     pub(super) caller: Caller,
     pub(super) tools: Vec<ToolDescriptor>,
-    pub(super) death: DeathWatch,
-    /// Told when nothing can be sent any more.
-    pub(super) broken: Arc<Notify>,
+    pub(super) fate: FateWatch,
+    pub(super) signs: Signs,
+    /// Whether a call that nobody waits for any more is a reason to look after the
+    /// server: it is where its end cannot be seen.
+    pub(super) is_far: bool,
+}
+
+/// How a call went over one connection.
+enum Went {
+    Over(Result<ToolOutput, ToolError>),
+    /// Its session was lost before there was a result.
+    SessionLost,
 }
 
 impl ToolPort for ServerPort {
@@ -39,32 +54,98 @@ impl ToolPort for ServerPort {
 
 impl ServerPort {
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
-        if let Some(why) = self.death.now() {
-            return Err(ToolError::new(format!("not run: the tool server `{}` {why}", self.server)));
-        }
-        let read_only = self.is_read_only(&invocation.call.name);
-        let failure = tokio::select! { biased;
-            answer = self.caller.call(&invocation, read_only) => match answer {
-                Ok(output) => return Ok(output),
-                Err(failure) => failure,
+        let is_sent = match self.fate.now() {
+            Some(Word::Dead(why)) => return Err(self.not_run(why)),
+            Some(Word::Anew(_)) => false,
+            None => match self.go(&invocation).await {
+                Went::Over(result) => return result,
+                Went::SessionLost => true,
             },
-            why = self.death.told() => return Err(self.unknown(&why)),
         };
-        match failure {
-            Failure::Refused(why) => Err(ToolError::new(format!("the tool server `{}` {why}", self.server))),
-            Failure::Broken => {
-                self.broken.notify_one();
-                let why = timeout(REASON_WITHIN, self.death.told()).await;
-                Err(self.unknown(why.as_deref().unwrap_or("broke the connection")))
-            }
+        if is_sent && !invocation.may_repeat {
+            return Err(self.unknown(SESSION_OVER));
+        }
+        let next = match self.fate.told().await {
+            Word::Dead(why) if is_sent => return Err(self.unknown(&why)),
+            Word::Dead(why) => return Err(self.not_run(why)),
+            Word::Anew(next) => next,
+        };
+        let name = &invocation.call.name;
+        if self.tool(name) != next.tool(name) {
+            return Err(self.not_run(format_args!("{SESSION_OVER}, and {name} has changed since; call it again")));
+        }
+        match next.go(&invocation).await {
+            Went::Over(result) => result,
+            Went::SessionLost => Err(next.unknown(SESSION_OVER)),
         }
     }
 
-    fn is_read_only(&self, name: &ToolName) -> bool {
-        self.tools.iter().any(|tool| tool.id == *name && tool.read_only)
+    /// Sends a call over this connection.
+    async fn go(&self, invocation: &Invocation) -> Went {
+        let read_only = self.tool(&invocation.call.name).is_some_and(|tool| tool.read_only);
+        let mut abandoned = Abandoned(self.is_far.then_some(&*self.signs.suspect));
+        let failure = tokio::select! { biased;
+            answer = self.caller.call(invocation, read_only) => answer,
+            word = self.fate.told() => {
+                abandoned.0 = None;
+                return self.interrupted(&word);
+            }
+        };
+        abandoned.0 = None;
+        Went::Over(match failure {
+            Ok(output) => Ok(output),
+            Err(Failure::SessionLost) => {
+                self.signs.lost.notify_one();
+                return Went::SessionLost;
+            }
+            Err(Failure::Refused(why)) => Err(ToolError::new(format!("the tool server `{}` {why}", self.server))),
+            Err(Failure::NotSent(why)) => {
+                self.signs.suspect.notify_one();
+                Err(self.not_run(why))
+            }
+            Err(Failure::Doubtful(why)) => {
+                self.signs.suspect.notify_one();
+                Err(self.unknown(&why))
+            }
+            Err(Failure::Broken) => {
+                self.signs.suspect.notify_one();
+                match timeout(REASON_WITHIN, self.fate.told()).await {
+                    Ok(word) => return self.interrupted(&word),
+                    Err(_nobody_knows) => Err(self.unknown("broke the connection")),
+                }
+            }
+        })
+    }
+
+    /// A call was on its way when its connection ended.
+    fn interrupted(&self, word: &Word) -> Went {
+        match word {
+            Word::Dead(why) => Went::Over(Err(self.unknown(why))),
+            Word::Anew(_) => Went::SessionLost,
+        }
+    }
+
+    fn tool(&self, name: &ToolName) -> Option<&ToolDescriptor> {
+        self.tools.iter().find(|tool| tool.id == *name)
+    }
+
+    fn not_run(&self, why: impl fmt::Display) -> ToolError {
+        ToolError::new(format!("not run: the tool server `{}` {why}", self.server))
     }
 
     fn unknown(&self, why: &str) -> ToolError {
         ToolError::outcome_unknown(format!("the tool server `{}` {why} during the call", self.server))
+    }
+}
+
+/// Has somebody look after the server when a call is let go of before its end: whoever
+/// waited too long may have waited for nobody.
+struct Abandoned<'a>(Option<&'a Notify>);
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let Some(suspect) = self.0 {
+            suspect.notify_one();
+        }
     }
 }

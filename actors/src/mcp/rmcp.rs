@@ -7,31 +7,45 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `handler` | what a server may ask of us |
+//! | `http` | a server over streamable HTTP |
+//! | `errors`, `trouble` | what went wrong, of the protocol and of HTTP, for people |
 //! | `tools` | a server's tools as descriptors, with their bounds |
 //! | `output` | a server's result as a tool's output |
 
+mod errors;
 mod handler;
+mod http;
 mod output;
 mod tools;
+mod trouble;
 
 pub(super) use handler::Handler;
 pub(super) use tools::{Listed, Shop};
 
 use super::sieve::{LINE_TOO_LONG, Sieve};
+use super::spec::HttpSpec;
 use crate::tools::Invocation;
 use bob_messages::tools::ToolOutput;
 use bob_messages::trace;
-use futures_util::future::BoxFuture;
+use errors::{clip, misfit};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use http::Web;
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData, PaginatedRequestParams, ProtocolVersion,
-    RequestMetaObject, RequestParamsMeta,
+    CallToolRequestParams, CallToolResponse, ClientRequest, ErrorCode, PaginatedRequestParams, PingRequest,
+    ProtocolVersion, RequestMetaObject, RequestParamsMeta,
 };
-use rmcp::service::{ClientInitializeError, Peer, ServiceError, serve_client_with_ct};
+use rmcp::service::{Peer, ServiceError, serve_client_with_ct};
 use rmcp::transport::IntoTransport;
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The longest line a server may write, in bytes. A longer one is dropped as it comes,
@@ -41,8 +55,8 @@ const MAX_LINE_BYTES: usize = 64 << 20;
 /// How many pages of tools are asked for.
 const MAX_PAGES: usize = 128;
 
-/// How much of a server's complaint is repeated, in bytes.
-const COMPLAINT_BYTES: usize = 2 * 1024;
+/// How long taking leave of a server may take.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Under this key of a call's `_meta` goes the key under which its effect happens once.
 const IDEMPOTENCY_KEY: &str = "bob/idempotencyKey";
@@ -51,7 +65,8 @@ const IDEMPOTENCY_KEY: &str = "bob/idempotencyKey";
 /// to the server.
 pub(super) struct Connection {
     peer: Peer<RoleClient>,
-    _closes: DropGuard,
+    closes: DropGuard,
+    gone: Gone,
 }
 
 /// Why a server cannot be used.
@@ -61,16 +76,18 @@ pub(super) struct Misfit {
     pub(super) why: String,
     /// Whether the connection ended; then its process may tell more.
     pub(super) closed: bool,
+    /// Whether it no longer knows the session, and may give another one.
+    pub(super) lost: bool,
 }
 
 impl Misfit {
-    fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), closed: false }
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), closed: false, lost: false }
     }
 }
 
 /// Resolves when a connection has ended, for whatever reason.
-pub(super) type Gone = BoxFuture<'static, ()>;
+pub(super) type Gone = Shared<BoxFuture<'static, ()>>;
 
 impl Connection {
     /// Shakes hands over two pipes. Takes as long as the server does; dropping the
@@ -85,15 +102,27 @@ impl Connection {
     {
         let read = Sieve::new(read, MAX_LINE_BYTES);
         // Here the end of a line counts, too.
-        Self::over(AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES + 1), handler).await
+        let transport = AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES + 1);
+        Self::over(transport, handler, CancellationToken::new()).await
     }
 
-    async fn over<T, E, A>(transport: T, handler: Handler) -> Result<(Self, Gone), Misfit>
+    /// Shakes hands with a server over HTTP. Takes as long as the server does, but for
+    /// connecting; dropping the future ends every request. `suspect` is told whenever
+    /// something is seen that a server that is gone would do.
+    ///
+    /// # Errors
+    /// What the server did instead, or what in `spec` cannot be used.
+    pub(super) async fn reach(spec: &HttpSpec, handler: Handler, suspect: Arc<Notify>) -> Result<(Self, Gone), Misfit> {
+        let token = CancellationToken::new();
+        let web = Web::new(spec, token.clone(), suspect)?;
+        Self::over(StreamableHttpClientTransport::with_client(web, Web::config(spec)), handler, token).await
+    }
+
+    async fn over<T, E, A>(transport: T, handler: Handler, token: CancellationToken) -> Result<(Self, Gone), Misfit>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let token = CancellationToken::new();
         let closes = token.clone().drop_guard();
         let service =
             Box::pin(serve_client_with_ct(handler, transport, token)).await.map_err(|error| misfit(&error))?;
@@ -103,8 +132,27 @@ impl Connection {
             let spoken = clip(spoken.as_str());
             return Err(Misfit::new(format!("speaks version {spoken:?} of the protocol, which nobody here does")));
         }
-        let gone = Box::pin(async move { drop(service.waiting().await) });
-        Ok((Self { peer, _closes: closes }, gone))
+        let gone = async move { drop(service.waiting().await) }.boxed().shared();
+        Ok((Self { peer, closes, gone: gone.clone() }, gone))
+    }
+
+    /// Asks the server for a sign of life. Takes as long as the server does.
+    ///
+    /// # Errors
+    /// When it gives none.
+    pub(super) async fn ping(&self) -> Result<(), Misfit> {
+        match self.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await {
+            // Whoever says no to a ping is there.
+            Ok(_) | Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse) => Ok(()),
+            Err(error) => Err(errors::unfit(&error, "does not answer")),
+        }
+    }
+
+    /// Takes leave, where there is a way to do so: at most a second.
+    pub(super) async fn close(self) {
+        let Self { peer: _, closes, gone } = self;
+        drop(closes);
+        let _in_time_or_not = timeout(FAREWELL, gone).await;
     }
 
     /// Name and version, as the server tells them.
@@ -127,10 +175,7 @@ impl Connection {
                 Ok(page) => page,
                 // A server without tools need not know the question.
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => break,
-                Err(error) => {
-                    let closed = matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_));
-                    return Err(Misfit { why: format!("does not list its tools: {}", complaint(&error)), closed });
-                }
+                Err(error) => return Err(errors::unfit(&error, "does not list its tools")),
             };
             if !listing.take(page.tools) {
                 break;
@@ -162,8 +207,15 @@ pub(super) struct Caller(Peer<RoleClient>);
 pub(super) enum Failure {
     /// The server says no, or answers with what is no result: reads after its name.
     Refused(String),
+    /// The call did not leave; why reads after the server's name.
+    NotSent(String),
+    /// The call may have run, and its result cannot be had; why reads after the
+    /// server's name.
+    Doubtful(String),
     /// The connection is no more; the call may have run.
     Broken,
+    /// The server no longer knows the session, and says so in answer to the call.
+    SessionLost,
 }
 
 impl Caller {
@@ -180,11 +232,10 @@ impl Caller {
             Ok(_more_rounds_or_a_task) => {
                 Err(Failure::Refused("asks for more than a result, which nobody here speaks".into()))
             }
-            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => Err(Failure::Broken),
             Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
                 Err(Failure::Refused(format!("{}; the call has run, ask for less", clip(&error.message))))
             }
-            Err(error) => Err(Failure::Refused(format!("refuses the call: {}", complaint(&error)))),
+            Err(error) => Err(errors::failure(&error)),
         }
     }
 }
@@ -201,48 +252,6 @@ fn meta(invocation: &Invocation, read_only: bool) -> RequestMetaObject {
         meta.insert(IDEMPOTENCY_KEY.to_owned(), invocation.idempotency_key().into());
     }
     meta
-}
-
-/// Why there was no handshake.
-fn misfit(error: &ClientInitializeError) -> Misfit {
-    match error {
-        ClientInitializeError::ConnectionClosed(_) => {
-            Misfit { why: "closed the connection during the handshake".to_owned(), closed: true }
-        }
-        ClientInitializeError::TransportError { error, .. } => {
-            Misfit { why: format!("cannot be told the handshake: {}", clip(&error.to_string())), closed: true }
-        }
-        ClientInitializeError::JsonRpcError(error) => Misfit::new(format!("refuses the handshake: {}", told(error))),
-        ClientInitializeError::ExpectedInitResponse(_)
-        | ClientInitializeError::ExpectedInitResult(_)
-        | ClientInitializeError::ConflictInitResponseId(..)
-        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            Misfit::new("answers the handshake with something else; is it a server of the Model Context Protocol?")
-        }
-        other => Misfit::new(format!("fails the handshake: {}", clip(&other.to_string()))),
-    }
-}
-
-fn complaint(error: &ServiceError) -> String {
-    match error {
-        ServiceError::McpError(error) => told(error),
-        ServiceError::UnexpectedResponse => "its answer is not of the protocol".to_owned(),
-        other => clip(&other.to_string()),
-    }
-}
-
-fn told(error: &ErrorData) -> String {
-    format!("{} ({})", clip(&error.message), error.code.0)
-}
-
-/// A stranger's words, short enough for an error, without control characters.
-fn clip(text: &str) -> String {
-    let (short, more) = match text.len() <= COMPLAINT_BYTES {
-        true => (text, ""),
-        false => (&text[..text.floor_char_boundary(COMPLAINT_BYTES)], "…"),
-    };
-    let clean: String = short.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("{}{more}", clean.trim())
 }
 
 #[cfg(test)]

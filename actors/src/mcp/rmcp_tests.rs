@@ -37,7 +37,7 @@ async fn line(elicit: Option<Arc<dyn Elicit>>) -> Line {
 fn invocation(tool: &str, arguments: Value) -> Invocation {
     let context = Arc::new(Workspace::new().context());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-    Invocation { call: call(&format!("mcp/far/{tool}"), arguments), context, deadline }
+    Invocation { call: call(&format!("mcp/far/{tool}"), arguments), context, deadline, may_repeat: false }
 }
 
 fn shop() -> Shop {

@@ -2,6 +2,8 @@
 
 use crate::child::ChildSpec;
 use bob_messages::ids::ServerId;
+use secrecy::{ExposeSecret, SecretString};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +37,52 @@ pub enum Transport {
     /// A child process that reads requests and writes answers, one JSON text a line.
     /// Its stdin and stdout are pipes, whatever is set here.
     Stdio(ChildSpec),
+    /// A server somewhere else, spoken to over streamable HTTP. Nothing is started.
+    Http(HttpSpec),
+}
+
+/// Where a server is reached over HTTP. Its `Debug` shows no value of a header and
+/// nothing of the URL that could be a key.
+#[derive(Clone)]
+pub struct HttpSpec {
+    /// The server's one address, `http://` or `https://`.
+    pub url: String,
+    /// What is sent with every request and to nobody else: names and their values.
+    pub headers: Vec<(String, SecretString)>,
+}
+
+impl HttpSpec {
+    /// A server that asks for no key.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: Vec::new() }
+    }
+
+    /// The same, sent this header too.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<SecretString>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.headers.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+impl PartialEq for HttpSpec {
+    fn eq(&self, other: &Self) -> bool {
+        let values =
+            |spec: &Self| spec.headers.iter().map(|(_, value)| value.expose_secret().to_owned()).collect::<Vec<_>>();
+        self.url == other.url && self.names().eq(other.names()) && values(self) == values(other)
+    }
+}
+
+impl fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.names().collect();
+        let shown = self.url.split(['?', '#']).next().filter(|shown| !shown.contains('@')).unwrap_or("…");
+        f.debug_struct("HttpSpec").field("url", &shown).field("headers", &names).finish()
+    }
 }
 
 impl Transport {
@@ -42,6 +90,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
         }
     }
 }

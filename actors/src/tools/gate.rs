@@ -77,6 +77,8 @@ pub(crate) struct Admitted {
     pub(crate) timeout_ms: u64,
     /// Whether it changes nothing, however it ends.
     pub(crate) read_only: bool,
+    /// Whether running it again does no more than running it once.
+    pub(crate) may_repeat: bool,
 }
 
 impl Gate {
@@ -148,7 +150,8 @@ impl Gate {
 
     fn admitted(&self, tool: &Tool, context: &CallContext) -> Admitted {
         let timeout_ms = self.rules.timeout_ms(&tool.descriptor.id, context);
-        Admitted { port: tool.port, timeout_ms, read_only: tool.descriptor.read_only }
+        let ToolDescriptor { read_only, idempotent, .. } = *tool.descriptor;
+        Admitted { port: tool.port, timeout_ms, read_only, may_repeat: read_only || idempotent }
     }
 
     /// Lets a call through that arrives with its grant, or says why not.

@@ -91,11 +91,11 @@ impl Host {
     }
 
     fn run(&self, admitted: Admitted, call: Arc<ToolCall>, context: Arc<CallContext>, asker: Asker, owner: &ActorCell) {
-        let Admitted { port, timeout_ms, read_only } = admitted;
+        let Admitted { port, timeout_ms, read_only, may_repeat } = admitted;
         let port = Arc::clone(&self.ports[port]);
         let started = Instant::now();
         let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
-        let invocation = Invocation { call, context, deadline };
+        let invocation = Invocation { call, context, deadline, may_repeat };
         let limit = Limit { started, timeout_ms, read_only };
         // In a box, since a task moves what it is given several times.
         tokio::spawn(Box::pin(run(port, invocation, limit, asker, owner.clone())));

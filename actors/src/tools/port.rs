@@ -39,6 +39,9 @@ pub struct Invocation {
     pub context: Arc<CallContext>,
     /// When the call is given up, on tokio's clock.
     pub deadline: Instant,
+    /// Whether running it again does no more than running it once: it reads only, or is
+    /// idempotent, by the rules or its own word.
+    pub may_repeat: bool,
 }
 
 impl Invocation {

@@ -1,0 +1,101 @@
+//! What went wrong with a server, for people and for models: each text reads after the
+//! server's name.
+
+use super::trouble::Trouble;
+use super::{Failure, Misfit};
+use rmcp::model::ErrorData;
+use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+/// How much of a server's complaint is repeated, in bytes.
+const COMPLAINT_BYTES: usize = 2 * 1024;
+
+/// Why there was no handshake.
+pub(super) fn misfit(error: &ClientInitializeError) -> Misfit {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => {
+            Misfit { closed: true, ..Misfit::new("closed the connection during the handshake") }
+        }
+        ClientInitializeError::TransportError { error, .. } => match http(error) {
+            Some(Http::Trouble(trouble)) => Misfit { closed: true, ..Misfit::new(trouble.to_string()) },
+            Some(Http::SessionLost) | None => {
+                let why = format!("cannot be told the handshake: {}", clip(&error.to_string()));
+                Misfit { closed: true, ..Misfit::new(why) }
+            }
+        },
+        ClientInitializeError::JsonRpcError(error) => Misfit::new(format!("refuses the handshake: {}", told(error))),
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            Misfit::new("answers the handshake with something else; is it a server of the Model Context Protocol?")
+        }
+        other => Misfit::new(format!("fails the handshake: {}", clip(&other.to_string()))),
+    }
+}
+
+/// Why a server that has shaken hands cannot be used; `what` it does not do.
+pub(super) fn unfit(error: &ServiceError, what: &str) -> Misfit {
+    let closed = matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_));
+    let (why, lost) = match error {
+        ServiceError::TransportSend(sent) => match http(sent) {
+            Some(Http::Trouble(trouble)) => (trouble.to_string(), false),
+            Some(Http::SessionLost) => ("no longer knows the session".to_owned(), true),
+            None => (format!("{what}: {}", complaint(error)), false),
+        },
+        _ => (format!("{what}: {}", complaint(error)), false),
+    };
+    Misfit { why, closed, lost }
+}
+
+/// Why a call has no result.
+pub(super) fn failure(error: &ServiceError) -> Failure {
+    match error {
+        ServiceError::TransportSend(sent) => match http(sent) {
+            Some(Http::SessionLost) => Failure::SessionLost,
+            Some(Http::Trouble(Trouble::NotSent(why))) => Failure::NotSent(why.clone()),
+            Some(Http::Trouble(Trouble::Refused(why))) => Failure::Refused(why.clone()),
+            Some(Http::Trouble(Trouble::Doubtful(why))) => Failure::Doubtful(why.clone()),
+            None => Failure::Broken,
+        },
+        ServiceError::TransportClosed => Failure::Broken,
+        error => Failure::Refused(format!("refuses the call: {}", complaint(error))),
+    }
+}
+
+/// What an error of the way to a server over HTTP says.
+enum Http<'a> {
+    Trouble(&'a Trouble),
+    SessionLost,
+}
+
+fn http(error: &DynamicTransportError) -> Option<Http<'_>> {
+    match error.error.downcast_ref::<StreamableHttpError<Trouble>>()? {
+        StreamableHttpError::Client(trouble) => Some(Http::Trouble(trouble)),
+        StreamableHttpError::SessionExpired => Some(Http::SessionLost),
+        _ => None,
+    }
+}
+
+fn complaint(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => told(error),
+        ServiceError::UnexpectedResponse => "its answer is not of the protocol".to_owned(),
+        other => clip(&other.to_string()),
+    }
+}
+
+fn told(error: &ErrorData) -> String {
+    format!("{} ({})", clip(&error.message), error.code.0)
+}
+
+/// A stranger's words, short enough for an error, without control characters.
+pub(super) fn clip(text: &str) -> String {
+    let (short, more) = match text.len() <= COMPLAINT_BYTES {
+        true => (text, ""),
+        false => (&text[..text.floor_char_boundary(COMPLAINT_BYTES)], "…"),
+    };
+    let clean: String = short.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{}{more}", clean.trim())
+}

@@ -1,0 +1,307 @@
+//! A tool server over streamable HTTP.
+//!
+//! [`Web`] is rmcp's HTTP client with what rmcp leaves open: whom a request may reach, how
+//! an old session is recognised, what may be said of an error, and an end. It follows a
+//! redirect within one origin only, sends the configured headers nowhere else, opens
+//! nothing a server names, and never sends a request twice.
+
+use super::trouble::{self, Key, Trouble};
+use super::{Misfit, clip};
+use crate::mcp::spec::HttpSpec;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::{Action, Attempt, Policy};
+use reqwest::{Client, Url};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, JsonRpcMessage, NumberOrString, PingRequest, RequestId,
+};
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use secrecy::ExposeSecret;
+use sse_stream::Sse;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// How long connecting may take at most.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an idle connection is kept; a server that vanished meanwhile is met with a
+/// new one.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// After this much silence the system asks whether the far end is still there.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// How large one event of a stream may be, in bytes. Bodies that are no streams have the
+/// same bound.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+
+/// How many redirects one request may take.
+const MAX_REDIRECTS: usize = 3;
+
+/// How many requests of one connection may be under way at once.
+const MAX_REQUESTS: usize = 1024;
+
+/// How often a cut stream is taken up again before its call is given up; about three
+/// seconds together.
+const RESUMPTIONS: usize = 4;
+
+/// Before the second of them; doubled each time.
+const RESUME_AFTER: Duration = Duration::from_millis(200);
+
+/// Before any stream but the first is opened, whatever the server says: one that closes
+/// every stream at once must not keep us busy.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What today's servers answer, with status 400, where the specification says 404: the
+/// session is not known. Other errors have the same number.
+const SESSION_UNKNOWN: ErrorCode = ErrorCode(-32000);
+
+type Answer<T> = Result<T, StreamableHttpError<Trouble>>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+/// Speaks HTTP with one server. Clones are the same client.
+#[derive(Clone)]
+pub(super) struct Web(Arc<Inner>);
+
+struct Inner {
+    http: Client,
+    key: Key,
+    /// Everything under way ends with it.
+    closed: CancellationToken,
+    /// Told when the server may be gone.
+    suspect: Arc<Notify>,
+    streamed: AtomicBool,
+}
+
+impl Web {
+    /// # Errors
+    /// When the URL or a header cannot be used.
+    pub(super) fn new(spec: &HttpSpec, closed: CancellationToken, suspect: Arc<Notify>) -> Result<Self, Misfit> {
+        let url = Url::parse(&spec.url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| Misfit::new("has no usable `url`: it must begin with http:// or https://"))?;
+        let key = Key::new(&url, &spec.headers);
+        // Whoever comes second finds a provider installed, which is as good.
+        let _installed_before = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .default_headers(headers(spec)?)
+            .redirect(Policy::custom(redirect))
+            .referer(false)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .tcp_keepalive(KEEPALIVE);
+        if is_home(&url) {
+            builder = builder.no_proxy();
+        }
+        let http = builder
+            .build()
+            .map_err(|error| Misfit::new(format!("has no HTTP client: {}", clip(&error.to_string()))))?;
+        Ok(Self(Arc::new(Inner { http, key, closed, suspect, streamed: AtomicBool::new(false) })))
+    }
+
+    /// How rmcp's transport works with it. A lost session is made anew by the keeper,
+    /// which knows which calls may be repeated.
+    pub(super) fn config(spec: &HttpSpec) -> StreamableHttpClientTransportConfig {
+        let mut retry = ExponentialBackoff::default();
+        retry.max_times = Some(RESUMPTIONS);
+        retry.base_duration = RESUME_AFTER;
+        let mut config = StreamableHttpClientTransportConfig::with_uri(spec.url.as_str())
+            .max_concurrent_requests(MAX_REQUESTS)
+            .max_sse_event_size(MAX_EVENT_BYTES)
+            .reinit_on_expired_session(false);
+        config.retry_config = Arc::new(retry);
+        config
+    }
+
+    /// Whether the server still knows the session. A server that gives no answer says
+    /// nothing about it.
+    async fn knows(&self, uri: &Arc<str>, session: &Arc<str>, headers: &Headers) -> bool {
+        let id = RequestId::from(NumberOrString::String("bob-session".into()));
+        let ping = ClientJsonRpcMessage::request(ClientRequest::PingRequest(PingRequest::default()), id);
+        let asked = self.0.http.post_message_with_max_sse_event_size(
+            Arc::clone(uri),
+            ping,
+            Some(Arc::clone(session)),
+            None,
+            headers.clone(),
+            MAX_EVENT_BYTES,
+        );
+        match self.while_open(asked).await {
+            Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), _)) => {
+                error.error.code != SESSION_UNKNOWN
+            }
+            Err(StreamableHttpError::SessionExpired) => false,
+            Ok(_) | Err(_) => true,
+        }
+    }
+
+    async fn while_open<T>(
+        &self,
+        request: impl Future<Output = Result<T, StreamableHttpError<reqwest::Error>>>,
+    ) -> Answer<T> {
+        tokio::select! { biased;
+            () = self.0.closed.cancelled() => Err(StreamableHttpError::TransportChannelClosed),
+            answer = request => answer.map_err(|error| trouble::of(error, &self.0.key)),
+        }
+    }
+
+    fn until_closed(&self, events: Events) -> Events {
+        events.take_until(self.0.closed.clone().cancelled_owned()).boxed()
+    }
+}
+
+impl StreamableHttpClient for Web {
+    type Error = Trouble;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Answer<StreamableHttpPostResponse> {
+        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, MAX_EVENT_BYTES).await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        max_event: usize,
+    ) -> Answer<StreamableHttpPostResponse> {
+        let asked = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Notification(_) | JsonRpcMessage::Error(_) => None,
+        };
+        let post = self.0.http.post_message_with_max_sse_event_size(
+            Arc::clone(&uri),
+            message,
+            session.clone(),
+            token,
+            headers.clone(),
+            max_event,
+        );
+        let (mut error, named) = match self.while_open(post).await? {
+            StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), named) => (error, named),
+            StreamableHttpPostResponse::Sse(events, named) => {
+                return Ok(StreamableHttpPostResponse::Sse(self.until_closed(events), named));
+            }
+            answer => return Ok(answer),
+        };
+        if let (SESSION_UNKNOWN, Some(session)) = (error.error.code, &session)
+            && !self.knows(&uri, session, &headers).await
+        {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        // An error that names no request answers the one it came for.
+        error.id = error.id.or(asked);
+        error.error.message = self.0.key.hidden_in(&error.error.message).into();
+        Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), named))
+    }
+
+    /// A farewell: nobody waits for what the server says to it.
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Answer<()> {
+        let _heard_or_not = self.0.http.delete_session(uri, session, token, headers).await;
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Answer<Events> {
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, MAX_EVENT_BYTES).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        max_event: usize,
+    ) -> Answer<Events> {
+        if self.0.streamed.swap(true, Ordering::Relaxed) {
+            tokio::time::sleep(PAUSE).await;
+        }
+        let opening =
+            self.0.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, max_event);
+        match self.while_open(opening).await {
+            Ok(events) => Ok(self.until_closed(events)),
+            Err(error) => {
+                if !matches!(error, StreamableHttpError::ServerDoesNotSupportSse) {
+                    self.0.suspect.notify_one();
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The configured headers, marked as not to be shown.
+fn headers(spec: &HttpSpec) -> Result<HeaderMap, Misfit> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &spec.headers {
+        let refuse = |why: &str| Misfit::new(format!("cannot be sent the header {name:?} of its `headers`: {why}"));
+        let name: HeaderName = name.parse().map_err(|_| refuse("this is no name of a header"))?;
+        if name.as_str().starts_with("mcp-") || ["accept", "content-type", "last-event-id"].contains(&name.as_str()) {
+            return Err(refuse("it belongs to the protocol; leave it out"));
+        }
+        let mut value = HeaderValue::from_str(value.expose_secret())
+            .map_err(|_holds_it| refuse("its value has characters that no header can have"))?;
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// Redirects that keep the request as it is are followed within the origin that was asked.
+fn redirect(attempt: Attempt<'_>) -> Action {
+    let to = attempt.url().origin();
+    let stays = attempt.previous().first().is_some_and(|asked| asked.origin() == to);
+    let keeps = matches!(attempt.status().as_u16(), 307 | 308);
+    if !stays {
+        let to = clip(&to.ascii_serialization());
+        attempt.error(format!(
+            "redirects to another place, {to:?}, which is not followed; if that is right, set `url` to it"
+        ))
+    } else if !keeps {
+        let status = attempt.status();
+        attempt.error(format!("redirects with HTTP {status}, which would lose the request; set `url` to where it is"))
+    } else if attempt.previous().len() > MAX_REDIRECTS {
+        attempt.error("redirects again and again")
+    } else {
+        attempt.follow()
+    }
+}
+
+/// Whether a server is on this machine; no proxy stands between.
+fn is_home(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let address = host.parse::<std::net::IpAddr>();
+    host == "localhost" || host.ends_with(".localhost") || address.is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,74 @@
+//! From the word to the list of tools: how a keeper starts its server.
+
+use super::desk::Signs;
+use super::keeper::{Held, Keeper, Started, ended_or, exited};
+use super::rmcp::{Connection, Handler, Misfit};
+use super::spec::Transport;
+use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
+use std::sync::Arc;
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::time::{Instant, timeout_at};
+
+/// A process with its pipes.
+struct Process {
+    exit: ExitWatch,
+    stdout: ChildStdout,
+    stdin: ChildStdin,
+}
+
+impl Keeper {
+    /// Starts the server, or begins a session with it, and reads its tools.
+    pub(super) async fn start(&self, held: &mut Held) -> Result<Started, String> {
+        let spec = &self.arguments.spec;
+        let deadline = Instant::now() + spec.startup_timeout();
+        let (signs, handler) = (Signs::default(), self.handler());
+        let (mut exit, opening) = match &spec.transport {
+            Transport::Stdio(command) => {
+                let Process { exit, stdout, stdin } = self.spawn(command, held)?;
+                (Some(exit), futures_util::future::Either::Left(Connection::open(stdout, stdin, handler)))
+            }
+            Transport::Http(http) => {
+                let suspect = Arc::clone(&signs.suspect);
+                (None, futures_util::future::Either::Right(Connection::reach(http, handler, suspect)))
+            }
+        };
+        let ready = async {
+            let (connection, gone) = opening.await?;
+            let listed = self.list(&connection).await?;
+            Ok::<_, Misfit>((connection, gone, listed))
+        };
+        let ready = tokio::select! { biased;
+            exit = exited(&mut exit) => return Err(format!("{exit} before it was ready")),
+            ready = timeout_at(deadline, Box::pin(ready)) => ready,
+        };
+        match ready {
+            Ok(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, signs, exit }),
+            Ok(Err(Misfit { why, closed: true, .. })) => Err(ended_or(&mut exit, &why).await),
+            Ok(Err(Misfit { why, closed: false, .. })) => Err(why),
+            Err(_too_late) => {
+                let limit_ms = spec.startup_timeout_ms;
+                Err(format!("was not ready within {limit_ms} ms; see what it waits for, or raise startup_timeout_ms"))
+            }
+        }
+    }
+
+    fn spawn(&self, command: &ChildSpec, held: &mut Held) -> Result<Process, String> {
+        let command = ChildSpec { stdin: Stdin::Piped, stdout: Stdout::Piped, ..command.clone() };
+        let child =
+            Child::spawn(command, &self.arguments.watcher).map_err(|error| format!("does not start: {error}"))?;
+        let child = held.child.insert(child);
+        if let Some(shelf) = &self.arguments.shelf {
+            shelf.runs(Some(child.id()));
+        }
+        let (Some(stdout), Some(stdin)) = (child.take_stdout(), child.take_stdin()) else {
+            return Err("does not start: it has no pipes".to_owned());
+        };
+        Ok(Process { exit: child.exit_watch(), stdout, stdin })
+    }
+
+    fn handler(&self) -> Handler {
+        let spec = &self.arguments.spec;
+        let elicit = self.arguments.elicit.clone();
+        Handler::new(spec.id.clone(), Arc::clone(&spec.roots), elicit, Arc::clone(&self.desk.look_again))
+    }
+}

@@ -1,0 +1,266 @@
+//! A tool server over HTTP that the tests play: it behaves, or fails in one named way.
+//!
+//! It has a runtime of its own, so that it can be killed with everything it holds and
+//! started again where it was.
+
+use super::actor::McpServerArguments;
+use super::spec::{HttpSpec, ServerSpec, Transport};
+use crate::child::Watcher;
+use crate::tools::Policy;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use axum::{Json, Router};
+use bob_messages::ids::ServerId;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// What the server was asked and how it behaves.
+#[derive(Default)]
+pub(super) struct World {
+    /// The session it knows.
+    session: Option<String>,
+    pub(super) inits: usize,
+    /// Sessions that were taken leave of.
+    pub(super) farewells: usize,
+    /// Calls that ran.
+    pub(super) calls: Vec<String>,
+    /// The `Last-Event-ID` of each stream that was asked for.
+    pub(super) resumed: Vec<String>,
+    /// The configured header of the last request.
+    pub(super) key: Option<String>,
+    pub(super) manners: Manners,
+}
+
+/// Status, headers and body of an answer that is not the protocol's.
+type Refused = (StatusCode, Vec<(header::HeaderName, String)>, String);
+
+/// How it behaves.
+#[derive(Default)]
+pub(super) struct Manners {
+    /// What it says to a session it does not know.
+    pub(super) unknown_session: UnknownSession,
+    /// It answers a call by a stream that ends after so many events.
+    pub(super) cut: Option<Cut>,
+    /// It answers every request at its address with this instead.
+    pub(super) instead: Option<Refused>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(super) enum UnknownSession {
+    #[default]
+    NotFound,
+    BadRequest,
+    BadRequestForNobody,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// Of the three: one that only has an id, a notification, the result.
+    pub(super) after: usize,
+    /// Whether the connection breaks instead of ending.
+    pub(super) is_rude: bool,
+    /// Whether the rest can be had by another stream.
+    pub(super) resumes: bool,
+}
+
+pub(super) struct Web {
+    pub(super) address: SocketAddr,
+    world: Arc<Mutex<World>>,
+    runtime: Option<Runtime>,
+}
+
+impl Web {
+    pub(super) fn start() -> Self {
+        let mut web = Self { address: ([127, 0, 0, 1], 0).into(), world: Arc::default(), runtime: None };
+        web.start_again();
+        web
+    }
+
+    /// Where it was, knowing no session.
+    pub(super) fn start_again(&mut self) {
+        self.world().session = None;
+        let listener = std::net::TcpListener::bind(self.address).expect("the port is free");
+        listener.set_nonblocking(true).expect("a listener");
+        self.address = listener.local_addr().expect("an address");
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let router = Router::new().fallback(any(answer)).with_state(Arc::clone(&self.world));
+        runtime.spawn(async move {
+            let listener = TcpListener::from_std(listener).expect("a listener");
+            axum::serve(listener, router).await.expect("it serves");
+        });
+        self.runtime = Some(runtime);
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.runtime.take().expect("it lives").shutdown_background();
+    }
+
+    /// As a server does that was started again.
+    pub(super) fn forget_the_session(&self) {
+        self.world().session = None;
+    }
+
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("no test panics while it looks")
+    }
+
+    /// How many sessions were begun, and how many calls ran.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let world = self.world();
+        (world.inits, world.calls.len())
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    pub(super) fn arguments(&self) -> McpServerArguments {
+        arguments(HttpSpec::new(self.url()))
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+pub(super) fn arguments(http: HttpSpec) -> McpServerArguments {
+    let spec = ServerSpec::new(ServerId::new("sh"), Transport::Http(http));
+    McpServerArguments::new(spec, Policy::default(), Watcher::new())
+}
+
+async fn answer(
+    State(world): State<Arc<Mutex<World>>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let mut world = world.lock().expect("no test panics while it looks");
+    world.key = header("x-key");
+    if let Some((status, headers, body)) = world.manners.instead.as_ref().filter(|_| uri.path() == "/mcp") {
+        let mut response = (*status, body.clone()).into_response();
+        for (name, value) in headers {
+            response.headers_mut().insert(name, value.parse().expect("a header"));
+        }
+        return response;
+    }
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let id = &message["id"];
+    if message["method"] == "initialize" {
+        world.inits += 1;
+        let session = format!("session-{}", world.inits);
+        world.session = Some(session.clone());
+        let result = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}});
+        return ([("mcp-session-id", session)], Json(json!({"jsonrpc": "2.0", "id": id, "result": result})))
+            .into_response();
+    }
+    if header("mcp-session-id") != world.session {
+        let error = json!({"code": -32000, "message": "no such session"});
+        return match world.manners.unknown_session {
+            UnknownSession::NotFound => StatusCode::NOT_FOUND.into_response(),
+            UnknownSession::BadRequest => {
+                (StatusCode::BAD_REQUEST, Json(json!({"jsonrpc": "2.0", "id": id, "error": error}))).into_response()
+            }
+            UnknownSession::BadRequestForNobody => {
+                (StatusCode::BAD_REQUEST, Json(json!({"jsonrpc": "2.0", "id": null, "error": error}))).into_response()
+            }
+        };
+    }
+    if method == Method::DELETE {
+        world.farewells += 1;
+        return StatusCode::OK.into_response();
+    }
+    if message.is_null() {
+        return stream(&mut world, header("last-event-id"));
+    }
+    let result = match message["method"].as_str() {
+        _ if id.is_null() => return StatusCode::ACCEPTED.into_response(),
+        Some("ping") => json!({}),
+        Some("tools/list") => json!({"tools": [
+            {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+            {"name": "write", "inputSchema": {"type": "object"}},
+            {"name": "refuse", "inputSchema": {"type": "object"}},
+            {"name": "hang", "inputSchema": {"type": "object"}},
+        ]}),
+        Some("tools/call") => return call(&mut world, &message),
+        _ => return StatusCode::BAD_REQUEST.into_response(),
+    };
+    Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
+}
+
+fn call(world: &mut World, message: &Value) -> Response {
+    let (name, id) = (message["params"]["name"].as_str().expect("a name"), message["id"].clone());
+    world.calls.push(name.to_owned());
+    match (name, world.manners.cut) {
+        ("hang", _) => events(json!({"id": id}).to_string(), Vec::new(), End::Never),
+        // The number means something else here than with a session that is not known.
+        ("refuse", _) => {
+            Json(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not today"}})).into_response()
+        }
+        (_, None) => Json(json!({"jsonrpc": "2.0", "id": id, "result": heard()})).into_response(),
+        (_, Some(cut)) => {
+            let end = if cut.is_rude { End::Rude } else { End::Polite };
+            let sent = three_events(&id).into_iter().take(cut.after).collect();
+            events(String::new(), sent, end)
+        }
+    }
+}
+
+/// The rest of a call's answer. There is one call whose stream can be cut: the first.
+fn stream(world: &mut World, last: Option<String>) -> Response {
+    let Some(last) = last else { return StatusCode::METHOD_NOT_ALLOWED.into_response() };
+    world.resumed.push(last.clone());
+    let Some(Cut { resumes: true, .. }) = world.manners.cut else { return StatusCode::NOT_FOUND.into_response() };
+    let (id, seen) = last.split_once('.').expect("an id of ours");
+    let id: Value = serde_json::from_str(id).expect("the id of a request");
+    let seen: usize = seen.parse().expect("a number");
+    events(String::new(), three_events(&id).split_off(seen + 1), End::Polite)
+}
+
+fn three_events(id: &Value) -> Vec<String> {
+    let said =
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "working"}});
+    let result = json!({"jsonrpc": "2.0", "id": id, "result": heard()});
+    let data = [String::new(), said.to_string(), result.to_string()];
+    data.iter().enumerate().map(|(number, data)| format!("retry: 20\nid: {id}.{number}\ndata: {data}\n\n")).collect()
+}
+
+fn heard() -> Value {
+    json!({"content": [{"type": "text", "text": "heard"}]})
+}
+
+enum End {
+    Polite,
+    Rude,
+    Never,
+}
+
+fn events(comment: String, sent: Vec<String>, end: End) -> Response {
+    let sent = std::iter::once(format!(": {comment}\n\n")).chain(sent).map(Ok::<_, std::io::Error>);
+    let last = futures_util::stream::once(async move {
+        match end {
+            End::Polite => Ok(String::new()),
+            End::Rude => {
+                // What was sent before must be on its way, or it is lost with the connection.
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                Err(std::io::Error::other("cut"))
+            }
+            End::Never => std::future::pending().await,
+        }
+    });
+    let body = Body::from_stream(futures_util::stream::iter(sent).chain(last));
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+}

@@ -1,0 +1,353 @@
+//! A server over HTTP is reached, lost, found again, and believed nothing it could do
+//! harm with. The names begin with the fault's id in the catalogue of faults.
+
+use super::spec::HttpSpec;
+use super::testing::House;
+use super::web_testing::{Cut, UnknownSession, Web, arguments};
+use crate::child::testing::{DEADLINE, soon, until};
+use crate::tools::local::fixture::call;
+use axum::http::{StatusCode, header};
+use bob_messages::chat::CallStatus;
+use bob_messages::mcp::ServerState;
+use bob_messages::tools::{ToolReturn, Verdict};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+fn says(returned: &ToolReturn, status: CallStatus, words: &[&str]) {
+    let text = returned.output.plain();
+    assert_eq!(returned.status, status, "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {text}");
+    }
+}
+
+/// How the actor of a server ended that never was ready.
+async fn misfit(http: HttpSpec) -> String {
+    let mut arguments = arguments(http);
+    arguments.spec.startup_timeout_ms = 2_000;
+    House::start(arguments).await.end().await
+}
+
+/// Counts who comes.
+async fn trap() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (address, caught) = (listener.local_addr().expect("an address"), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&caught);
+    tokio::spawn(async move {
+        while let Ok((_stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (address, caught)
+}
+
+#[tokio::test]
+async fn a_call_reaches_a_server_over_http_with_the_configured_headers() {
+    let web = Web::start();
+    let house = House::start(arguments(HttpSpec::new(web.url()).with_header("X-Key", "open sesame"))).await;
+    let status = house.ready().await;
+    assert_eq!((status.tools, status.server.as_deref(), status.pid), (4, Some("web 1"), None));
+    says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
+    assert_eq!(web.world().key.as_deref(), Some("open sesame"));
+    assert!(!format!("{:?}", house.arguments()).contains("sesame"));
+}
+
+#[tokio::test]
+async fn a_refusal_with_the_number_of_a_lost_session_is_a_refusal() {
+    let web = Web::start();
+    let house = House::start(web.arguments()).await;
+    says(&house.perform("refuse").await, CallStatus::Error, &["refuses the call: not today (-32000)"]);
+    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    assert_eq!(web.world().inits, 1);
+}
+
+#[tokio::test]
+async fn an_actor_that_ends_takes_leave_of_the_server() {
+    let web = Web::start();
+    let house = House::start(web.arguments()).await;
+    house.ready().await;
+    let hanging = house.begin("hang").await;
+    until("it hangs", || web.world().calls == ["hang"]).await;
+    house.actor.stop(None);
+    assert_eq!(soon(hanging).await, None);
+    until("the next one can start", || Arc::clone(&house.arguments().place.taken).try_lock_owned().is_ok()).await;
+    assert_eq!(web.world().farewells, 1);
+}
+
+#[tokio::test]
+async fn h1_a_server_that_is_not_there_keeps_nobody_waiting() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
+    // Connections are made by the system and never read.
+    let hole = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let deaf = hole.local_addr().expect("an address");
+    for (address, why) in [
+        (closed, format!("cannot be reached at http://{closed}: Connection refused")),
+        (deaf, "was not ready within 700 ms".to_owned()),
+    ] {
+        let asked = Instant::now();
+        let mut arguments = arguments(HttpSpec::new(format!("http://{address}/mcp")));
+        arguments.spec.startup_timeout_ms = 700;
+        let mut house = House::start(arguments).await;
+        assert_eq!(house.status().state, ServerState::Starting);
+        assert!(asked.elapsed() < Duration::from_millis(500), "{:?}", asked.elapsed());
+        let verdict = house.check(&call("mcp/sh/read", json!({}))).await;
+        assert!(
+            matches!(&verdict, Verdict::Invalid { complaint } if complaint.starts_with("not run: ")),
+            "{verdict:?}"
+        );
+        let end = house.end().await;
+        assert!(end.contains(&why), "{why}: {end}");
+    }
+}
+
+#[tokio::test]
+async fn h2_a_lost_session_is_begun_again_once_and_no_effect_happens_twice() {
+    for unknown in [UnknownSession::NotFound, UnknownSession::BadRequest, UnknownSession::BadRequestForNobody] {
+        let web = Web::start();
+        web.world().manners.unknown_session = unknown;
+        let house = House::start(web.arguments()).await;
+        house.ready().await;
+        web.forget_the_session();
+        says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+        assert_eq!(web.counts(), (2, 1), "{unknown:?}");
+        web.forget_the_session();
+        says(&house.perform("write").await, CallStatus::Unknown, &["outcome unknown", "no longer knows the session"]);
+        says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
+        let world = web.world();
+        assert_eq!((world.inits, &*world.calls), (3, &["read".to_owned(), "write".to_owned()][..]), "{unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn h2_many_calls_share_one_new_session() {
+    let web = Web::start();
+    let house = House::start(web.arguments()).await;
+    house.ready().await;
+    let call = call("mcp/sh/read", json!({}));
+    let grant = house.granted(&call).await;
+    web.forget_the_session();
+    let begun: Vec<_> = (0..50).map(|_| house.run(Arc::clone(&call), grant.clone())).collect();
+    for answer in begun {
+        says(&soon(answer).await.expect("an answer"), CallStatus::Ok, &["heard"]);
+    }
+    assert_eq!(web.counts(), (2, 50));
+}
+
+#[tokio::test]
+async fn h2_a_server_that_keeps_no_session_is_given_up() {
+    let web = Web::start();
+    let mut house = House::start(web.arguments()).await;
+    house.ready().await;
+    for _ in 0..4 {
+        web.forget_the_session();
+        house.perform("read").await;
+    }
+    assert!(house.end().await.contains("loses every session soon after it began"));
+}
+
+#[tokio::test]
+async fn h3_a_result_whose_stream_is_cut_comes_once_or_is_unknown() {
+    for (after, is_rude, resumes) in
+        (0..=3).flat_map(|after| [(after, false, true), (after, true, true), (after, false, false)])
+    {
+        let web = Web::start();
+        web.world().manners.cut = Some(Cut { after, is_rude, resumes });
+        let house = House::start(web.arguments()).await;
+        let returned = house.perform("write").await;
+        let expected = if after == 3 || (after > 0 && resumes) { CallStatus::Ok } else { CallStatus::Unknown };
+        assert_eq!(returned.status, expected, "{after} {is_rude} {resumes}: {}", returned.output.plain());
+        let world = web.world();
+        assert_eq!(&*world.calls, ["write"], "{after} {is_rude} {resumes}");
+        let last = world.resumed.first().map(|last| last.rsplit('.').next().map(str::to_owned));
+        if (1..3).contains(&after) {
+            assert_eq!(last, Some(Some((after - 1).to_string())));
+        }
+    }
+}
+
+#[tokio::test]
+async fn h4_a_redirect_to_another_place_is_not_followed() {
+    let (address, caught) = trap().await;
+    for to in [
+        format!("http://{address}/mcp"),
+        format!("https://{address}/mcp"),
+        "http://169.254.169.254/latest/meta-data/".to_owned(),
+        "http://10.0.0.1/".to_owned(),
+        "file:///etc/passwd".to_owned(),
+    ] {
+        for status in [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT, StatusCode::FOUND] {
+            let web = Web::start();
+            web.world().manners.instead = Some((status, vec![(header::LOCATION, to.clone())], String::new()));
+            let end = misfit(HttpSpec::new(web.url()).with_header("Authorization", "Bearer canary-7")).await;
+            assert!(end.contains("which is not followed") || to.starts_with("file"), "{to}: {end}");
+            assert!(!end.contains("canary"), "{end}");
+        }
+    }
+    assert_eq!(caught.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn h4_a_ready_server_cannot_send_a_call_elsewhere_either() {
+    let (address, caught) = trap().await;
+    let web = Web::start();
+    let house = House::start(arguments(HttpSpec::new(web.url()).with_header("X-Key", "canary-7"))).await;
+    house.ready().await;
+    let to = vec![(header::LOCATION, format!("http://{address}/mcp"))];
+    web.world().manners.instead = Some((StatusCode::TEMPORARY_REDIRECT, to, String::new()));
+    says(&house.perform("write").await, CallStatus::Error, &["redirects to another place", "not followed"]);
+    let to = vec![(header::LOCATION, "/elsewhere".to_owned())];
+    web.world().manners.instead = Some((StatusCode::FOUND, to.clone(), String::new()));
+    says(&house.perform("write").await, CallStatus::Error, &["which would lose the request"]);
+    // Within one origin it may send it on as it is.
+    web.world().manners.instead = Some((StatusCode::TEMPORARY_REDIRECT, to, String::new()));
+    web.world().key = None;
+    says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
+    assert_eq!(web.counts().1, 1);
+    assert_eq!(web.world().key.as_deref(), Some("canary-7"));
+    assert_eq!(caught.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn h5_a_hostile_challenge_is_text_and_nothing_else() {
+    let (address, caught) = trap().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mark = folder.path().join("mark");
+    let touch = format!("touch {}", mark.display());
+    for (challenge, shown) in [
+        (format!("Bearer resource_metadata=\"https://x.test/$({touch})`{touch}`;{touch}\""), true),
+        (format!("Bearer resource_metadata=\"http://{address}/.well-known/oauth\""), false),
+        (format!("Bearer resource_metadata=https://user:canary-8@{address}/x?canary-8, scope=a"), true),
+        ("Bearer resource_metadata=\"file:///etc/passwd\"".to_owned(), false),
+        (format!("Bearer resource_metadata=\"https://{address}/canary-8\""), true),
+        ("Bearer resource_metadata=\"".to_owned(), false),
+        ("junk".to_owned(), false),
+    ] {
+        for status in [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN] {
+            let web = Web::start();
+            let said = format!("your token canary-8 is \u{1b}[2J bad, see https://{address}/");
+            web.world().manners.instead = Some((status, vec![(header::WWW_AUTHENTICATE, challenge.clone())], said));
+            let end = misfit(HttpSpec::new(web.url()).with_header("Authorization", "Bearer canary-8")).await;
+            let code = status.as_str();
+            assert!(end.contains(code) && end.contains("\"Authorization\"") && end.contains("`headers`"), "{end}");
+            assert_eq!(end.contains("it says more at \"https://"), shown, "{challenge}: {end}");
+            assert!(!end.contains("canary") && !end.contains('\u{1b}') && !end.contains("$("), "{end}");
+        }
+    }
+    let web = Web::start();
+    web.world().manners.instead = Some((StatusCode::UNAUTHORIZED, Vec::new(), "who?".to_owned()));
+    assert!(
+        misfit(HttpSpec::new(web.url())).await.contains("asks for a key (HTTP 401): give it as one of the `headers`")
+    );
+    assert_eq!((caught.load(Ordering::SeqCst), mark.exists()), (0, false));
+}
+
+#[tokio::test]
+async fn h5_headers_that_cannot_be_sent_are_named_without_their_value() {
+    for (name, value, why) in [
+        ("X Key", "canary-9", "this is no name of a header"),
+        ("X-Key", "canary-9\n", "its value has characters that no header can have"),
+        ("Mcp-Session-Id", "canary-9", "it belongs to the protocol"),
+    ] {
+        let end = misfit(HttpSpec::new("http://127.0.0.1:1/").with_header(name, value)).await;
+        assert!(end.contains(why) && end.contains(&format!("{name:?}")) && !end.contains("canary"), "{end}");
+    }
+    for url in ["", "127.0.0.1:80", "ftp://x/", "file:///etc/passwd"] {
+        assert!(misfit(HttpSpec::new(url)).await.contains("must begin with http:// or https://"), "{url}");
+    }
+}
+
+/// Passes bytes on until it is told to keep them, on all connections or on old ones.
+struct Proxy {
+    address: std::net::SocketAddr,
+    old_are_dead: Arc<AtomicBool>,
+    all_are_dead: Arc<AtomicBool>,
+}
+
+impl Proxy {
+    async fn before(target: std::net::SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (old_are_dead, all_are_dead) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let (old, all) = (Arc::clone(&old_are_dead), Arc::clone(&all_are_dead));
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let (old, all) = (Arc::clone(&old), Arc::clone(&all));
+                let was_new = !old.load(Ordering::SeqCst);
+                tokio::spawn(async move {
+                    let Ok(far) = TcpStream::connect(target).await else { return };
+                    let dead = move || all.load(Ordering::SeqCst) || (was_new && old.load(Ordering::SeqCst));
+                    let (near, far) = (near.into_split(), far.into_split());
+                    tokio::join!(pass(near.0, far.1, dead.clone()), pass(far.0, near.1, dead));
+                });
+            }
+        });
+        Self { address, old_are_dead, all_are_dead }
+    }
+}
+
+async fn pass(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    dead: impl Fn() -> bool,
+) {
+    let mut bytes = [0; 4096];
+    while let Ok(read @ 1..) = from.read(&mut bytes).await {
+        if dead() {
+            // Nobody reads, answers or hangs up any more.
+            std::future::pending::<()>().await;
+        }
+        if to.write_all(&bytes[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn h6_a_dead_line_costs_a_deadline_and_then_the_connection() {
+    let web = Web::start();
+    let proxy = Proxy::before(web.address).await;
+    let mut arguments = arguments(HttpSpec::new(format!("http://{}/mcp", proxy.address)));
+    arguments.spec.startup_timeout_ms = 1_000;
+    arguments.spec.tool_timeout_ms = Some(200);
+    let mut house = House::start(arguments).await;
+    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    // The line that was used is dead; a new one is not.
+    proxy.old_are_dead.store(true, Ordering::SeqCst);
+    let asked = Instant::now();
+    says(&house.perform("read").await, CallStatus::Error, &["timed out after 200 ms"]);
+    assert!(asked.elapsed() < Duration::from_millis(2_000), "{:?}", asked.elapsed());
+    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    assert_eq!(web.world().inits, 1);
+    // No line carries anything: the connection is given up, and made anew by the next actor.
+    proxy.all_are_dead.store(true, Ordering::SeqCst);
+    says(&house.perform("write").await, CallStatus::Error, &["timed out after 200 ms", "part of its work"]);
+    let end = house.end().await;
+    assert!(end.contains("gave no sign of life within 1000 ms"), "{end}");
+    proxy.all_are_dead.store(false, Ordering::SeqCst);
+    house.start_again().await;
+    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_during_a_call_is_noticed_and_comes_back() {
+    let mut web = Web::start();
+    let mut house = House::start(web.arguments()).await;
+    house.ready().await;
+    let hanging = house.begin("hang").await;
+    until("it hangs", || web.world().calls == ["hang"]).await;
+    let killed = Instant::now();
+    web.kill();
+    says(&soon(hanging).await.expect("an answer"), CallStatus::Unknown, &["outcome unknown"]);
+    let end = house.end().await;
+    assert!(end.contains("cannot be reached") || end.contains("broke the connection"), "{end}");
+    assert!(killed.elapsed() < DEADLINE / 10, "{:?}", killed.elapsed());
+    house.start_again().await;
+    assert!(house.end().await.contains("Connection refused"));
+    web.start_again();
+    house.start_again().await;
+    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+}
