@@ -117,3 +117,19 @@ fn only_a_server_on_this_machine_is_started() {
         assert!(error.to_string().contains("mine"), "{error}");
     });
 }
+
+#[cfg(feature = "mcp")]
+#[test]
+fn a_server_over_http_gets_its_url_and_its_headers_which_stay_hidden() {
+    use bob_actors::mcp::{HttpSpec, Transport};
+    let text = "[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"https://h.test/mcp?k=canary\"\n\
+                headers = { Authorization = \"Bearer canary\" }";
+    in_folder(text, |_folder, config| {
+        let specs = tool_servers(&config).unwrap();
+        let expected = HttpSpec::new("https://h.test/mcp?k=canary").with_header("Authorization", "Bearer canary");
+        assert_eq!(specs[0].transport, Transport::Http(expected));
+        let shown = format!("{specs:?}");
+        assert!(shown.contains("https://h.test/mcp") && shown.contains("Authorization"), "{shown}");
+        assert!(!shown.contains("canary"), "{shown}");
+    });
+}
