@@ -6,7 +6,7 @@
 //! runtime that programs use. It ends with 0 when the turn came to its answer and the server was there.
 //!
 //! `scripts/mcp-conformance.sh` installs the suite and runs it.
-#![allow(clippy::print_stdout, reason = "it speaks to whoever runs it")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it speaks to whoever runs it")]
 
 use bob::{
     AgentRequest, AgentRuntime, ApprovalPort, Elicitation, ElicitationAnswer, FinishReason, HttpSpec, LlmRequest,
@@ -32,7 +32,19 @@ impl ApprovalPort for Agreeable {
 }
 
 #[tokio::main]
-pub(crate) async fn main() -> Result<ExitCode, Box<dyn Error>> {
+pub(crate) async fn main() -> ExitCode {
+    match converse().await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One turn with the server of the last argument; says whether it came to its answer.
+async fn converse() -> Result<bool, Box<dyn Error>> {
     let url = std::env::args().next_back().filter(|url| url.starts_with("http"));
     let url = url.ok_or("give the URL of a tool server as the last argument")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_else(|_by_hand| "by hand".to_owned());
@@ -56,8 +68,7 @@ pub(crate) async fn main() -> Result<ExitCode, Box<dyn Error>> {
     for call in outcome.tool_transcript.iter() {
         println!("  {} {} -> {:?}: {}", call.name, call.arguments, call.status, call.result);
     }
-    let is_final = outcome.finish_reason == FinishReason::Final;
-    Ok(if is_final { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(outcome.finish_reason == FinishReason::Final)
 }
 
 /// Every tool in the first step, an answer in the next.
