@@ -27,7 +27,7 @@ pub mod facade;
 pub mod sanitise;
 
 pub use bob_actors::feed::EventSink;
-pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedLlm, ScriptedReply};
+pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply};
 #[cfg(feature = "mcp")]
 pub use bob_actors::mcp::{HttpSpec, ServerSpec, Start as ServerStart, Transport as ServerTransport};
 #[cfg(feature = "sqlite")]

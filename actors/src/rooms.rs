@@ -10,7 +10,7 @@ use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
 use bob_messages::sessions::SessionsMessage;
 use bob_messages::store::StoreMessage;
-use ractor::ActorRef;
+use ractor::{ActorRef, ActorStatus};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -50,9 +50,11 @@ impl<M: ractor::Message> Address<M> {
         *self.0.actor.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The actor, if there is one now.
+    /// The actor, if there is one now. One that ends takes no more messages and is gone,
+    /// also when its supervisor has not heard of it yet.
     pub fn actor(&self) -> Option<ActorRef<M>> {
-        self.0.actor.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let actor = self.0.actor.read().unwrap_or_else(PoisonError::into_inner).clone();
+        actor.filter(|actor| actor.get_status() < ActorStatus::Draining)
     }
 
     /// Sends to whoever is there now.

@@ -140,3 +140,19 @@ fn tool_servers_are_what_was_written() {
         assert_eq!(servers, tool_servers(&config).unwrap());
     });
 }
+
+#[cfg(feature = "mcp")]
+#[test]
+fn a_server_over_http_gets_its_url_and_its_headers_which_stay_hidden() {
+    use bob_actors::mcp::{HttpSpec, Transport};
+    let text = "[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"https://h.test/mcp?k=canary\"\n\
+                headers = { Authorization = \"Bearer canary\" }";
+    in_folder(text, |_folder, config| {
+        let specs = tool_servers(&config).unwrap();
+        let expected = HttpSpec::new("https://h.test/mcp?k=canary").with_header("Authorization", "Bearer canary");
+        assert_eq!(specs[0].transport, Transport::Http(expected));
+        let shown = format!("{specs:?}");
+        assert!(shown.contains("https://h.test/mcp") && shown.contains("Authorization"), "{shown}");
+        assert!(!shown.contains("canary"), "{shown}");
+    });
+}

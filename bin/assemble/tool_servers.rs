@@ -50,9 +50,9 @@ fn transport(config: &Config, server: &McpServer) -> Result<Transport, AgentErro
             Ok(Transport::Stdio(ChildSpec { folder: Some(folder), env, ..ChildSpec::new(program, args) }))
         }
         config::Transport::Http => {
-            let url = server.url.as_deref().ok_or_else(|| refuse("needs a `url`"))?;
+            let url = server.url.clone().ok_or_else(|| refuse("needs a `url`"))?;
             let headers = server.headers.iter().map(|(name, value)| (name.clone(), value.wrapped().clone())).collect();
-            Ok(Transport::Http(HttpSpec { url: url.to_owned(), headers }))
+            Ok(Transport::Http(HttpSpec { url, headers }))
         }
     }
 }

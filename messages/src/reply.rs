@@ -17,6 +17,8 @@ pub struct Reply<T> {
     to: Option<To<T>>,
     /// Resolves when the asker has dropped its [`Interest`]; `None` when it cannot.
     interest: Option<oneshot::Receiver<()>>,
+    /// Gets the reply back when it is dropped before anything was said.
+    if_unheard: Option<Box<dyn FnOnce(Self) + Send>>,
 }
 
 /// Who hears the answer.
@@ -43,20 +45,20 @@ impl<T: Send + 'static> Reply<T> {
     /// A reply that calls `to` exactly once: with the answer, or with `None`
     /// when the one who was asked ended without answering.
     pub fn to(to: impl FnOnce(Option<T>) + Send + 'static) -> Self {
-        Self { to: Some(To::Once(Box::new(to))), interest: None }
+        Self { to: Some(To::Once(Box::new(to))), interest: None, if_unheard: None }
     }
 
     /// The same for a question that may be abandoned: the asker keeps the interest.
     pub fn abandonable(to: impl FnOnce(Option<T>) + Send + 'static) -> (Self, Interest) {
         let (held, watched) = oneshot::channel();
-        (Self { to: Some(To::Once(Box::new(to))), interest: Some(watched) }, Interest(held))
+        (Self { to: Some(To::Once(Box::new(to))), interest: Some(watched), if_unheard: None }, Interest(held))
     }
 
     /// The same for an asker that wants to hear how it goes: `to` is called for each
     /// note, and then exactly once as in [`Reply::to`].
     pub fn noted(to: impl FnMut(Option<T>) + Send + 'static) -> (Self, Interest) {
         let (held, watched) = oneshot::channel();
-        (Self { to: Some(To::Noted(Box::new(to))), interest: Some(watched) }, Interest(held))
+        (Self { to: Some(To::Noted(Box::new(to))), interest: Some(watched), if_unheard: None }, Interest(held))
     }
 
     /// A reply and the future of its answer.
@@ -64,6 +66,15 @@ impl<T: Send + 'static> Reply<T> {
         let (sender, receiver) = oneshot::channel();
         let (reply, interest) = Self::abandonable(move |answer| drop(sender.send(answer)));
         (reply, Answer { receiver, _interest: interest })
+    }
+
+    /// The same reply, which `then` gets back instead of the asker's `None` when it is
+    /// dropped before anything was said: whoever was asked ended without having begun.
+    /// A question that was abandoned does not come back.
+    #[must_use]
+    pub fn if_unheard(mut self, then: impl FnOnce(Self) + Send + 'static) -> Self {
+        self.if_unheard = Some(Box::new(then));
+        self
     }
 
     /// Gives the answer. An asker that went away costs nothing.
@@ -74,6 +85,7 @@ impl<T: Send + 'static> Reply<T> {
     /// Says how it goes; the answer is still owed. An asker that asked for no notes
     /// hears nothing.
     pub fn note(&mut self, note: T) {
+        self.if_unheard = None;
         if let Some(To::Noted(to)) = &mut self.to {
             to(Some(note));
         }
@@ -86,17 +98,25 @@ impl<T: Send + 'static> Reply<T> {
             None => std::future::pending().await,
         }
     }
+}
 
+impl<T> Reply<T> {
     /// Whether nobody wants the answer any more.
     pub fn is_abandoned(&mut self) -> bool {
         self.interest
             .as_mut()
             .is_some_and(|interest| matches!(interest.try_recv(), Err(oneshot::error::TryRecvError::Closed)))
     }
-}
 
-impl<T> Reply<T> {
     fn end(&mut self, answer: Option<T>) {
+        if answer.is_none()
+            && self.to.is_some()
+            && !self.is_abandoned()
+            && let Some(then) = self.if_unheard.take()
+        {
+            let (to, interest) = (self.to.take(), self.interest.take());
+            return then(Self { to, interest, if_unheard: None });
+        }
         match self.to.take() {
             Some(To::Once(to)) => to(answer),
             Some(To::Noted(mut to)) => to(answer),
@@ -148,6 +168,31 @@ mod tests {
     #[test]
     fn a_dropped_reply_answers_none() {
         let (reply, answer) = Reply::<u8>::channel();
+        drop(reply);
+        assert_eq!(now(answer), Some(None));
+    }
+
+    #[test]
+    fn a_reply_that_is_dropped_unheard_comes_back_once() {
+        let (reply, answer) = Reply::channel();
+        drop(reply.if_unheard(|reply| reply.send(2)));
+        assert_eq!(now(answer), Some(Some(2)));
+
+        let (reply, answer) = Reply::<u8>::channel();
+        drop(reply.if_unheard(drop));
+        assert_eq!(now(answer), Some(None));
+
+        let (reply, answer) = Reply::channel();
+        reply.if_unheard(|_| panic!("it was answered")).send(3);
+        assert_eq!(now(answer), Some(Some(3)));
+
+        let (reply, answer) = Reply::<u8>::channel();
+        drop(answer);
+        drop(reply.if_unheard(|_| panic!("nobody waits")));
+
+        let (mut reply, answer) = Reply::channel();
+        reply = reply.if_unheard(|_| panic!("it had begun"));
+        reply.note(4);
         drop(reply);
         assert_eq!(now(answer), Some(None));
     }

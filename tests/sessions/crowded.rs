@@ -160,3 +160,21 @@ async fn a_suspended_turn_of_a_session_that_rests_is_resumed() {
     until(&runtime, 0, 0, 0).await;
     assert!(within(runtime.delete(session("s"))).await.expect("it is deleted"));
 }
+
+#[tokio::test]
+async fn the_journal_of_a_session_that_rests_in_memory_reads_as_before() {
+    let model = ScriptedLlm::from_fn(move |request| match request.step {
+        1 => ScriptedReply::call("local/no_such_tool", json!({"n": [1, -2, 0.1, 1e300, u64::MAX], "z": null})),
+        2 => ScriptedReply::call("ask_user", json!({"question": "which one?"})),
+        _ => ScriptedReply::text("that one"),
+    });
+    let runtime = build(over(model).passivate_after(Duration::from_millis(500))).await;
+    let labels = [("a".to_owned(), "b".to_owned())].into();
+    within(runtime.run(AgentRequest { labels, ..say("go") })).await.expect("it asks");
+    turn(&runtime, AgentRequest { request_id: Some(bob::RequestId::new("r")), ..say("this") }).await;
+    within(runtime.run(say("on"))).await.expect("it asks again");
+    let before = within(runtime.records(session("s"))).await.expect("it is read");
+    until(&runtime, 0, 0, 0).await;
+    let after = within(runtime.records(session("s"))).await.expect("it is read");
+    assert!(before.len() > 15 && before == after, "{before:#?} {after:#?}");
+}

@@ -43,4 +43,4 @@ pub use genai::GenaiLlm;
 pub use port::{LlmPort, ProviderLimits, Readiness};
 pub use retry::RetryPolicy;
 pub use router::Router;
-pub use scripted::{ScriptedLlm, ScriptedReply};
+pub use scripted::{ScriptedCall, ScriptedLlm, ScriptedReply};

@@ -18,6 +18,7 @@
 //! | `door` | the way of the tool plane to the actor |
 //! | `port` | the way from a judged call to the server |
 //! | [`elicit`] | what a server asks a person |
+//! | `sieve` | what a server writes, made fit for the protocol's reader |
 //! | `rmcp` | the protocol |
 
 pub mod actor;
@@ -27,6 +28,7 @@ pub mod elicit;
 mod keeper;
 mod port;
 mod rmcp;
+mod sieve;
 pub mod spec;
 mod start;
 

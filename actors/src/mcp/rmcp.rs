@@ -22,6 +22,7 @@ mod trouble;
 pub(super) use handler::Handler;
 pub(super) use tools::{Listed, Shop};
 
+use super::sieve::{LINE_TOO_LONG, Sieve};
 use super::spec::HttpSpec;
 use crate::tools::Invocation;
 use bob_messages::tools::ToolOutput;
@@ -48,7 +49,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The longest line a server may write, in bytes. A longer one is dropped as it comes,
-/// and the call it answers ends with its deadline.
+/// and the call it answers fails as soon as it is known which one that is.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// How many pages of tools are asked for.
@@ -99,7 +100,9 @@ impl Connection {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES);
+        let read = Sieve::new(read, MAX_LINE_BYTES);
+        // Here the end of a line counts, too.
+        let transport = AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES + 1);
         Self::over(transport, handler, CancellationToken::new()).await
     }
 
@@ -228,6 +231,9 @@ impl Caller {
             Ok(CallToolResponse::Complete(result)) => Ok(output::from(result)),
             Ok(_more_rounds_or_a_task) => {
                 Err(Failure::Refused("asks for more than a result, which nobody here speaks".into()))
+            }
+            Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
+                Err(Failure::Refused(format!("{}; the call has run, ask for less", clip(&error.message))))
             }
             Err(error) => Err(errors::failure(&error)),
         }

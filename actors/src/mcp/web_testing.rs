@@ -38,6 +38,9 @@ pub(super) struct World {
     pub(super) manners: Manners,
 }
 
+/// Status, headers and body of an answer that is not the protocol's.
+type Refused = (StatusCode, Vec<(header::HeaderName, String)>, String);
+
 /// How it behaves.
 #[derive(Default)]
 pub(super) struct Manners {
@@ -46,7 +49,7 @@ pub(super) struct Manners {
     /// It answers a call by a stream that ends after so many events.
     pub(super) cut: Option<Cut>,
     /// It answers every request at its address with this instead.
-    pub(super) instead: Option<(StatusCode, Vec<(header::HeaderName, String)>, String)>,
+    pub(super) instead: Option<Refused>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]

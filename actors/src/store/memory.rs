@@ -1,8 +1,10 @@
 //! Journals in memory: for tests, for embedding, for sessions nobody keeps.
 //!
 //! Not durable: what is stored here ends with the process. Within the process it
-//! keeps every rule of the port. Records are shared, never serialised, and every
-//! operation is ready at its first poll.
+//! keeps every rule of the port. Records are shared while a session has an owner and
+//! packed while it rests; every operation is ready at its first poll.
+
+mod packed;
 
 #[cfg(test)]
 #[path = "memory_tests.rs"]
@@ -14,6 +16,7 @@ use bob_messages::Millis;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
 use futures_util::future::{BoxFuture, FutureExt, ready};
+use packed::Packed;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +29,47 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Journal {
     ledger: Ledger,
-    records: Vec<Arc<Record>>,
+    records: Records,
+    /// The time its last record was made, in milliseconds: this store has no clock.
+    updated_at: Millis,
+}
+
+/// The records of one session, in order.
+#[derive(Debug)]
+enum Records {
+    /// Somebody owns them, or did just now.
+    Loose(Vec<Arc<Record>>),
+    /// Nobody does.
+    Packed(Packed),
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self::Loose(Vec::new())
+    }
+}
+
+impl Records {
+    /// The records, for somebody who only reads.
+    fn read(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
+        match self {
+            Self::Loose(records) => Ok(records.clone()),
+            Self::Packed(packed) => {
+                packed.unpack(session).map_err(|error| StoreError::Corrupt(format!("the packed journal: {error}")))
+            }
+        }
+    }
+
+    /// The records, for their owner.
+    fn loosen(&mut self, session: &SessionId) -> Result<&mut Vec<Arc<Record>>, StoreError> {
+        if matches!(self, Self::Packed(_)) {
+            *self = Self::Loose(self.read(session)?);
+        }
+        match self {
+            Self::Loose(records) => Ok(records),
+            Self::Packed(_) => Err(StoreError::Corrupt("the packed journal was not read".to_owned())),
+        }
+    }
 }
 
 impl MemoryStore {
@@ -49,25 +92,27 @@ fn append_to(sessions: &mut HashMap<SessionId, Journal>, append: Append) -> Resu
 
 impl Journal {
     fn append(&mut self, append: Append) -> Result<u64, StoreError> {
-        self.ledger.recall(&self.records);
+        let records = self.records.loosen(&append.session)?;
+        self.ledger.recall(records);
         let ruling = self.ledger.rule(&append)?;
         for record in append.records.into_iter().skip(ruling.stored) {
             self.ledger.stored(&record);
-            self.records.push(record);
+            self.updated_at = record.at;
+            records.push(record);
         }
         Ok(ruling.version)
     }
 
     /// Its owner let it go: most sessions of a store rest most of the time, and what only
-    /// an append needs is made again by the next one.
+    /// an owner needs is made again for the next one.
     fn rest(&mut self) {
         self.ledger.rest();
-        self.records.shrink_to_fit();
-    }
-
-    /// The time its last record was made: this store has no clock.
-    fn updated_at(&self) -> Millis {
-        self.records.last().map_or(0, |record| record.at)
+        if let Records::Loose(records) = &mut self.records {
+            match Packed::pack(records) {
+                Some(packed) => self.records = Records::Packed(packed),
+                None => records.shrink_to_fit(),
+            }
+        }
     }
 }
 
@@ -75,15 +120,18 @@ impl SessionStore for MemoryStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
         let mut sessions = self.sessions();
         let journal = sessions.entry(session.clone()).or_default();
+        let records = match journal.records.loosen(session) {
+            Ok(records) => records.clone(),
+            Err(error) => return ready(Err(error)).boxed(),
+        };
         let epoch = journal.ledger.epoch() + 1;
         journal.ledger.claimed(epoch);
-        let claim = Claim { epoch, version: journal.ledger.version(), records: journal.records.clone() };
-        ready(Ok(claim)).boxed()
+        ready(Ok(Claim { epoch, version: journal.ledger.version(), records })).boxed()
     }
 
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        let records = self.sessions().get(session).map(|journal| journal.records.clone());
-        ready(Ok(records.unwrap_or_default())).boxed()
+        let records = self.sessions().get(session).map(|journal| journal.records.read(session));
+        ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
@@ -112,7 +160,7 @@ impl SessionStore for MemoryStore {
         let wanted = sessions.iter().filter(|(session, _)| listing::wanted(filter, session.as_str()));
         let found = wanted.map(|(session, journal)| SessionSummary {
             session: session.clone(),
-            updated_at: journal.updated_at(),
+            updated_at: journal.updated_at,
             bytes: 0,
         });
         ready(listing::page(found.collect(), filter, cursor)).boxed()

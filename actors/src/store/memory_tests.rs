@@ -36,3 +36,25 @@ async fn a_session_that_rests_keeps_its_rules() {
     let fresh = append(&one, owner.epoch, 3, 2);
     assert_eq!(store.append(vec![fresh]).await, vec![Ok(5)]);
 }
+
+#[test]
+fn packed_records_read_back_whoever_they_are_of() {
+    use bob_messages::ids::TurnId;
+    use bob_messages::store::FORMAT;
+    let one = crate::store::contract::session("one");
+    let turns = [None, Some("t1"), Some("t1"), None, Some("t1"), Some("t2"), None, None];
+    let record = |(version, turn): (u64, &Option<&str>)| {
+        let record = crate::store::contract::record(&one, 1 + version / 3, version, "r");
+        Arc::new(Record {
+            turn: turn.map(TurnId::new),
+            at: 1_000 + i64::try_from(version).unwrap(),
+            ..(*record).clone()
+        })
+    };
+    let mut records: Vec<_> = (1..).zip(&turns).map(record).collect();
+    let packed = Packed::pack(&records).expect("they are packed");
+    assert_eq!(packed.unpack(&one).unwrap(), records);
+    assert_eq!(Packed::pack(&[]).expect("nothing packs, too").unpack(&one).unwrap(), []);
+    records[2] = Arc::new(Record { format: FORMAT + 1, ..(*records[2]).clone() });
+    assert!(Packed::pack(&records).is_none(), "a foreign format stays as it is");
+}

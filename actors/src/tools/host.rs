@@ -161,10 +161,13 @@ async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut 
             tokio::select! {
                 biased;
                 () = asker.abandoned() => return,
-                ended = work => result(ended, &name),
+                ended = &mut work => result(ended, &name),
                 // The calls of an actor end with it, however it ends; the dropped reply
-                // tells the asker.
-                _ = owner.wait(None) => return,
+                // tells the asker. One whose end came in between is told it.
+                _ = owner.wait(None) => match poll!(work.as_mut()) {
+                    Poll::Ready(ended) => result(ended, &name),
+                    Poll::Pending => return,
+                },
                 () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(limit.too_late(&name))),
             }
         }

@@ -35,7 +35,7 @@ use shelf::{Host, Settling};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// How long a call waits for a host that is being started again.
 const RETURNS_WITHIN: Duration = Duration::from_secs(2);
@@ -172,14 +172,14 @@ impl ToolPlane {
     }
 
     /// Sends a question to the host of its tool. When nobody is there, it waits for the
-    /// host a while, in a task, and is then answered without having been sent.
+    /// host a while, in a task, and is then answered without having been sent. A call
+    /// that was to be judged by a tool server that ended instead goes to its successor in
+    /// the same way, once; a call that was to be run goes nowhere twice.
     pub fn tell(&self, message: ToolsMessage) {
         let host = self.host_of(name_of(&message));
+        let message = judged_by_one_of_two(&host, message);
         if let Err(message) = host.door.send(message) {
-            match host.down() {
-                Some(why) => not_sent(message, &why),
-                None => wait_for(host, message),
-            }
+            wait_for(host, message);
         }
     }
 
@@ -242,15 +242,40 @@ fn name_of(message: &ToolsMessage) -> &ToolName {
     }
 }
 
-fn wait_for(host: Arc<Host>, message: ToolsMessage) {
+/// The same question, which is sent a second time when it is dropped before anything
+/// was said: the call had not begun to run then, and judging it changes nothing.
+fn judged_by_one_of_two(host: &Arc<Host>, message: ToolsMessage) -> ToolsMessage {
+    match message {
+        ToolsMessage::Check { check, context, reply } if host.id().is_some() => {
+            let (host, again, surroundings) = (Arc::clone(host), check.clone(), Arc::clone(&context));
+            let reply = reply.if_unheard(move |reply| {
+                wait_for(host, ToolsMessage::Check { check: again, context: surroundings, reply });
+            });
+            ToolsMessage::Check { check, context, reply }
+        }
+        ToolsMessage::Check { .. } | ToolsMessage::Call { .. } => message,
+    }
+}
+
+/// Sends a question to whoever comes next.
+fn wait_for(host: Arc<Host>, mut message: ToolsMessage) {
+    if let Some(why) = host.down() {
+        return not_sent(message, &why);
+    }
     // A message may be sent while the program ends, outside any runtime.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return not_sent(message, "the program ends") };
     runtime.spawn(async move {
-        let _there_or_too_late = tokio::time::timeout(RETURNS_WITHIN, host.door.inhabited()).await;
-        if let Err(message) = host.door.send(message) {
-            let why = host.down().unwrap_or_else(|| "it is being started again".to_owned());
-            not_sent(message, &why);
+        let until = Instant::now() + RETURNS_WITHIN;
+        while Instant::now() < until && timeout_at(until, host.door.inhabited()).await.is_ok() {
+            match host.door.send(message) {
+                Ok(()) => return,
+                Err(unsent) => message = unsent,
+            }
+            // Whoever was there is about to be gone.
+            tokio::task::yield_now().await;
         }
+        let why = host.down().unwrap_or_else(|| "it is being started again".to_owned());
+        not_sent(message, &why);
     });
 }
 

@@ -3,7 +3,7 @@ use bob_messages::chat::ToolCall;
 use bob_messages::ids::CallId;
 use bob_messages::mcp::ServerState;
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::tools::{CheckRequest, Risk, ToolDescriptor, ToolKind, ToolSource};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolSource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,7 +92,7 @@ fn names(set: Option<Arc<ToolSet>>) -> Vec<String> {
     set.expect("a list").tools().iter().map(|tool| tool.id.to_string()).collect()
 }
 
-fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {
+fn asked(tool: &str) -> (CheckRequest, Arc<CallContext>) {
     let call = ToolCall {
         id: CallId::new("c1"),
         name: ToolName::new(tool),
@@ -101,9 +101,13 @@ fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {
         signatures: Vec::new(),
     };
     let context = crate::tools::local::fixture::Workspace::new().context();
+    (CheckRequest { call: Arc::new(call), approved: None, run: false }, Arc::new(context))
+}
+
+fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {
+    let (check, context) = asked(tool);
     let (reply, answer) = Reply::channel();
-    let check = CheckRequest { call: Arc::new(call), approved: None, run: false };
-    plane.tell(ToolsMessage::Check { check, context: Arc::new(context), reply });
+    plane.tell(ToolsMessage::Check { check, context, reply });
     answer
 }
 
@@ -180,6 +184,61 @@ async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
     let refused = complaint(check(&plane, "mcp/files/read")).await;
     assert!(refused.contains("died too often") && refused.contains("status 3"), "{refused}");
     assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
+    let (plane, room) = (ToolPlane::default(), Room::default());
+    plane.join(joining("files", false), room.clone());
+    let taken_by_somebody = async || {
+        while room.took() == 0 {
+            tokio::task::yield_now().await;
+        }
+        room.0.taken.lock().unwrap().take().unwrap()
+    };
+    room.move_in();
+    let judged = check(&plane, "mcp/files/read");
+    drop(taken_by_somebody().await);
+    room.move_in();
+    let Some(ToolsMessage::Check { reply, check: asked, .. }) = taken_by_somebody().await.pop() else {
+        panic!("the question was not sent again")
+    };
+    assert_eq!(asked.call.name.as_str(), "mcp/files/read");
+    reply.send(Verdict::Invalid { complaint: "by the successor".to_owned() });
+    assert_eq!(complaint(judged).await, "by the successor");
+
+    room.move_in();
+    let lost = check(&plane, "mcp/files/read");
+    drop(taken_by_somebody().await);
+    room.move_in();
+    drop(taken_by_somebody().await);
+    assert!(lost.await.is_none(), "it is asked a third time");
+
+    room.move_in();
+    let nobody_comes = check(&plane, "mcp/files/read");
+    let began = Instant::now();
+    drop(taken_by_somebody().await);
+    assert!(complaint(nobody_comes).await.contains("started again"));
+    assert_eq!(began.elapsed(), RETURNS_WITHIN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_may_have_run_is_not_sent_again() {
+    let (plane, room) = (ToolPlane::default(), Room::default());
+    plane.join(joining("files", false), room.clone());
+    room.move_in();
+    let (check, context) = asked("mcp/files/read");
+    let (reply, answer) = Reply::channel();
+    plane.tell(ToolsMessage::Call {
+        call: check.call,
+        grant: Grant { call: CallId::new("c1"), seal: String::new() },
+        context,
+        reply,
+    });
+    *room.0.taken.lock().unwrap() = Some(Vec::new());
+    assert!(answer.await.is_none());
+    tokio::time::sleep(RETURNS_WITHIN).await;
+    assert_eq!(room.took(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,8 +10,9 @@ use bob_messages::sessions::EndReason;
 use tokio::time::Instant;
 
 /// How many actors are let go in one handler; the others follow in the next one, so that
-/// whoever submits meanwhile does not wait for all of them.
-const MOST_AT_ONCE: usize = 256;
+/// neither whoever submits meanwhile nor the store, which packs them, is busy with all of
+/// them at once.
+const MOST_AT_ONCE: usize = 64;
 
 impl SessionsState {
     /// The session may have nothing to do from now on.

@@ -1,5 +1,7 @@
 //! Which servers there are, over reloads and failures, with programs that are no servers.
 
+#![allow(clippy::print_stdout, reason = "the figures are shown by --nocapture")]
+
 use super::*;
 use crate::family::SupervisorMessage;
 use crate::look::{NodeState, NodeStatus};
@@ -11,6 +13,7 @@ use bob_actors::rooms::Rooms;
 use bob_messages::mcp::{ServerState, ServerStatus};
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorRef};
+use std::path::{Path, PathBuf};
 
 /// A server that says nothing, ever, until its input ends.
 fn mute(id: &str) -> ServerSpec {
@@ -190,4 +193,74 @@ async fn when_the_supervisor_is_started_again_it_has_the_servers_of_now() {
     let names: Vec<String> = tools.nodes().await.into_iter().map(|node| node.name).collect();
     assert_eq!(names, ["local", "new"]);
     assert!(!lives(old));
+}
+
+/// A server that writes its process id to a file and then goes on like this.
+fn counted(id: &str, script: &str) -> (ServerSpec, PathBuf) {
+    let file = std::env::temp_dir().join(format!("bob-{}", uuid::Uuid::now_v7()));
+    let script = format!(r#"echo $$ >> "$1"; {script}"#);
+    let program = Program::new("sh", ["-c", script.as_str(), "sh", &file.to_string_lossy()]);
+    (ServerSpec::new(ServerId::new(id), Transport::Stdio(program)), file)
+}
+
+fn pids(file: &Path) -> Vec<i32> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Goal: never more processes than servers, plus one that is on its way out.
+#[tokio::test]
+async fn m4_a_reload_never_runs_two_of_a_server() {
+    let (spec, file) = counted("one", "exec cat");
+    let tools = Tools::of(vec![spec.clone()]).await;
+    tools.pid("one").await;
+    let (began, mut rounds, mut most) = (std::time::Instant::now(), 0, 0);
+    while began.elapsed() < Duration::from_secs(8) {
+        rounds += 1;
+        tools.servers.reload(vec![ServerSpec { startup_timeout_ms: 10_000 + rounds, ..spec.clone() }]).unwrap();
+        // Some are overtaken by the next, some are there when it comes.
+        for _ in 0..rounds % 5 {
+            most = most.max(pids(&file).into_iter().filter(|pid| lives(*pid)).count());
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+    tools.until("the last one runs", |tools| tools.status("one").is_some_and(|status| status.pid.is_some())).await;
+    let last = tools.pid("one").await;
+    let started = pids(&file);
+    println!("figure: M4 {rounds} reloads, {} processes, at most {most} at once", started.len());
+    assert!(most <= 2 && rounds >= 20, "{most} {rounds}");
+    assert_eq!(started.into_iter().filter(|pid| lives(*pid)).collect::<Vec<_>>(), [last]);
+    std::fs::remove_file(file).unwrap();
+}
+
+/// Goal: six processes, the first and five restarts, however well each of them begins; then none until somebody asks.
+#[tokio::test]
+async fn m7_a_server_that_is_ready_and_ends_again_is_given_up() {
+    let answer =
+        |id: u32, result: &str| format!(r#"read -r line; echo '{{"jsonrpc":"2.0","id":{id},"result":{result}}}'; "#);
+    let hello =
+        r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}"#;
+    let list = r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
+    let script = format!("{}read -r line; {}sleep 0.1; exit 0", answer(0, hello), answer(1, list));
+    let (spec, file) = counted("loop", &script);
+    let began = std::time::Instant::now();
+    let tools = Tools::of(vec![spec, mute("good")]).await;
+    let good = tools.pid("good").await;
+    tools.until("it is ready", |tools| tools.status("loop").is_some_and(|status| status.tools == 1)).await;
+    let gave_up = |tools: &Tools| tools.status("loop").is_some_and(|status| status.state == ServerState::GaveUp);
+    tools.until("it gives up", gave_up).await;
+    println!("figure: M7 given up after {} processes in {:?}", pids(&file).len(), began.elapsed());
+    let status = tools.status("loop").unwrap();
+    assert_eq!((status.restarts, status.tools, pids(&file).len()), (5, 0, 6));
+    assert!(status.last_error.is_some_and(|error| error.contains("ended with status 0")));
+    // Longer than the longest pause between two of the restarts.
+    tokio::time::sleep(Duration::from_millis(3_500)).await;
+    assert_eq!(pids(&file).len(), 6);
+    assert_eq!(tools.pid("good").await, good);
+    let (reply, answer) = Reply::channel();
+    tools.supervisor.send_message(SupervisorMessage::Restart { name: "loop".to_owned(), reply }).unwrap();
+    assert_eq!(answer.await, Some(true));
+    tools.until("it is ready again", |tools| tools.status("loop").is_some_and(|status| status.tools == 1)).await;
+    assert_eq!(pids(&file).len(), 7);
+    std::fs::remove_file(file).unwrap();
 }

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long connecting may take at most.
@@ -62,6 +63,11 @@ const RESUME_AFTER: Duration = Duration::from_millis(200);
 /// every stream at once must not keep us busy.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How long the first question waits for the stream on which a server speaks unasked.
+/// Before it is there, what the server says is lost, and a server that counts streams
+/// takes a late one for another that is taken up again.
+const WAY_BACK_WITHIN: Duration = Duration::from_secs(1);
+
 /// What today's servers answer, with status 400, where the specification says 404: the
 /// session is not known. Other errors have the same number.
 const SESSION_UNKNOWN: ErrorCode = ErrorCode(-32000);
@@ -82,6 +88,8 @@ struct Inner {
     /// Told when the server may be gone.
     suspect: Arc<Notify>,
     streamed: AtomicBool,
+    /// Cancelled when the first stream is there or refused.
+    way_back: CancellationToken,
 }
 
 impl Web {
@@ -106,7 +114,8 @@ impl Web {
         let http = builder
             .build()
             .map_err(|error| Misfit::new(format!("has no HTTP client: {}", clip(&error.to_string()))))?;
-        Ok(Self(Arc::new(Inner { http, key, closed, suspect, streamed: AtomicBool::new(false) })))
+        let (streamed, way_back) = (AtomicBool::new(false), CancellationToken::new());
+        Ok(Self(Arc::new(Inner { http, key, closed, suspect, streamed, way_back })))
     }
 
     /// How rmcp's transport works with it. A lost session is made anew by the keeper,
@@ -187,6 +196,10 @@ impl StreamableHttpClient for Web {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             JsonRpcMessage::Response(_) | JsonRpcMessage::Notification(_) | JsonRpcMessage::Error(_) => None,
         };
+        if asked.is_some() && session.is_some() && timeout(WAY_BACK_WITHIN, self.0.way_back.cancelled()).await.is_err()
+        {
+            self.0.way_back.cancel();
+        }
         let post = self.0.http.post_message_with_max_sse_event_size(
             Arc::clone(&uri),
             message,
@@ -250,7 +263,9 @@ impl StreamableHttpClient for Web {
         }
         let opening =
             self.0.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, max_event);
-        match self.while_open(opening).await {
+        let opened = self.while_open(opening).await;
+        self.0.way_back.cancel();
+        match opened {
             Ok(events) => Ok(self.until_closed(events)),
             Err(error) => {
                 if !matches!(error, StreamableHttpError::ServerDoesNotSupportSse) {

@@ -255,3 +255,23 @@ async fn a_record_that_could_not_be_read_back_is_not_stored() {
     assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
     assert_eq!(store_one(&store, append(&one, epoch, 0, 1)).await, Ok(1));
 }
+
+#[test]
+fn whoever_looks_while_a_database_is_made_does_not_take_it_for_another_programs() {
+    for _ in 0..50 {
+        let folder = TempDir::new().unwrap();
+        let path = path(folder.path());
+        let made = std::thread::spawn({
+            let path = path.clone();
+            move || database::Database::open(&path).map(drop)
+        });
+        loop {
+            match database::Database::open_to_read(&path) {
+                Ok(None) => {}
+                Ok(Some(_ready)) => break,
+                Err(error) => assert!(!error.to_string().contains("another program"), "{error}"),
+            }
+        }
+        made.join().unwrap().unwrap();
+    }
+}

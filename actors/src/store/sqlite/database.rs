@@ -119,18 +119,20 @@ impl Database {
     }
 
     fn nature(&self) -> Result<Nature, StoreError> {
-        let number = |pragma: &str| {
-            let read = self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-            read.map_err(|error| self.failed("read", &error))
-        };
-        let (application, version) = (number("application_id")?, number("user_version")?);
+        // One statement sees one moment: another process may be making the database.
+        let question = "SELECT (SELECT application_id FROM pragma_application_id),
+                               (SELECT user_version FROM pragma_user_version),
+                               (SELECT count(*) FROM sqlite_schema)";
+        let read = self
+            .connection
+            .query_row(question, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+        let (application, version, tables) = read.map_err(|error| self.failed("read", &error))?;
         let steps = usize::try_from(version).unwrap_or(usize::MAX);
         if application == APPLICATION && steps > STEPS.len() {
             let found = u32::try_from(version).unwrap_or(u32::MAX);
             return Err(StoreError::TooNew { found, known: u32::try_from(STEPS.len()).unwrap_or(u32::MAX) });
         }
-        let tables = self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
-        match (application, steps, tables.map_err(|error| self.failed("read", &error))?) {
+        match (application, steps, tables) {
             (APPLICATION, steps, _) => Ok(Nature::Ours(steps)),
             (0, 0, 0) => Ok(Nature::Empty),
             _ => {

@@ -1,0 +1,232 @@
+//! What a server writes, made fit for the protocol's reader while it passes.
+//!
+//! A reader of JSON gives up a whole line when something in it lies too deep, and a
+//! reader of lines gives up one that is too long. A [`Sieve`] stands before both: a
+//! value beyond [`DEEPEST`] passes as `null`, so that only what held it is lost, and a
+//! line beyond its limit is dropped as it comes, with an error in its place for whoever
+//! waits for that answer. Everything else passes byte for byte, in bounded memory and
+//! in time that grows with its length alone. It judges no protocol: lines that are no
+//! JSON pass as well.
+
+use serde_json::{Map, Value, json};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// How deep a value may lie in a line. The reader behind goes to 127.
+const DEEPEST: usize = 120;
+
+const TOO_DEEP: usize = DEEPEST + 1;
+
+/// The code of the error that stands for an answer that was too long.
+pub(super) const LINE_TOO_LONG: i32 = -32_064;
+
+/// How much is read at once, in bytes.
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// How much of what a line says at its top is remembered, in bytes. A longer one belongs
+/// to no answer that could be told.
+const OUTLINE_BYTES: usize = 1024;
+
+/// Passes on what is read from a server.
+pub(super) struct Sieve<R> {
+    from: R,
+    chunk: Box<[u8]>,
+    line: Line,
+    sifted: Vec<u8>,
+    /// How much of what was sifted has been passed on.
+    passed: usize,
+}
+
+impl<R> Sieve<R> {
+    /// A sieve over a pipe. A line may be `limit` bytes long without its end.
+    pub(super) fn new(from: R, limit: usize) -> Self {
+        let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
+        Self { from, chunk, line: Line::new(limit), sifted: Vec::with_capacity(CHUNK_BYTES), passed: 0 }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Sieve<R> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let sieve = self.get_mut();
+        while sieve.passed == sieve.sifted.len() {
+            let mut chunk = ReadBuf::new(&mut sieve.chunk);
+            ready!(Pin::new(&mut sieve.from).poll_read(context, &mut chunk))?;
+            if chunk.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            sieve.sifted.clear();
+            sieve.passed = 0;
+            sieve.line.sift(chunk.filled(), &mut sieve.sifted);
+        }
+        let waiting = &sieve.sifted[sieve.passed..];
+        let taken = waiting.len().min(into.remaining());
+        into.put_slice(&waiting[..taken]);
+        sieve.passed += taken;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// One line on its way.
+struct Line {
+    limit: usize,
+    place: Place,
+    /// How many brackets are open.
+    depth: usize,
+    /// How many bytes of it have passed.
+    passed: usize,
+    is_dropped: bool,
+    outline: Vec<u8>,
+}
+
+/// Where in a line the next byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Outside a text.
+    Open,
+    Text,
+    /// Behind a backslash in a text.
+    Escape,
+    /// Behind all that is wanted of a line that is dropped.
+    Rest,
+}
+
+impl Line {
+    fn new(limit: usize) -> Self {
+        Self { limit, place: Place::Open, depth: 0, passed: 0, is_dropped: false, outline: Vec::new() }
+    }
+
+    /// Bytes are given on in runs as long as they can be: up to the end of what was read
+    /// or of the line, and where a value of the top or one that lies too deep begins or
+    /// ends.
+    fn sift(&mut self, read: &[u8], sifted: &mut Vec<u8>) {
+        let (mut given, mut at) = (0, 0);
+        loop {
+            at += self.until_mark(&read[at..]);
+            let Some(mark) = read.get(at) else { break };
+            match (self.place, mark) {
+                (_, b'\n') => {
+                    self.give(&read[given..at], sifted);
+                    self.end(sifted);
+                    given = at + 1;
+                }
+                (Place::Open, b'{' | b'[') => {
+                    if matches!(self.depth, 1 | DEEPEST) {
+                        self.give(&read[given..at], sifted);
+                        self.stand_in(sifted);
+                        given = at;
+                    }
+                    self.depth += 1;
+                }
+                (Place::Open, b'}' | b']') => {
+                    if matches!(self.depth, 2 | TOO_DEEP) {
+                        self.give(&read[given..=at], sifted);
+                        given = at + 1;
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                }
+                (Place::Open, b'"') | (Place::Escape, _) => self.place = Place::Text,
+                (Place::Text, b'"') => self.place = Place::Open,
+                (Place::Text, b'\\') => self.place = Place::Escape,
+                (Place::Open | Place::Text | Place::Rest, _) => {}
+            }
+            at += 1;
+        }
+        self.give(&read[given..], sifted);
+    }
+
+    /// How many bytes pass before one that means something here.
+    fn until_mark(&self, read: &[u8]) -> usize {
+        let mut bytes = read.iter();
+        let mark = match self.place {
+            Place::Open => bytes.position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']' | b'\n')),
+            Place::Text => bytes.position(|byte| matches!(byte, b'"' | b'\\' | b'\n')),
+            Place::Escape => Some(0),
+            Place::Rest => bytes.position(|byte| *byte == b'\n'),
+        };
+        mark.unwrap_or(read.len())
+    }
+
+    /// Puts `null` where a value stands that is left out: of the outline or of the line.
+    fn stand_in(&mut self, sifted: &mut Vec<u8>) {
+        match self.depth == 1 {
+            true => self.sketch(b"null"),
+            false => self.pass(b"null", sifted),
+        }
+    }
+
+    /// Passes on what does not lie too deep.
+    fn give(&mut self, bytes: &[u8], sifted: &mut Vec<u8>) {
+        if self.depth <= 1 {
+            self.sketch(bytes);
+        }
+        if self.depth <= DEEPEST {
+            self.pass(bytes, sifted);
+        }
+    }
+
+    fn pass(&mut self, bytes: &[u8], sifted: &mut Vec<u8>) {
+        if self.is_dropped {
+            return;
+        }
+        let room = self.limit - self.passed;
+        self.passed += bytes.len().min(room);
+        sifted.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() > room {
+            self.is_dropped = true;
+            // Two bytes beyond the limit, so that the reader behind drops what it has.
+            sifted.extend_from_slice(b" \n");
+            // Inside a value of the top, what stands before it is complete.
+            if self.depth > 1 {
+                self.excuse(b"}", sifted);
+            }
+        }
+    }
+
+    fn end(&mut self, sifted: &mut Vec<u8>) {
+        match self.is_dropped {
+            true if self.place != Place::Rest => self.excuse(b"", sifted),
+            true => {}
+            false => sifted.push(b'\n'),
+        }
+        let mut outline = std::mem::take(&mut self.outline);
+        outline.clear();
+        *self = Self { outline, ..Self::new(self.limit) };
+    }
+
+    /// Remembers what a line says at its top, with `null` for every value that holds
+    /// others.
+    fn sketch(&mut self, bytes: &[u8]) {
+        // One byte more tells that it is not all.
+        let room = (OUTLINE_BYTES + 1).saturating_sub(self.outline.len());
+        self.outline.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Puts an error in the place of the answer that is dropped, once it is known whose
+    /// answer it is.
+    fn excuse(&mut self, missing: &[u8], sifted: &mut Vec<u8>) {
+        if self.outline.len() > OUTLINE_BYTES {
+            return;
+        }
+        let outline = [&self.outline, missing].concat();
+        if let Some(id) = answered(&outline) {
+            let why = format!("answered with a line of more than {} bytes, which was dropped", self.limit);
+            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": LINE_TOO_LONG, "message": why}});
+            sifted.extend_from_slice(error.to_string().as_bytes());
+            sifted.push(b'\n');
+            self.place = Place::Rest;
+        }
+    }
+}
+
+/// Which question this is the answer to.
+fn answered(outline: &[u8]) -> Option<Value> {
+    let mut top: Map<String, Value> = serde_json::from_slice(outline).ok()?;
+    let is_answer = top.contains_key("result") || top.contains_key("error");
+    top.remove("id").filter(|id| is_answer && (id.is_number() || id.is_string()))
+}
+
+#[cfg(test)]
+#[path = "sieve_tests.rs"]
+mod tests;

@@ -1,0 +1,69 @@
+//! The records of a session that rests, in a quarter of the room.
+//!
+//! One text for all of them instead of a dozen small pieces each. It is written when an
+//! owner lets the session go and read when the next one comes; it never leaves the
+//! process, so its form is nobody's contract.
+
+use bob_messages::Millis;
+use bob_messages::ids::{RecordId, SessionId, TurnId};
+use bob_messages::store::{FORMAT, Fact, Record};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// All records of one session, from the first version on.
+#[derive(Debug)]
+pub(super) struct Packed(Box<str>);
+
+/// What of a record does not follow from its place.
+type Line<R, F> = (R, u64, Of, Millis, F);
+
+/// Whose record it is; mostly the same turn's as the one before.
+#[derive(Serialize, Deserialize)]
+enum Of {
+    #[serde(rename = "=")]
+    TheSame,
+    #[serde(rename = "-")]
+    NoTurn,
+    #[serde(rename = "+")]
+    Turn(TurnId),
+}
+
+impl Packed {
+    /// `None` when there is something in them that does not read back from its place.
+    pub(super) fn pack(records: &[Arc<Record>]) -> Option<Self> {
+        let mut before: Option<&TurnId> = None;
+        let mut lines: Vec<Line<&RecordId, &Fact>> = Vec::with_capacity(records.len());
+        for (version, record) in (1..).zip(records) {
+            if record.format != FORMAT || record.version != version {
+                return None;
+            }
+            let of = match &record.turn {
+                same if same.as_ref() == before => Of::TheSame,
+                None => Of::NoTurn,
+                Some(turn) => Of::Turn(turn.clone()),
+            };
+            before = record.turn.as_ref();
+            lines.push((&record.id, record.epoch, of, record.at, &record.fact));
+        }
+        serde_json::to_string(&lines).ok().map(|text| Self(text.into_boxed_str()))
+    }
+
+    /// The records as they were.
+    ///
+    /// # Errors
+    /// What does not read; a journal that was packed does.
+    pub(super) fn unpack(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, serde_json::Error> {
+        let lines: Vec<Line<RecordId, Fact>> = serde_json::from_str(&self.0)?;
+        let mut turn: Option<TurnId> = None;
+        let record = |(version, (id, epoch, of, at, fact)): (u64, Line<RecordId, Fact>)| {
+            match of {
+                Of::TheSame => {}
+                Of::NoTurn => turn = None,
+                Of::Turn(other) => turn = Some(other),
+            }
+            let (session, turn) = (session.clone(), turn.clone());
+            Arc::new(Record { format: FORMAT, id, session, version, epoch, turn, at, fact })
+        };
+        Ok((1..).zip(lines).map(record).collect())
+    }
+}

@@ -1,0 +1,131 @@
+//! M6, M16 and M18: servers that live and do not answer.
+
+use std::time::{Duration, Instant};
+
+use bob_messages::chat::CallStatus;
+use bob_messages::mcp::ServerState;
+use bob_messages::reply::Reply;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::house::House;
+use crate::process::{is_gone, signal, soon, until};
+
+/// The limit of a call here, milliseconds.
+const LIMIT_MS: u64 = 500;
+
+/// Goal: a call ends at its limit plus 250 ms.
+const ENDS_WITHIN: Duration = Duration::from_millis(3 * (LIMIT_MS + 250));
+
+/// Makes a call that gets no answer in time; fails unless its limit holds.
+async fn ends_at_its_limit(house: &House, tool: &str, arguments: serde_json::Value) -> Duration {
+    let begun = house.begin(tool, arguments, LIMIT_MS).await.unwrap();
+    let began = Instant::now();
+    let returned = soon(begun).await.unwrap();
+    let took = began.elapsed();
+    assert_eq!(returned.status, CallStatus::Error);
+    assert!(returned.output.plain().contains("timed out after 500 ms"), "{returned:?}");
+    assert!(took >= Duration::from_millis(LIMIT_MS - 5) && took < ENDS_WITHIN, "{tool}: {took:?}");
+    took
+}
+
+/// Goal: a start ends at its limit plus 250 ms, whatever the server does instead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m6_a_start_ends_at_its_limit() {
+    let house = House::new();
+    for mode in ["silent-init", "silent-list", "late-init=162000", "slow-start=162000", "junk-init", "deaf"] {
+        let began = Instant::now();
+        let mut server = house.join_as("mine", &["--mode", mode], |spec| spec.startup_timeout_ms = LIMIT_MS).await;
+        let end = server.end().await;
+        let took = began.elapsed();
+        println!("figure: M6 {mode}: a start of {LIMIT_MS} ms at most ended in {took:?}");
+        assert!(end.contains("was not ready within 500 ms"), "{mode}: {end}");
+        assert!(took < ENDS_WITHIN, "{mode}: {took:?}");
+        house.is_empty().await;
+    }
+}
+
+/// Goal: the prompt is there within 500 ms while ten servers hang, and what the others offer can be used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m6_servers_that_hang_keep_nobody_waiting_but_a_first_turn() {
+    let house = House::new();
+    let began = Instant::now();
+    let mut servers = Vec::new();
+    for number in 0..10 {
+        let id = format!("hung{number}");
+        servers.push(house.join_as(&id, &["--mode", "silent-init"], |spec| spec.startup_timeout_ms = 4_000).await);
+    }
+    let statuses = house.plane.servers();
+    let took = began.elapsed();
+    println!("figure: M6 ten hung servers joined in {took:?}");
+    assert!(took < Duration::from_millis(1_500), "{took:?}");
+    assert!(statuses.iter().all(|status| status.state == ServerState::Starting), "{statuses:?}");
+    // A call of a tool of this server needs no list, which would wait for the others.
+    let well = house.ready("well", &[]).await;
+    house.is_well("well").await;
+    let (reply, listed) = Reply::channel();
+    house.plane.list(None, move |set| reply.send(set));
+    assert_eq!(soon(listed).await.unwrap().tools().len(), 18);
+    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+    for mut server in servers {
+        assert!(server.end().await.contains("was not ready within"));
+    }
+    assert_eq!(well.spawns(), 1);
+}
+
+/// Goal: progress does not lengthen a call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m6_a_call_ends_at_its_limit_whatever_progress_is_told() {
+    let house = House::new();
+    for mode in ["progress-flood", "silent-call", "trickle=1000"] {
+        let server = house.ready(&mode[..7], &["--mode", mode]).await;
+        let took = ends_at_its_limit(&house, &format!("{}/echo", &mode[..7]), json!({ "text": "x" })).await;
+        println!("figure: M6 {mode}: a call of {LIMIT_MS} ms at most ended in {took:?}");
+        // The one that trickles reads nothing while it does.
+        until("it is told", || mode.starts_with("trickle") || server.events("cancelled").len() == 1).await;
+        server.actor.stop(None);
+    }
+}
+
+/// Goal: the limit of a call holds, and a stop takes 5 s at most and leaves nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m16_a_server_that_reads_nothing_delays_neither_calls_nor_the_stop() {
+    let house = House::new();
+    for modes in [&["--mode", "spin"][..], &["--mode", "spin", "--mode", "ignore-term"]] {
+        let server = house.ready("mine", modes).await;
+        let group = house.pid("mine");
+        // From this call on it reads nothing.
+        ends_at_its_limit(&house, "mine/echo", json!({ "text": "x" })).await;
+        // Much more than a pipe holds.
+        ends_at_its_limit(&house, "mine/echo", json!({ "text": "x".repeat(1_000_000) })).await;
+        ends_at_its_limit(&house, "mine/echo", json!({ "text": "behind it" })).await;
+        server.actor.stop(None);
+        let took = until("its group is gone", || is_gone(group)).await;
+        println!("figure: M16 {modes:?}: stopped in {took:?}");
+        assert!(took < Duration::from_secs(15), "{took:?}");
+        house.is_empty().await;
+    }
+}
+
+/// Goal: limits as in M6; a server that goes on is of use again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m18_a_server_that_is_halted_or_busy_delays_nobody() {
+    let house = House::new();
+    let server = house.ready("mine", &[]).await;
+    let group = house.pid("mine");
+    signal(group, Signal::STOP);
+    let took = ends_at_its_limit(&house, "mine/echo", json!({ "text": "x" })).await;
+    println!("figure: M18 halted: a call of {LIMIT_MS} ms at most ended in {took:?}");
+    signal(group, Signal::CONT);
+    house.is_well("mine").await;
+    signal(group, Signal::STOP);
+    server.actor.stop(None);
+    let took = until("its group is gone", || is_gone(group)).await;
+    println!("figure: M18 halted: stopped in {took:?}");
+    assert!(took < Duration::from_secs(15), "{took:?}");
+
+    let busy = house.ready("busy", &["--mode", "spin"]).await;
+    ends_at_its_limit(&house, "busy/echo", json!({ "text": "x" })).await;
+    busy.actor.stop(None);
+    house.is_empty().await;
+}

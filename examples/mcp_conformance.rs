@@ -1,0 +1,113 @@
+//! Drives the runtime's tool servers for the conformance suite of the Model Context Protocol.
+//!
+//! The suite (`@modelcontextprotocol/conformance`) starts it with the URL of a server as its last argument, one scenario at a
+//! time. A scripted model calls every offered tool once, with arguments made from its schema; whatever the server asks a
+//! person is accepted with an empty form, so that the defaults of its schema are sent. Everything between is the
+//! runtime that programs use. It ends with 0 when the turn came to its answer and the server was there.
+//!
+//! `scripts/mcp-conformance.sh` installs the suite and runs it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it speaks to whoever runs it")]
+
+use bob::{
+    AgentRequest, AgentRuntime, ApprovalPort, Elicitation, ElicitationAnswer, FinishReason, HttpSpec, LlmRequest,
+    ModelName, Risk, RuntimeBuilder, ScriptedCall, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, ServerTransport,
+    SessionId, ToolDescriptor,
+};
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The suite gives a scenario 30 seconds.
+const STARTUP_TIMEOUT_MS: u64 = 15_000;
+
+/// Says yes to every form and fills in nothing.
+struct Agreeable;
+
+impl ApprovalPort for Agreeable {
+    fn elicit(&self, _question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        Box::pin(std::future::ready(ElicitationAnswer::Accept(Map::new())))
+    }
+}
+
+#[tokio::main]
+pub(crate) async fn main() -> ExitCode {
+    match converse().await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One turn with the server of the last argument; says whether it came to its answer.
+async fn converse() -> Result<bool, Box<dyn Error>> {
+    let url = std::env::args().next_back().filter(|url| url.starts_with("http"));
+    let url = url.ok_or("give the URL of a tool server as the last argument")?;
+    let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_else(|_by_hand| "by hand".to_owned());
+    let server = ServerSpec {
+        required: true,
+        startup_timeout_ms: STARTUP_TIMEOUT_MS,
+        ..ServerSpec::new(ServerId::new("suite"), ServerTransport::Http(HttpSpec::new(url)))
+    };
+    let runtime = RuntimeBuilder::new(ModelName::parse("scripted:suite")?)
+        .model(Arc::new(ScriptedLlm::from_fn(next)))
+        .approvals(Arc::new(Agreeable))
+        .tool_server(server)
+        .build()
+        .await?;
+    // The suite's tools say nothing of their risk; nobody is there to be asked.
+    let ask = AgentRequest::text(SessionId::parse("suite")?, "Call every tool once.");
+    let answered = runtime.run(AgentRequest { approve: Some(Risk::High), ..ask }).await;
+    runtime.shutdown().await;
+    let outcome = answered?.response().clone();
+    println!("{scenario}: {:?}, {}", outcome.finish_reason, outcome.content);
+    for call in outcome.tool_transcript.iter() {
+        println!("  {} {} -> {:?}: {}", call.name, call.arguments, call.status, call.result);
+    }
+    Ok(outcome.finish_reason == FinishReason::Final)
+}
+
+/// Every tool in the first step, an answer in the next.
+fn next(request: &LlmRequest) -> ScriptedReply {
+    let tools: Vec<_> = request.tools.tools().iter().filter(|tool| tool.id.as_str().starts_with("mcp/")).collect();
+    if request.step > 1 || tools.is_empty() {
+        return ScriptedReply::text("done");
+    }
+    let others =
+        |tool: &ToolDescriptor| tools.iter().find(|other| other.id != tool.id).map(|other| other.schema.clone());
+    let calls = tools.iter().map(|tool| {
+        let mut arguments = example(&tool.schema);
+        // One scenario asks for the schema of its other tool, as it came to the model.
+        if let (Some(schema @ Value::Object(_)), Some(of_another)) = (arguments.get_mut("schema"), others(tool)) {
+            *schema = of_another;
+        }
+        ScriptedCall { name: tool.id.to_string(), arguments }
+    });
+    ScriptedReply::Calls(calls.collect())
+}
+
+/// A value that fits the schema, if it is one of the plain kinds: only what must be there is filled in.
+fn example(schema: &Value) -> Value {
+    if let Some(value) = schema.get("const").or_else(|| schema.get("default")).or_else(|| schema["enum"].get(0)) {
+        return value.clone();
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+    match kind {
+        Some("string") => json!("text"),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(2)),
+        Some("boolean") => json!(true),
+        Some("array") => json!([]),
+        Some("object") => Value::Object(fields(schema)),
+        Some(_) | None => json!({}),
+    }
+}
+
+fn fields(schema: &Value) -> Map<String, Value> {
+    let is_required = |name: &String| schema["required"].as_array().is_some_and(|names| names.contains(&json!(name)));
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties.filter(|(name, _)| is_required(name)).map(|(name, of)| (name.clone(), example(of))).collect()
+}
