@@ -46,8 +46,11 @@ pub(super) struct Manners {
     /// It answers a call by a stream that ends after so many events.
     pub(super) cut: Option<Cut>,
     /// It answers every request at its address with this instead.
-    pub(super) instead: Option<(StatusCode, Vec<(header::HeaderName, String)>, String)>,
+    pub(super) instead: Option<Instead>,
 }
+
+/// Status, headers and body.
+pub(super) type Instead = (StatusCode, Vec<(header::HeaderName, String)>, String);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) enum UnknownSession {
