@@ -108,7 +108,7 @@ impl SessionsState {
             return runs;
         };
         match &guest.leaving {
-            _ if !guest.owed[at].let_in => self.turn_away_cancelled(session, at),
+            _ if !guest.owed[at].let_in => self.turn_away_cancelled(session, at, myself),
             None if at == 0 && guest.ahead.is_none() => self.stop(session, EndReason::Cancelled, myself),
             // It is being stopped already.
             Some(leaving) if leaving.submission.as_ref() == Some(&guest.owed[at].submission) => {}
@@ -130,7 +130,7 @@ impl SessionsState {
     }
 
     /// What waits at the door is answered here and at once: no actor knows of it.
-    fn turn_away_cancelled(&mut self, session: &SessionId, at: usize) {
+    fn turn_away_cancelled(&mut self, session: &SessionId, at: usize, myself: &Myself) {
         let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.owed.remove(at)) else { return };
         self.admission.went(1);
         let outcome = Box::new(unheard(session, &owed.submission, EndReason::Cancelled));
@@ -138,6 +138,8 @@ impl SessionsState {
         if self.book.get_mut(session).is_some_and(|guest| guest.at_door() == 0) {
             self.admission.leave_queue(session);
         }
+        // It may have been all the session had to do.
+        self.rest(session, myself);
         self.forget(session);
     }
 

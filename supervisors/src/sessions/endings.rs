@@ -38,8 +38,10 @@ impl SessionsState {
         } else {
             return self.announce_unowed(session, &result);
         }
-        if was_running {
-            self.turn_over(session, myself);
+        match was_running {
+            true => self.turn_over(session, myself),
+            // What waited may have been all there was.
+            false => self.rest(session, myself),
         }
         self.tell_drained();
     }
