@@ -110,6 +110,8 @@ fn a_person_fills_in_the_form_of_a_server() {
     }
     terminal.type_line("Are you there?");
     terminal.wait_for("Yes.");
+    // The editor has the keyboard again.
+    terminal.wait_until("three prompts", |screen| screen.contents().matches("you>").count() == 3);
     terminal.press(CTRL_D);
     assert!(terminal.wait_exit().success());
 }

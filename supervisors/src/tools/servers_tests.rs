@@ -33,6 +33,11 @@ struct Tools {
 
 impl Tools {
     async fn of(specs: Vec<ServerSpec>) -> Self {
+        Self::after(specs, |_plane| {}).await
+    }
+
+    /// The same, with something that happens before any actor is there.
+    async fn after(specs: Vec<ServerSpec>, before: impl FnOnce(&ToolPlane)) -> Self {
         let rooms = Rooms::default();
         let house = Surroundings {
             plane: rooms.tools.clone(),
@@ -42,6 +47,7 @@ impl Tools {
             elicit: None,
         };
         let servers = ToolServers::new(house, specs).unwrap();
+        before(&rooms.tools);
         let local = super::super::local(&rooms, Vec::new(), Policy::default());
         let arguments = ToolsSupervisorArguments { local, servers: servers.roster() };
         let (supervisor, _ends) = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap();
@@ -176,6 +182,13 @@ async fn a_server_that_sleeps_is_not_started_and_one_that_is_required_does_not_s
     let listed = Arc::new(tokio::sync::Notify::new());
     let tell = Arc::clone(&listed);
     tools.plane.list(None, move |_set| tell.notify_one());
+    tools.pid("lazy").await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_needed_before_its_actor_is_there_is_woken_all_the_same() {
+    let lazy = ServerSpec { start: Start::Lazy, ..mute("lazy") };
+    let tools = Tools::after(vec![lazy], |plane| plane.list(None, drop)).await;
     tools.pid("lazy").await;
 }
 
