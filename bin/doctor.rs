@@ -161,7 +161,11 @@ fn reached(server: &ServerStatus) -> Result<String, String> {
             let why = server.last_error.as_deref().unwrap_or("it is down");
             // What could not even be started says itself what to do.
             let is_plain = why.contains("; ");
-            let to_do = if is_plain { "" } else { "; run its command by hand to see more" };
+            let to_do = match (is_plain, server.transport.as_str()) {
+                (true, _) => "",
+                (false, "http") => "; see that it runs and that its `url` is right",
+                (false, _) => "; run its command by hand to see more",
+            };
             Err(format!("{}{to_do}", print::on_one_line(why, MOST_WORDS)))
         }
     }

@@ -46,6 +46,8 @@ fn targets(log: &Log) -> Targets {
         .with_target("bob::server", if are_shown { LevelFilter::OFF } else { level })
         .with_target("cli_agent", level)
         .with_target("genai", LevelFilter::OFF)
+        // What rmcp reports as an error is said once more by the tool server that ends by it.
+        .with_target("rmcp", LevelFilter::OFF)
 }
 
 /// Makes a writer for each record.
@@ -109,6 +111,7 @@ mod tests {
             assert!(!targets.would_enable(library, &Level::INFO), "{library}");
         }
         assert!(!targets.would_enable("genai", &Level::ERROR));
+        assert!(!targets.would_enable("rmcp", &Level::ERROR));
     }
 
     #[test]

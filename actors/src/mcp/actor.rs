@@ -13,6 +13,7 @@ use super::keeper::Keeper;
 use super::spec::{ServerSpec, Start};
 use crate::child::{Ladder, Watcher};
 use crate::tools::Policy;
+use crate::tools::grant::RoomKey;
 use crate::tools::host::Host;
 use crate::tools::plane::Shelf;
 use crate::tools::policy::Rules;
@@ -22,8 +23,8 @@ use bob_messages::tools::{ToolReturn, ToolsMessage, Verdict};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -63,6 +64,8 @@ pub(super) struct Place {
     /// Held by the keeper whose server lives.
     pub(super) taken: Arc<tokio::sync::Mutex<()>>,
     was_ready: AtomicBool,
+    /// What seals their grants: a call that was allowed before a restart may run after it.
+    key: OnceLock<RoomKey>,
 }
 
 impl McpServerArguments {
@@ -75,7 +78,7 @@ impl McpServerArguments {
     /// starts.
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {
-        let place = Place { taken: Arc::clone(&before.place.taken), was_ready: AtomicBool::new(false) };
+        let place = Place { taken: Arc::clone(&before.place.taken), ..Place::default() };
         Self { place: Arc::new(place), ..self }
     }
 
@@ -142,9 +145,10 @@ impl Actor for McpServerActor {
     ) -> Result<McpServerState, ActorProcessingErr> {
         let rules = Rules::new(arguments.policy.clone())?.with_timeout_ms(arguments.spec.tool_timeout_ms);
         let eager = arguments.spec.start == Start::Eager;
+        let host = Host::empty(rules, &arguments.place.key)?;
         let mut state = McpServerState {
             arguments: Arc::new(arguments),
-            host: Host::empty(rules)?,
+            host,
             desk: Arc::default(),
             phase: Phase::Asleep,
             waiting: VecDeque::new(),

@@ -71,9 +71,10 @@ impl HttpSpec {
 
 impl PartialEq for HttpSpec {
     fn eq(&self, other: &Self) -> bool {
-        let values =
-            |spec: &Self| spec.headers.iter().map(|(_, value)| value.expose_secret().to_owned()).collect::<Vec<_>>();
-        self.url == other.url && self.names().eq(other.names()) && values(self) == values(other)
+        let mut values = self.headers.iter().zip(&other.headers);
+        self.url == other.url
+            && self.names().eq(other.names())
+            && values.all(|((_, one), (_, another))| one.expose_secret() == another.expose_secret())
     }
 }
 

@@ -38,9 +38,6 @@ pub(super) struct World {
     pub(super) manners: Manners,
 }
 
-/// Status, headers and body of an answer that is not the protocol's.
-type Refused = (StatusCode, Vec<(header::HeaderName, String)>, String);
-
 /// How it behaves.
 #[derive(Default)]
 pub(super) struct Manners {
@@ -49,8 +46,11 @@ pub(super) struct Manners {
     /// It answers a call by a stream that ends after so many events.
     pub(super) cut: Option<Cut>,
     /// It answers every request at its address with this instead.
-    pub(super) instead: Option<Refused>,
+    pub(super) instead: Option<Instead>,
 }
+
+/// Status, headers and body.
+pub(super) type Instead = (StatusCode, Vec<(header::HeaderName, String)>, String);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) enum UnknownSession {

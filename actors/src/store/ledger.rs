@@ -55,7 +55,6 @@ impl Ledger {
     }
 
     /// Whether it let go of the ids of records there are.
-    #[cfg(test)]
     pub(crate) fn is_resting(&self) -> bool {
         self.ids.is_empty() && self.version > 0
     }

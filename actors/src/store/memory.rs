@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A store that is gone with its process.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    sessions: Mutex<HashMap<SessionId, Journal>>,
+    sessions: Arc<Mutex<HashMap<SessionId, Journal>>>,
 }
 
 #[derive(Debug, Default)]
@@ -79,8 +79,26 @@ impl MemoryStore {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Journal>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.sessions)
     }
+}
+
+fn locked(sessions: &Mutex<HashMap<SessionId, Journal>>) -> MutexGuard<'_, HashMap<SessionId, Journal>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Packs what rests, beside everybody else's work: many sessions may be let go at once,
+/// and nobody waits for the room they give up.
+fn pack_later(sessions: Arc<Mutex<HashMap<SessionId, Journal>>>, session: SessionId, records: Vec<Arc<Record>>) {
+    // Without a runtime the records stay as they are.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        let Some(packed) = Packed::pack(&records) else { return };
+        if let Some(journal) = locked(&sessions).get_mut(&session).filter(|journal| journal.still_rests(records.len()))
+        {
+            journal.records = Records::Packed(packed);
+        }
+    });
 }
 
 fn append_to(sessions: &mut HashMap<SessionId, Journal>, append: Append) -> Result<u64, StoreError> {
@@ -104,15 +122,22 @@ impl Journal {
     }
 
     /// Its owner let it go: most sessions of a store rest most of the time, and what only
-    /// an owner needs is made again for the next one.
-    fn rest(&mut self) {
+    /// an owner needs is made again for the next one. The records that may be packed.
+    fn rest(&mut self) -> Vec<Arc<Record>> {
         self.ledger.rest();
-        if let Records::Loose(records) = &mut self.records {
-            match Packed::pack(records) {
-                Some(packed) => self.records = Records::Packed(packed),
-                None => records.shrink_to_fit(),
+        match &mut self.records {
+            Records::Loose(records) => {
+                records.shrink_to_fit();
+                records.clone()
             }
+            Records::Packed(_) => Vec::new(),
         }
+    }
+
+    /// Whether nobody came for it since it was let go with so many records.
+    fn still_rests(&self, records: usize) -> bool {
+        let same = |loose: &Vec<Arc<Record>>| loose.len() == records && records > 0;
+        self.ledger.is_resting() && matches!(&self.records, Records::Loose(loose) if same(loose))
     }
 }
 
@@ -145,8 +170,10 @@ impl SessionStore for MemoryStore {
 
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
         // There is no other process that could want it; it only rests.
-        if let Some(journal) = self.sessions().get_mut(session).filter(|journal| journal.ledger.epoch() == epoch) {
-            journal.rest();
+        let owned =
+            self.sessions().get_mut(session).filter(|journal| journal.ledger.epoch() == epoch).map(Journal::rest);
+        if let Some(records) = owned {
+            pack_later(Arc::clone(&self.sessions), session.clone(), records);
         }
         ready(()).boxed()
     }

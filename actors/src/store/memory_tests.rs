@@ -29,6 +29,8 @@ async fn a_session_that_rests_keeps_its_rules() {
     assert!(!store.sessions().get(&one).unwrap().ledger.is_resting(), "that was not its owner");
     store.release(&one, owner.epoch).await;
     assert!(store.sessions().get(&one).unwrap().ledger.is_resting());
+    tokio::task::yield_now().await;
+    assert!(matches!(store.sessions().get(&one).unwrap().records, Records::Packed(_)));
     assert_eq!(store.append(vec![first.clone()]).await, vec![Ok(3)], "what is stored already is known again");
     let owner = store.claim(&one).await.unwrap();
     assert_eq!(owner.records, first.records);

@@ -101,6 +101,14 @@ impl Gate {
         Ok(Self { rules, catalogue, key, lists: HashMap::new() })
     }
 
+    /// The same with the key of a predecessor, whose grants then stay good; without one,
+    /// the key is left there for the successors.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn succeeding(mut self, key: &std::sync::OnceLock<RoomKey>) -> Self {
+        self.key = key.get_or_init(|| self.key.clone()).clone();
+        self
+    }
+
     /// Stands before these tools from now on, with the same rules and the same key:
     /// grants stay good for the tools whose definition stayed as it was.
     ///

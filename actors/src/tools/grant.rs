@@ -11,6 +11,7 @@ use std::fmt;
 use std::io;
 
 /// The room's own key.
+#[derive(Clone)]
 pub(crate) struct RoomKey([u8; 32]);
 
 impl RoomKey {

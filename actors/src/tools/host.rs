@@ -6,6 +6,8 @@
 //! nothing a tool does ends the actor.
 
 use super::gate::{Admitted, Gate, GateError, Judged, Refusal};
+#[cfg(feature = "mcp")]
+use super::grant::RoomKey;
 use super::policy::Policy;
 #[cfg(feature = "mcp")]
 use super::policy::Rules;
@@ -56,8 +58,8 @@ impl Host {
     /// # Errors
     /// When the system gives no key.
     #[cfg(feature = "mcp")]
-    pub(crate) fn empty(rules: Rules) -> Result<Self, GateError> {
-        Ok(Self { ports: Vec::new(), gate: Gate::with_rules([], rules)? })
+    pub(crate) fn empty(rules: Rules, key: &std::sync::OnceLock<RoomKey>) -> Result<Self, GateError> {
+        Ok(Self { ports: Vec::new(), gate: Gate::with_rules([], rules)?.succeeding(key) })
     }
 
     /// Hosts these instead. Grants stay good for the tools that stayed as they were.
