@@ -95,6 +95,16 @@ fn lives(pid: i32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// Waits until a process that is being stopped has ended.
+async fn has_ended(pid: i32) {
+    let ended = async {
+        while lives(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("a process that is stopped ends");
+}
+
 #[tokio::test]
 async fn a_reload_leaves_alone_what_did_not_change_and_replaces_what_did() {
     let tools = Tools::of(vec![mute("same"), mute("other"), mute("gone")]).await;
@@ -112,13 +122,7 @@ async fn a_reload_leaves_alone_what_did_not_change_and_replaces_what_did() {
     assert!(!lives(other));
     assert_eq!(tools.pid("same").await, same);
     assert!(tools.status("gone").is_none());
-    tokio::time::timeout(Duration::from_secs(10), async {
-        while lives(gone) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .expect("the server that left has ended");
+    has_ended(gone).await;
     let names: Vec<String> = tools.nodes().await.into_iter().map(|node| node.name).collect();
     assert_eq!(names, ["local", "same", "other", "new"]);
 }
