@@ -1,9 +1,10 @@
 //! Builds a runtime: what it is given, with a default for the rest.
 
+use super::agent_runtime::AgentRuntime;
 use super::approvals::ApprovalPort;
 #[cfg(feature = "mcp")]
 use super::approvals::Asks;
-use super::runtime::{AgentRuntime, Inner, Runtime};
+use super::runtime::{Inner, Runtime};
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
 use bob_actors::llm::{LlmPort, RetryPolicy};

@@ -4,17 +4,20 @@
 //! to it and the one implementation of [`AgentRuntime`]. Front ends see this and
 //! the events, and nothing else of the house.
 
+mod agent_runtime;
 mod approvals;
 mod builder;
 mod finish;
 mod request;
 mod runtime;
+mod servers;
 mod stream;
 
+pub use agent_runtime::AgentRuntime;
 pub use approvals::ApprovalPort;
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
 pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus};
-pub use runtime::{AgentRuntime, Runtime};
+pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};

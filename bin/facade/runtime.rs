@@ -1,5 +1,6 @@
 //! The handle to a running tree, and the one way in for requests.
 
+use super::agent_runtime::AgentRuntime;
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, RuntimeStatus};
 use super::stream::AgentStream;
 use bob_actors::child::Watcher;
@@ -41,87 +42,6 @@ const TOLD_WITHIN: Duration = Duration::from_millis(100);
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
-/// What an embedding program may do with a runtime. Object-safe; every method may
-/// be called from any task.
-pub trait AgentRuntime: Send + Sync {
-    /// Runs one turn to its outcome. Dropping the future leaves the turn running;
-    /// cancel it by [`cancel`](Self::cancel) or the request's token.
-    fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
-
-    /// The same, with the turn's events as they happen.
-    fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
-
-    /// Stops the session's running turn; its caller gets the `Cancelled` outcome.
-    /// `false` when nothing runs.
-    fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool>;
-
-    /// Goes on with a suspended turn, also after a restart of the program.
-    fn resume(
-        &self,
-        session: SessionId,
-        token: ResumeToken,
-        said: ResumeReply,
-    ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
-
-    /// A page of the sessions the store holds, newest first. Reads no journals.
-    fn sessions(&self, filter: SessionFilter, cursor: Option<String>)
-    -> BoxFuture<'_, Result<SessionPage, AgentError>>;
-
-    /// A session's journal; empty when there is no such session.
-    fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
-
-    /// Removes a session; what its actor remembers goes as well. `false` when there was
-    /// none, and `Busy` while a turn of it runs.
-    fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
-
-    /// Finishes the turns of a session that a crash of the program interrupted: the one that ran, and the inputs that
-    /// were accepted behind it. Their results in their order; none when nothing was interrupted. Calls in doubt are
-    /// marked as after any crash. Nobody else may submit to the session meanwhile. `Busy` while a turn of it runs.
-    fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>>;
-
-    /// Lets the actor of an idle session go; its next turn reads the journal. `false` while a turn of it runs.
-    fn close(&self, session: SessionId) -> BoxFuture<'_, bool>;
-
-    /// The tools that policy lets sessions use. Tool servers that were never ready are
-    /// started and waited for, each at most its startup timeout, as a first turn does;
-    /// [`tools_now`](Self::tools_now) waits for nobody.
-    fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>>;
-
-    /// The tools that are on offer at this moment.
-    fn tools_now(&self) -> Vec<Arc<ToolDescriptor>>;
-
-    /// How each tool server is doing at this moment, in the order of the configuration.
-    fn servers(&self) -> Vec<ServerStatus>;
-
-    /// Told whenever a tool server changed its state or its tools.
-    fn server_changes(&self) -> watch::Receiver<u64>;
-
-    /// Starts a tool server again, whatever it does now, with a clean log: one that
-    /// gave up is tried anew. Calls in flight are answered with `outcome unknown`.
-    /// `false` when there is no such server. The new start is not waited for.
-    fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool>;
-
-    /// From now on these are the tool servers. One that did not change is left alone,
-    /// with its calls; of one that changed, the old process has ended before the new one
-    /// starts. Nobody is waited for, and a required server that does not start is shown
-    /// and retried like any other.
-    ///
-    /// # Errors
-    /// `Invalid` when the list is wrong; then nothing changes.
-    #[cfg(feature = "mcp")]
-    fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError>;
-
-    /// How the runtime is, asked now.
-    fn health(&self) -> BoxFuture<'_, RuntimeHealth>;
-
-    /// The live tree of actors.
-    fn tree(&self) -> BoxFuture<'_, Vec<NodeState>>;
-
-    /// Takes no new turns, gives running ones their grace, cancels and saves them,
-    /// stops every actor and child process. Idempotent.
-    fn shutdown(&self) -> BoxFuture<'_, ()>;
-}
-
 /// A running runtime. Clones are handles to the same tree.
 #[derive(Clone)]
 pub struct Runtime(Arc<Inner>);
@@ -141,30 +61,6 @@ pub(super) struct Inner {
 impl Runtime {
     pub(super) fn new(inner: Inner) -> Self {
         Self(Arc::new(inner))
-    }
-
-    /// Waits until every required tool server was ready once.
-    ///
-    /// # Errors
-    /// Why one is not, with the end of its stderr.
-    pub(super) async fn required_servers(&self) -> Result<(), String> {
-        let mut changes = self.server_changes();
-        loop {
-            let mut is_starting = false;
-            for server in self.servers().into_iter().filter(|server| server.required) {
-                match server.state {
-                    ServerState::Ready => {}
-                    ServerState::Asleep | ServerState::Starting => is_starting = true,
-                    ServerState::Restarting | ServerState::GaveUp | ServerState::Stopped => {
-                        let nobody_says = || format!("the tool server `{}` does not start", server.id);
-                        return Err(server.last_error.unwrap_or_else(nobody_says));
-                    }
-                }
-            }
-            if !is_starting || changes.changed().await.is_err() {
-                return Ok(());
-            }
-        }
     }
 
     /// Told when the tree has ended, and whether it gave up.
@@ -275,16 +171,6 @@ impl Runtime {
         self.0.tree.rooms.store.tell(question(reply));
         let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
         answer.map_err(AgentError::from)
-    }
-
-    /// Waits until the end of every tool server's process was told.
-    async fn without_processes(&self) {
-        let mut changes = self.server_changes();
-        while self.servers().iter().any(|server| server.pid.is_some()) {
-            if changes.changed().await.is_err() {
-                return;
-            }
-        }
     }
 
     async fn is_there<T: Send + 'static>(&self, ask: impl FnOnce(&Inner, Reply<T>)) -> Option<T> {

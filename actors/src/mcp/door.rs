@@ -7,6 +7,11 @@ use bob_messages::tools::ToolsMessage;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ractor::MessagingErr;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How long an actor that is to be woken may take to be there.
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 impl Door for Address<McpMessage> {
     fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage> {
@@ -19,7 +24,17 @@ impl Door for Address<McpMessage> {
     }
 
     fn wake(&self) {
-        self.tell(McpMessage::Wake);
+        let Some(runtime) = Address::send(self, McpMessage::Wake).err().and_then(|_gone| Handle::try_current().ok())
+        else {
+            return;
+        };
+        // Its supervisor is starting it; a wake that is lost would leave it asleep.
+        let address = self.clone();
+        runtime.spawn(async move {
+            if let Some(actor) = Address::inhabited(&address, STARTS_WITHIN).await {
+                drop(actor.send_message(McpMessage::Wake));
+            }
+        });
     }
 
     fn inhabited(&self) -> BoxFuture<'_, ()> {

@@ -33,6 +33,11 @@ struct Tools {
 
 impl Tools {
     async fn of(specs: Vec<ServerSpec>) -> Self {
+        Self::after(specs, |_plane| {}).await
+    }
+
+    /// The same, with something that happens before any actor is there.
+    async fn after(specs: Vec<ServerSpec>, before: impl FnOnce(&ToolPlane)) -> Self {
         let rooms = Rooms::default();
         let house = Surroundings {
             plane: rooms.tools.clone(),
@@ -42,6 +47,7 @@ impl Tools {
             elicit: None,
         };
         let servers = ToolServers::new(house, specs).unwrap();
+        before(&rooms.tools);
         let local = super::super::local(&rooms, Vec::new(), Policy::default());
         let arguments = ToolsSupervisorArguments { local, servers: servers.roster() };
         let (supervisor, _ends) = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap();
@@ -89,6 +95,16 @@ fn lives(pid: i32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// Waits until a process that is being stopped has ended.
+async fn has_ended(pid: i32) {
+    let ended = async {
+        while lives(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("a process that is stopped ends");
+}
+
 #[tokio::test]
 async fn a_reload_leaves_alone_what_did_not_change_and_replaces_what_did() {
     let tools = Tools::of(vec![mute("same"), mute("other"), mute("gone")]).await;
@@ -106,13 +122,7 @@ async fn a_reload_leaves_alone_what_did_not_change_and_replaces_what_did() {
     assert!(!lives(other));
     assert_eq!(tools.pid("same").await, same);
     assert!(tools.status("gone").is_none());
-    tokio::time::timeout(Duration::from_secs(10), async {
-        while lives(gone) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .expect("the server that left has ended");
+    has_ended(gone).await;
     let names: Vec<String> = tools.nodes().await.into_iter().map(|node| node.name).collect();
     assert_eq!(names, ["local", "same", "other", "new"]);
 }
@@ -176,6 +186,13 @@ async fn a_server_that_sleeps_is_not_started_and_one_that_is_required_does_not_s
     let listed = Arc::new(tokio::sync::Notify::new());
     let tell = Arc::clone(&listed);
     tools.plane.list(None, move |_set| tell.notify_one());
+    tools.pid("lazy").await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_needed_before_its_actor_is_there_is_woken_all_the_same() {
+    let lazy = ServerSpec { start: Start::Lazy, ..mute("lazy") };
+    let tools = Tools::after(vec![lazy], |plane| plane.list(None, drop)).await;
     tools.pid("lazy").await;
 }
 

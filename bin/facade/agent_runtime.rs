@@ -1,0 +1,99 @@
+//! What an embedding program may ask of a runtime: the trait, apart from the one that implements it.
+
+use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
+use super::stream::AgentStream;
+#[cfg(feature = "mcp")]
+use bob_actors::mcp::ServerSpec;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ResumeToken, ServerId, SessionId};
+use bob_messages::mcp::ServerStatus;
+use bob_messages::store::{Record, SessionFilter, SessionPage};
+use bob_messages::tools::ToolDescriptor;
+use bob_messages::turn::ResumeReply;
+use bob_supervisors::NodeState;
+#[cfg(feature = "mcp")]
+use bob_supervisors::tools::servers::Reloaded;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What an embedding program may do with a runtime. Object-safe; every method may
+/// be called from any task.
+pub trait AgentRuntime: Send + Sync {
+    /// Runs one turn to its outcome. Dropping the future leaves the turn running;
+    /// cancel it by [`cancel`](Self::cancel) or the request's token.
+    fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+
+    /// The same, with the turn's events as they happen.
+    fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
+
+    /// Stops the session's running turn; its caller gets the `Cancelled` outcome.
+    /// `false` when nothing runs.
+    fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool>;
+
+    /// Goes on with a suspended turn, also after a restart of the program.
+    fn resume(
+        &self,
+        session: SessionId,
+        token: ResumeToken,
+        said: ResumeReply,
+    ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+
+    /// A page of the sessions the store holds, newest first. Reads no journals.
+    fn sessions(&self, filter: SessionFilter, cursor: Option<String>)
+    -> BoxFuture<'_, Result<SessionPage, AgentError>>;
+
+    /// A session's journal; empty when there is no such session.
+    fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
+
+    /// Removes a session; what its actor remembers goes as well. `false` when there was
+    /// none, and `Busy` while a turn of it runs.
+    fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
+
+    /// Finishes the turns of a session that a crash of the program interrupted: the one that ran, and the inputs that
+    /// were accepted behind it. Their results in their order; none when nothing was interrupted. Calls in doubt are
+    /// marked as after any crash. Nobody else may submit to the session meanwhile. `Busy` while a turn of it runs.
+    fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>>;
+
+    /// Lets the actor of an idle session go; its next turn reads the journal. `false` while a turn of it runs.
+    fn close(&self, session: SessionId) -> BoxFuture<'_, bool>;
+
+    /// The tools that policy lets sessions use. Tool servers that were never ready are
+    /// started and waited for, each at most its startup timeout, as a first turn does;
+    /// [`tools_now`](Self::tools_now) waits for nobody.
+    fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>>;
+
+    /// The tools that are on offer at this moment.
+    fn tools_now(&self) -> Vec<Arc<ToolDescriptor>>;
+
+    /// How each tool server is doing at this moment, in the order of the configuration.
+    fn servers(&self) -> Vec<ServerStatus>;
+
+    /// Told whenever a tool server changed its state or its tools.
+    fn server_changes(&self) -> watch::Receiver<u64>;
+
+    /// Starts a tool server again, whatever it does now, with a clean log: one that
+    /// gave up is tried anew. Calls in flight are answered with `outcome unknown`.
+    /// `false` when there is no such server. The new start is not waited for.
+    fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool>;
+
+    /// From now on these are the tool servers. One that did not change is left alone,
+    /// with its calls; of one that changed, the old process has ended before the new one
+    /// starts. Nobody is waited for, and a required server that does not start is shown
+    /// and retried like any other.
+    ///
+    /// # Errors
+    /// `Invalid` when the list is wrong; then nothing changes.
+    #[cfg(feature = "mcp")]
+    fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError>;
+
+    /// How the runtime is, asked now.
+    fn health(&self) -> BoxFuture<'_, RuntimeHealth>;
+
+    /// The live tree of actors.
+    fn tree(&self) -> BoxFuture<'_, Vec<NodeState>>;
+
+    /// Takes no new turns, gives running ones their grace, cancels and saves them,
+    /// stops every actor and child process. Idempotent.
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}
