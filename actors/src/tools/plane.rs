@@ -141,11 +141,6 @@ impl ToolPlane {
         self.0.published.subscribe()
     }
 
-    /// The tools a session with this list may use, if nobody has to be waited for.
-    pub fn settled(&self, allow: Option<&Arc<[String]>>) -> Option<Arc<ToolSet>> {
-        self.settles_until().is_none().then(|| self.set(allow))
-    }
-
     /// The tools that are on offer at this moment. Wakes nobody and waits for nobody.
     pub fn now(&self) -> Arc<ToolSet> {
         self.set(None)

@@ -4,10 +4,13 @@
 //! ids and a claim has no effect but a higher epoch, so these may be asked a second
 //! time; that waits for the actor to be back, in a task, never in a handler.
 
-use crate::rooms::Address;
-use bob_messages::ids::SessionId;
+use super::llm_gone;
+use crate::rooms::{Address, Rooms};
+use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::llm::{LlmError, LlmMessage, ModelProfile};
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, StoreError, StoreMessage};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a question waits for its actor to be started again.
@@ -22,13 +25,39 @@ pub(super) fn claim(
     ask_twice(store, session, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
 }
 
+/// Success is told only where it is to be confirmed; a failure always is.
 pub(super) fn append(
     store: &Address<StoreMessage>,
     append: Append,
+    confirm: bool,
     tell: impl FnOnce(Result<u64, StoreError>) + Send + 'static,
 ) {
     let question = |append, reply| StoreMessage::Append { append, reply };
-    ask_twice(store, append, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+    ask_twice(store, append, question, move |answer| {
+        let result = answer.unwrap_or_else(|| Err(gone()));
+        if confirm || result.is_err() {
+            tell(result);
+        }
+    });
+}
+
+/// What a model can do: asked once for each model, since it follows from the
+/// configuration.
+pub(super) fn profile(
+    rooms: &Rooms,
+    model: ModelName,
+    tell: impl FnOnce(Result<Arc<ModelProfile>, LlmError>) + Send + 'static,
+) {
+    if let Some(profile) = rooms.profiles.get(&model) {
+        return tell(Ok(profile));
+    }
+    let profiles = rooms.profiles.clone();
+    let reply = Reply::to(move |answer: Option<Result<Arc<ModelProfile>, LlmError>>| {
+        let result = answer.unwrap_or_else(|| Err(llm_gone()));
+        result.iter().for_each(|profile| profiles.keep(profile));
+        tell(result);
+    });
+    rooms.llm.tell(LlmMessage::Profile { model, reply });
 }
 
 /// Asks about `what`, and a second time when the room was left meanwhile.

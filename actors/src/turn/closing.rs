@@ -38,7 +38,7 @@ impl Closing {
 
     fn append(&mut self, append: Append) {
         let (told, saved) = oneshot::channel();
-        again::append(&self.rooms.store, append, move |result| drop(told.send(result)));
+        again::append(&self.rooms.store, append, true, move |result| drop(told.send(result)));
         self.saved = Some(saved);
     }
 

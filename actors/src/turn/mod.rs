@@ -3,8 +3,7 @@
 //! Owns the machine and what it has in flight. Everybody who answers it and the
 //! sessions supervisor talk to it. It never decides, and no handler here waits:
 //! each message goes through [`Turn::apply`], each effect is one send, each answer
-//! comes back as a message with its ticket. What the turn says to itself is heard
-//! before the mailbox is looked at again, unless the turn is being stopped.
+//! comes back as a message with its ticket.
 
 mod again;
 mod closing;
@@ -21,13 +20,12 @@ use bob_messages::chat::CallStatus;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
 use bob_messages::reply::{Interest, Reply};
-use bob_messages::sessions::{EndReason, SessionsMessage, TurnNews};
+use bob_messages::sessions::{EndReason, SessionsMessage};
 use bob_messages::store::StoreMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
 use bob_messages::turn::{Effect, Turn, TurnMessage};
 use closing::Closing;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 /// The actor of one session.
@@ -66,8 +64,6 @@ pub struct TurnState {
     /// Held for as long as an answer is wanted; dropping one abandons the question.
     /// Never more than a step's calls, so a list is searched fastest.
     in_flight: Vec<(Ticket, Interest)>,
-    /// What the turn has said to itself and not heard yet.
-    own_words: VecDeque<TurnMessage>,
 }
 
 impl Actor for TurnActor {
@@ -80,12 +76,7 @@ impl Actor for TurnActor {
         _: ActorRef<TurnMessage>,
         started: TurnArguments,
     ) -> Result<TurnState, ActorProcessingErr> {
-        Ok(TurnState {
-            turn: Turn::new(started.session.clone()),
-            started,
-            in_flight: Vec::new(),
-            own_words: VecDeque::new(),
-        })
+        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: Vec::new() })
     }
 
     async fn handle(
@@ -101,12 +92,8 @@ impl Actor for TurnActor {
         }
         let now = clock::now();
         state.turn.watched(state.started.feed.is_watched());
-        state.hear(message, now, &myself);
-        // A stop takes effect between any two of a turn's states.
-        while state.started.ending.get().is_none()
-            && let Some(own) = state.own_words.pop_front()
-        {
-            state.hear(own, now, &myself);
+        for effect in state.turn.apply(now, message) {
+            state.perform(effect, now, &myself);
         }
         Ok(())
     }
@@ -130,18 +117,12 @@ impl Actor for TurnActor {
 }
 
 impl TurnState {
-    fn hear(&mut self, message: TurnMessage, now: Millis, myself: &ActorRef<TurnMessage>) {
-        for effect in self.turn.apply(now, message) {
-            self.perform(effect, now, myself);
-        }
-    }
-
     /// Performs one effect: one send, no decision. A question that nobody takes is
     /// answered all the same, because a dropped reply answers.
     fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) {
         let rooms = &self.started.rooms;
         match effect {
-            Effect::Tell(own) => self.own_words.push_back(own),
+            Effect::Tell(message) => drop(myself.cast(message)),
             Effect::Claim { ticket, session } => {
                 again::claim(
                     &rooms.store,
@@ -151,37 +132,17 @@ impl TurnState {
             }
             Effect::Append { ticket, confirm, append } => {
                 let tell = answer(myself, move |result| TurnMessage::Saved { ticket, result });
-                again::append(&rooms.store, append, move |result| {
-                    if confirm || result.is_err() {
-                        tell(result);
-                    }
-                });
+                again::append(&rooms.store, append, confirm, tell);
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
-            // What is known here is heard like an own word, without a message to anybody.
             Effect::ListTools { ticket, allow } => {
                 let plane = rooms.tools.clone();
                 let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs() };
-                match rooms.tools.settled(allow.as_ref()) {
-                    Some(tools) => self.own_words.push_back(listed(tools)),
-                    None => rooms.tools.list(allow, answer(myself, listed)),
-                }
+                rooms.tools.list(allow, answer(myself, listed));
             }
-            Effect::Profile { ticket, model } => match rooms.profiles.get(&model) {
-                Some(profile) => {
-                    self.own_words.push_back(TurnMessage::Profiled { ticket, result: Ok(profile) });
-                }
-                None => {
-                    let tell = answer(myself, move |result| TurnMessage::Profiled { ticket, result });
-                    let profiles = rooms.profiles.clone();
-                    let reply = Reply::to(move |result: Option<Result<_, _>>| {
-                        let result = result.unwrap_or_else(|| Err(llm_gone()));
-                        result.iter().for_each(|profile| profiles.keep(profile));
-                        tell(result);
-                    });
-                    rooms.llm.tell(LlmMessage::Profile { model, reply });
-                }
-            },
+            Effect::Profile { ticket, model } => {
+                again::profile(rooms, model, answer(myself, move |result| TurnMessage::Profiled { ticket, result }));
+            }
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
@@ -192,15 +153,10 @@ impl TurnState {
                 rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
             }
             Effect::Check { ticket, check, context } => {
-                let reply = if check.run {
-                    let myself = myself.clone();
-                    let (reply, interest) =
-                        Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
-                    self.in_flight.push((ticket, interest));
-                    reply
-                } else {
-                    Reply::to(answer(myself, move |verdict| TurnMessage::Checked { ticket, verdict }))
-                };
+                let myself = myself.clone();
+                let (reply, interest) =
+                    Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
+                self.in_flight.push((ticket, interest));
                 rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
@@ -211,8 +167,6 @@ impl TurnState {
                 rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
             Effect::AbandonAll => self.in_flight.clear(),
-            // The guest book keeps what it was asked until its outcome, accepted or not.
-            Effect::Report(TurnNews::Accepted { .. }) => {}
             Effect::Report(news) => {
                 let session = self.started.session.clone();
                 rooms.sessions.tell(SessionsMessage::News { session, news });
@@ -232,6 +186,7 @@ fn answer<T, F: FnOnce(T) -> TurnMessage>(myself: &ActorRef<TurnMessage>, messag
     move |answered| drop(myself.cast(message(answered)))
 }
 
+/// What is said of a question to a model room that went away.
 fn llm_gone() -> LlmError {
     LlmError::new(LlmErrorKind::Gone, "the model room was restarted during the call; try again")
 }
