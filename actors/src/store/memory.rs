@@ -94,8 +94,7 @@ fn pack_later(sessions: Arc<Mutex<HashMap<SessionId, Journal>>>, session: Sessio
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
         let Some(packed) = Packed::pack(&records) else { return };
-        if let Some(journal) = locked(&sessions).get_mut(&session).filter(|journal| journal.still_rests(records.len()))
-        {
+        if let Some(journal) = locked(&sessions).get_mut(&session).filter(|journal| journal.still_rests(&records)) {
             journal.records = Records::Packed(packed);
         }
     });
@@ -134,10 +133,12 @@ impl Journal {
         }
     }
 
-    /// Whether nobody came for it since it was let go with so many records.
-    fn still_rests(&self, records: usize) -> bool {
-        let same = |loose: &Vec<Arc<Record>>| loose.len() == records && records > 0;
-        self.ledger.is_resting() && matches!(&self.records, Records::Loose(loose) if same(loose))
+    /// Whether nothing was written since it was let go with these records, which are not
+    /// those of an earlier session of its name.
+    fn still_rests(&self, records: &[Arc<Record>]) -> bool {
+        let Records::Loose(loose) = &self.records else { return false };
+        let is_same = || loose.iter().zip(records).all(|(one, other)| Arc::ptr_eq(one, other));
+        self.ledger.is_resting() && loose.len() == records.len() && is_same()
     }
 }
 

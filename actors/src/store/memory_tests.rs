@@ -39,6 +39,28 @@ async fn a_session_that_rests_keeps_its_rules() {
     assert_eq!(store.append(vec![fresh]).await, vec![Ok(5)]);
 }
 
+#[tokio::test]
+async fn a_session_that_was_deleted_does_not_come_back_packed() {
+    use crate::store::contract::{append, record, session};
+    let (store, one) = (MemoryStore::new(), session("one"));
+    let first = store.claim(&one).await.unwrap();
+    assert_eq!(store.append(vec![append(&one, first.epoch, 0, 2)]).await, vec![Ok(2)]);
+    store.release(&one, first.epoch).await;
+    // What is to be packed is still on its way while another session of this name rests.
+    assert!(store.delete(&one).await.unwrap());
+    let second = store.claim(&one).await.unwrap();
+    let fresh = Append {
+        records: vec![record(&one, second.epoch, 1, "other"), record(&one, second.epoch, 2, "other")],
+        ..append(&one, second.epoch, 0, 2)
+    };
+    assert_eq!(store.append(vec![fresh.clone()]).await, vec![Ok(2)]);
+    store.release(&one, second.epoch).await;
+    while matches!(store.sessions().get(&one).unwrap().records, Records::Loose(_)) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.load(&one).await.unwrap(), fresh.records, "the records of the one that is there");
+}
+
 #[test]
 fn packed_records_read_back_whoever_they_are_of() {
     use bob_messages::ids::TurnId;

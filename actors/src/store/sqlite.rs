@@ -92,7 +92,7 @@ impl SqliteStore {
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (reply, answer) = Reply::channel();
         if let Some((asks, _)) = &self.threads {
-            // A thread that is gone drops the question, which answers it.
+            // A thread that panics drops the question, which answers it.
             drop(asks.send(question(reply)));
         }
         answer.map(|answer| answer.unwrap_or_else(|| Err(ended()))).boxed()
@@ -131,7 +131,7 @@ fn owners(path: &Path, options: StoreOptions) -> Result<Owners, StoreError> {
 }
 
 fn ended() -> StoreError {
-    StoreError::InDoubt("the thread that did it ended before it could tell".to_owned())
+    StoreError::InDoubt("the store failed before it could tell whether it was done".to_owned())
 }
 
 impl SessionStore for SqliteStore {

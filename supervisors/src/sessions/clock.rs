@@ -26,24 +26,30 @@ impl SessionsState {
         }
     }
 
-    /// A turn begins that was not taken up just now. If nobody here is owed it, an earlier
-    /// process left it: it runs by its own clock, and the debt behind it keeps its time.
+    /// A turn begins that was not taken up just now, so it may be another than the first
+    /// debt's, which then keeps its time. If it was let in here, it is first from now on. If
+    /// not, an earlier process left it: it runs by its own clock, ahead of all debts.
     pub(super) fn began(&mut self, session: &SessionId, turn: TurnId, limits: &Limits, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
-        if guest.owed.iter().any(|owed| owed.submission == turn) {
+        let let_in = guest.owed.iter().position(|owed| owed.let_in && owed.submission == turn);
+        if let_in == Some(0) {
             return;
-        }
-        if !guest.has_place {
-            guest.has_place = true;
-            self.admission.place_taken();
         }
         for key in guest.owed.front_mut().into_iter().flat_map(|first| first.clock.reset()) {
             self.deadlines.remove(key);
         }
+        guest.since = Instant::now();
+        if !guest.has_place {
+            guest.has_place = true;
+            self.admission.place_taken();
+            // What it has at the door waits for its next place.
+            self.admission.leave_queue(session);
+        }
         self.drop_ahead(session);
-        if let Some(guest) = self.book.get_mut(session) {
-            guest.ahead = Some(Box::new(Ahead { turn, clock: Clock::new(limits) }));
-            guest.since = Instant::now();
+        let Some(guest) = self.book.get_mut(session) else { return };
+        match let_in.and_then(|at| guest.owed.remove(at)) {
+            Some(owed) => guest.owed.push_front(owed),
+            None => guest.ahead = Some(Box::new(Ahead { turn, clock: Clock::new(limits) })),
         }
         self.arm_first(session, myself);
     }

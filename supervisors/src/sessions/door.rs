@@ -96,10 +96,12 @@ impl SessionsState {
         let Some(guest) = self.book.get_mut(session) else { return false };
         let at = match turn {
             None => (!guest.owed.is_empty()).then_some(0),
+            // It runs, whoever else waits for it.
+            Some(turn) if guest.ahead.as_ref().is_some_and(|ahead| ahead.turn == *turn) => None,
             Some(turn) => guest.owed.iter().position(|owed| owed.submission == *turn),
         };
         let Some(at) = at else {
-            // Nobody here is owed it, and it runs.
+            // It runs ahead of what is owed here.
             let is_meant = |running: &TurnId| turn.is_none_or(|turn| turn == running);
             let runs = guest.ahead.as_ref().is_some_and(|ahead| is_meant(&ahead.turn));
             if runs {
@@ -132,15 +134,20 @@ impl SessionsState {
     /// What waits at the door is answered here and at once: no actor knows of it.
     fn turn_away_cancelled(&mut self, session: &SessionId, at: usize, myself: &Myself) {
         let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.owed.remove(at)) else { return };
-        self.admission.went(1);
+        self.left_door(session);
         let outcome = Box::new(unheard(session, &owed.submission, EndReason::Cancelled));
         self.pay(session, owed, Ok(outcome));
-        if self.book.get_mut(session).is_some_and(|guest| guest.at_door() == 0) {
-            self.admission.leave_queue(session);
-        }
         // It may have been all the session had to do.
         self.rest(session, myself);
         self.forget(session);
+    }
+
+    /// One that was taken out of the book waits at the door no longer.
+    pub(super) fn left_door(&mut self, session: &SessionId) {
+        self.admission.went(1);
+        if self.book.get_mut(session).is_some_and(|guest| guest.at_door() == 0) {
+            self.admission.leave_queue(session);
+        }
     }
 
     /// No new turns: what waits at the door is refused, what was let in has its grace.

@@ -30,13 +30,22 @@ impl SessionsState {
         if was_running {
             guest.crashes = 0;
         }
-        if guest.ahead.as_ref().is_some_and(|ahead| ahead.turn == *submission) {
-            self.announce_unowed(session, &result);
+        // Somebody may have asked for it while it ran ahead of the debts.
+        let was_ahead = guest.ahead.as_ref().is_some_and(|ahead| ahead.turn == *submission);
+        let owed = guest.take(submission);
+        if was_ahead {
             self.drop_ahead(session);
-        } else if let Some(owed) = guest.take(submission) {
-            self.pay(session, owed, result);
-        } else {
+        } else if owed.is_none() {
             return self.announce_unowed(session, &result);
+        }
+        match owed {
+            Some(owed) => {
+                if !owed.let_in {
+                    self.left_door(session);
+                }
+                self.pay(session, owed, result);
+            }
+            None => self.announce_unowed(session, &result),
         }
         match was_running {
             true => self.turn_over(session, myself),

@@ -99,3 +99,86 @@ async fn a_recovered_turn_nobody_is_owed_can_be_cancelled_and_is_waited_for_at_t
         assert!(last.as_ref().is_some_and(|fact| fact.contains("Cancelled")), "{last:?}");
     }
 }
+
+/// A store whose first claim waits until it is let go on, over what was left.
+fn held(store: Arc<dyn SessionStore>) -> (Arc<Semaphore>, Arc<dyn SessionStore>) {
+    let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(store));
+    store.plan(Some(Operation::Claim), 1, Fault::Hold(Arc::clone(&held)));
+    (held, store)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_a_recovered_turn_while_it_runs_gets_its_outcome() {
+    let store = interrupted("t1", limits(90_000)).await;
+    let house = House::over(slow_echo(700), store, Vec::new()).await;
+    let began = Instant::now();
+    let next = house.go_on("t2", limits(1_000));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let finished = paid(house.go_on("t1", limits(90_000))).await;
+    assert_took(began, 700);
+    assert_eq!((finished.turn_id.as_str(), finished.content.as_str()), ("t1", "fine"));
+    assert_eq!(paid(next).await.content, "fine");
+    assert_took(began, 1_400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_a_recovered_turn_behind_the_next_input_costs_that_no_time() {
+    let (held, store) = held(interrupted("t1", limits(90_000)).await);
+    let house = House::over(slow_echo(700), store, Vec::new()).await;
+    let (next, recovered) = (house.go_on("t2", limits(1_000)), house.go_on("t1", limits(90_000)));
+    house.until(1, 1, 0).await;
+    let began = Instant::now();
+    held.close();
+    assert_eq!(paid(recovered).await.content, "fine");
+    assert_took(began, 700);
+    let outcome = paid(next).await;
+    assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"));
+    assert_took(began, 1_400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recovered_turn_that_is_asked_for_at_the_door_leaves_no_place_taken() {
+    let (held, store) = held(interrupted("t1", limits(90_000)).await);
+    let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
+    let house = House::with(slow_echo(700), store, Vec::new(), rules).await;
+    let other = SessionId::parse("other").unwrap();
+    let next = house.go_on("t2", limits(90_000));
+    let theirs = house.say(&other, "o1", limits(90_000), &resuming());
+    let recovered = house.go_on("t1", limits(90_000));
+    house.until(2, 1, 2).await;
+    held.close();
+    assert_eq!(paid(recovered).await.content, "fine");
+    house.until(2, 1, 1).await;
+    assert_eq!((paid(next).await.content.as_str(), paid(theirs).await.content.as_str()), ("fine", "fine"));
+    house.until(2, 0, 0).await;
+    assert_eq!(paid(house.go_on("t3", limits(90_000))).await.content, "fine", "there is a place for it");
+}
+
+/// Two inputs that an earlier process took, and in whose session the first is asked for
+/// again: its end and the second's begin are heard one behind the other.
+#[tokio::test(start_paused = true)]
+async fn an_input_left_behind_takes_no_place_from_others_for_good() {
+    let house = House::new(model(vec![ScriptedReply::Stall], 0)).await;
+    let _never = (house.submit("t1", limits(90_000)), house.submit("t2", limits(90_000)));
+    while house.records().await.len() < 4 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let House { tree, store } = house;
+    let mut ended = tree.ended();
+    drop(tree);
+    ended.wait_for(Option::is_some).await.unwrap();
+    let (held, store) = held(store);
+    let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
+    let house = House::with(slow_echo(700), store, Vec::new(), rules).await;
+    let other = SessionId::parse("other").unwrap();
+    let first = house.go_on("t1", limits(90_000));
+    let theirs = house.say(&other, "o1", limits(90_000), &resuming());
+    let third = house.go_on("t3", limits(90_000));
+    house.until(2, 1, 2).await;
+    held.close();
+    for owed in [first, theirs, third] {
+        assert_eq!(paid(owed).await.content, "fine");
+    }
+    house.until(2, 0, 0).await;
+    assert_eq!(paid(house.say(&other, "o2", limits(90_000), &resuming())).await.content, "fine");
+}

@@ -209,6 +209,51 @@ async fn a_commit_of_which_nobody_knows_is_in_doubt_and_may_be_sent_again() {
 }
 
 #[tokio::test]
+async fn a_panic_of_the_writer_costs_what_it_wrote_and_no_more() {
+    let folder = TempDir::new().unwrap();
+    let one = session("one");
+    let epoch = claim(&open(&folder), &one).await;
+    let store = on(&folder, |database| database.panics.set(true));
+    let attempt = append(&one, epoch, 0, 2);
+    let refused = store_one(&store, attempt.clone()).await;
+    assert!(matches!(refused, Err(StoreError::InDoubt(_))), "{refused:?}");
+    assert_eq!(stored(&store, &one).await.len(), 0, "nothing of it is seen");
+    assert_eq!(store_one(&store, attempt).await, Ok(2));
+    assert_eq!(claim(&store, &session("two")).await, 1);
+}
+
+#[tokio::test]
+async fn an_append_that_fails_in_the_middle_of_a_batch_takes_no_other_with_it_or_all_and_says_so() {
+    for (end, others_are_kept) in [("ABORT", true), ("FAIL", true), ("ROLLBACK", false)] {
+        let folder = TempDir::new().unwrap();
+        let sessions = ["one", "two", "six"].map(session);
+        let store = open(&folder);
+        for one in &sessions {
+            claim(&store, one).await;
+        }
+        drop(store);
+        // The second record of the second session cannot be written.
+        let trigger = format!(
+            "CREATE TRIGGER refuses BEFORE INSERT ON records
+             WHEN new.version = 2 AND new.session = (SELECT number FROM sessions WHERE id = 'two')
+             BEGIN SELECT RAISE({end}, 'sabotaged'); END"
+        );
+        let store = on(&folder, |database| database.tamper(&trigger));
+        let batch: Vec<_> = sessions.iter().map(|one| append(one, 1, 0, 3)).collect();
+        let answers = store.append(batch.clone()).await;
+        assert!(matches!(answers[1], Err(StoreError::Unavailable(_))), "{end}: {answers:?}");
+        for (at, one) in sessions.iter().enumerate() {
+            assert_eq!(answers[at].is_ok(), others_are_kept && at != 1, "{end}: {answers:?}");
+            let kept = stored(&store, one).await.len();
+            assert_eq!(kept, if answers[at].is_ok() { 3 } else { 0 }, "{end}: {one}");
+        }
+        drop(store);
+        let store = on(&folder, |database| database.tamper("DROP TRIGGER refuses"));
+        assert_eq!(store.append(batch).await, vec![Ok(3); 3], "{end}: all of it may be sent again");
+    }
+}
+
+#[tokio::test]
 async fn a_database_that_another_program_keeps_locked_is_unavailable_and_then_usable() {
     let folder = TempDir::new().unwrap();
     let (store, one) = (open(&folder), session("one"));

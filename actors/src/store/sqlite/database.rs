@@ -51,6 +51,9 @@ pub(super) struct Database {
     /// The next commit happens and tells that it failed.
     #[cfg(test)]
     pub(super) loses_commit: std::cell::Cell<bool>,
+    /// The next commit panics before it begins.
+    #[cfg(test)]
+    pub(super) panics: std::cell::Cell<bool>,
 }
 
 /// What a database says it is.
@@ -103,6 +106,8 @@ impl Database {
             inode,
             #[cfg(test)]
             loses_commit: std::cell::Cell::default(),
+            #[cfg(test)]
+            panics: std::cell::Cell::default(),
         };
         let patience = database.connection.busy_timeout(LOCK_PATIENCE);
         patience.map_err(|error| database.failed("open", &error))?;
@@ -255,6 +260,8 @@ impl Transaction<'_> {
             let path = self.database.path.display();
             return Err(StoreError::Unavailable(format!("{path} gave up what was being written; nothing was stored")));
         }
+        #[cfg(test)]
+        assert!(!self.database.panics.take(), "sabotaged");
         self.database.run("COMMIT").map_err(|error| StoreError::InDoubt(error.to_string()))?;
         #[cfg(test)]
         if self.database.loses_commit.take() {

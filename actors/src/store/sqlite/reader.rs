@@ -10,6 +10,7 @@ use super::writer::Job;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, Record, SessionFilter, SessionPage, StoreError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -38,19 +39,26 @@ impl Reader {
         Self { path, database: None, jobs }
     }
 
-    /// Answers until nobody can ask any more.
+    /// Answers until nobody can ask any more. A panic costs one question its answer.
     pub(super) fn run(mut self, asks: &Receiver<Ask>) {
         while let Ok(ask) = asks.recv() {
-            match ask {
-                Ask::Load(session, reply) => reply.send(self.load(&session)),
-                Ask::List(filter, cursor, reply) => reply.send(self.list(&filter, cursor.as_deref())),
-                Ask::Claim(session, reply) => match self.see(&session) {
-                    // The writer may have been dropped by a panic; the reply then tells so.
-                    Ok(seen) => drop(self.jobs.send(Job::Claim(session, Box::new(seen), reply))),
-                    Err(error) => reply.send(Err(error)),
-                },
-                Ask::Flush(reply) => drop(self.jobs.send(Job::Flush(reply))),
+            if catch_unwind(AssertUnwindSafe(|| self.answer(ask))).is_err() {
+                tracing::error!("the store panicked while it read; its asker gets no answer");
+                self.database = None;
             }
+        }
+    }
+
+    fn answer(&mut self, ask: Ask) {
+        match ask {
+            Ask::Load(session, reply) => reply.send(self.load(&session)),
+            Ask::List(filter, cursor, reply) => reply.send(self.list(&filter, cursor.as_deref())),
+            Ask::Claim(session, reply) => match self.see(&session) {
+                // The writer lives for as long as this sender.
+                Ok(seen) => drop(self.jobs.send(Job::Claim(session, Box::new(seen), reply))),
+                Err(error) => reply.send(Err(error)),
+            },
+            Ask::Flush(reply) => drop(self.jobs.send(Job::Flush(reply))),
         }
     }
 

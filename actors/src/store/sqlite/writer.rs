@@ -14,6 +14,7 @@ use bob_messages::Millis;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, StoreError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::SystemTime;
@@ -43,11 +44,15 @@ impl Writer {
         Self { path, options, database, desk: None }
     }
 
-    /// Works until nobody can ask any more.
+    /// Works until nobody can ask any more. A panic costs what was being written and no
+    /// more: the transaction is undone, and whoever asked hears that it is in doubt.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(first) = jobs.recv() {
-            let waiting = jobs.try_iter().take(MAX_JOBS);
-            self.commit(std::iter::once(first).chain(waiting).collect());
+            let batch = std::iter::once(first).chain(jobs.try_iter().take(MAX_JOBS)).collect();
+            if catch_unwind(AssertUnwindSafe(|| self.commit(batch))).is_err() {
+                tracing::error!("the store panicked while it wrote; what it wrote is in doubt");
+                self.desk.iter_mut().for_each(Desk::forget);
+            }
         }
     }
 
