@@ -252,7 +252,7 @@ pub struct CallTraits {
 pub struct Grant {
     /// The call it was given for.
     pub call: CallId,
-    /// Hash of tool and canonical arguments under the room's own key, in hex.
+    /// Hash of call, tool with its definition, and arguments under the room's own key, in hex.
     pub seal: String,
 }
 

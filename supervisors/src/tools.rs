@@ -65,6 +65,8 @@ impl Actor for ToolsSupervisor {
         arguments: ToolsSupervisorArguments,
     ) -> Result<ToolsSupervisorState, ActorProcessingErr> {
         let ToolsSupervisorArguments { local, servers } = arguments;
+        // Before the roster is read: a change that comes later is told, not lost.
+        servers.supervisor().fill(myself.clone());
         let mut family = Family::new(myself, std::iter::once(local).chain(servers.children()).collect());
         family.start().await?;
         Ok(ToolsSupervisorState { family, within: None })

@@ -82,6 +82,11 @@ impl McpServerArguments {
         Self { place: Arc::new(place), ..self }
     }
 
+    /// Whether nothing of this server is left for which one in its place would wait.
+    pub fn is_vacant(&self) -> bool {
+        self.place.taken.try_lock().is_ok()
+    }
+
     fn patience(&self) -> Duration {
         match self.place.was_ready.load(Ordering::Relaxed) {
             true => AWAY_LIMIT,

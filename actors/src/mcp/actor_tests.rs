@@ -130,6 +130,24 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn what_a_server_was_given_in_its_environment_is_not_repeated() {
+    let refusal =
+        r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":1,"message":"bad '"$KEY"'"}}'; exec cat"#;
+    for (program, why) in [
+        ("echo \"bad $KEY-2 $LONGER\" >&2; exit 3", "last words: bad …-2 …"),
+        (refusal, "refuses the handshake: bad … (1)"),
+    ] {
+        let mut command = script(program);
+        command.env = vec![("KEY".into(), "canary".into()), ("LONGER".into(), "canary-1".into())];
+        let mut house = House::with(command).await;
+        let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
+        let end = house.end().await;
+        assert!(end.contains(why), "{end}");
+        assert!(!format!("{end} {verdict:?}").contains("canary"), "{end} {verdict:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_closes_its_output_is_ended() {
     let mut house = House::with(server(r#"*'"name":"hang"'*) exec >&-; exec sleep 1000 ;;"#)).await;
     let pid = house.ready().await.pid.expect("a process");

@@ -162,6 +162,7 @@ impl Keeper {
                     match listed {
                         Ok(listed) => drop(self.offer(&mut line, listed)),
                         Err(Misfit { why, closed, .. }) => {
+                            let why = self.arguments.spec.secrets().hidden_in(&why);
                             tracing::warn!(target: "bob::mcp", server = %self.shop.server, why, "a list of tools stays as it was");
                             if closed {
                                 signs.suspect.notify_one();
@@ -235,8 +236,10 @@ impl Keeper {
 
     /// Tells the calls in flight, then the actor, which ends by it.
     async fn report(&self, held: &mut Held, why: &str) {
+        let secrets = self.arguments.spec.secrets();
+        let why = secrets.hidden_in(why);
         if let Some(fate) = &held.fate {
-            fate.tell(Word::Dead(why.into()));
+            fate.tell(Word::Dead(why.as_str().into()));
         }
         let said = match &mut held.child {
             Some(child) if child.exit_watch().now().is_some() => timeout(MOMENT, child.last_words())
@@ -245,6 +248,7 @@ impl Keeper {
             Some(child) => child.said().last_lines(LAST_LINES),
             None => String::new(),
         };
+        let said = secrets.hidden_in(&said);
         let quoted = if said.is_empty() { said } else { format!(", its last words: {said}") };
         self.tell(McpMessage::Ended { why: format!("the tool server `{}` {why}{quoted}", self.shop.server) });
     }

@@ -169,24 +169,27 @@ impl Connection {
     pub(super) async fn list(&self, shop: &Shop) -> Result<Listed, Misfit> {
         let mut listing = shop.open();
         let mut cursor = None;
-        for _page in 0..MAX_PAGES {
+        for page in 1..=MAX_PAGES {
             let asked = PaginatedRequestParams::default().with_cursor(cursor.clone());
-            let page = match self.peer.list_tools(Some(asked)).await {
-                Ok(page) => page,
+            let listed = match self.peer.list_tools(Some(asked)).await {
+                Ok(listed) => listed,
                 // A server without tools need not know the question.
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => break,
                 Err(error) => return Err(errors::unfit(&error, "does not list its tools")),
             };
-            if !listing.take(page.tools) {
+            if !listing.take(listed.tools) {
                 break;
             }
-            match page.next_cursor {
+            match listed.next_cursor {
                 None => break,
                 next if next == cursor => {
                     listing.note("it repeats a page of its list");
                     break;
                 }
                 next => cursor = next,
+            }
+            if page == MAX_PAGES {
+                listing.note(&format!("its list has more than {MAX_PAGES} pages"));
             }
         }
         Ok(listing.close())

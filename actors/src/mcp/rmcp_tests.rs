@@ -258,6 +258,12 @@ async fn all_pages_are_read_but_not_for_ever() {
     assert_eq!(names(&listed), ["mcp/far/a"]);
     assert!(listed.left_out.contains("repeats a page"), "{}", listed.left_out);
 
+    let endless =
+        (0..MAX_PAGES).map(|page| json!({"tools": [tool(&format!("t{page}"))], "nextCursor": page.to_string()}));
+    let listed = list(shop(), endless.collect()).await;
+    assert_eq!(listed.tools.len(), MAX_PAGES);
+    assert!(listed.left_out.contains("more than 128 pages"), "{}", listed.left_out);
+
     let many: Vec<Value> = (0..600).map(|number| tool(&format!("t{number}"))).collect();
     let listed = list(shop(), vec![json!({"tools": many, "nextCursor": "more"})]).await;
     assert_eq!(listed.tools.len(), 512);

@@ -1,5 +1,6 @@
 //! What a tool server is, as its actor is told it.
 
+use super::secrets::Secrets;
 use crate::child::ChildSpec;
 use bob_messages::ids::ServerId;
 use secrecy::{ExposeSecret, SecretString};
@@ -119,6 +120,15 @@ impl ServerSpec {
             startup_timeout_ms: 20_000,
             tool_timeout_ms: None,
             roots: Arc::from([]),
+        }
+    }
+
+    /// What it was given in its environment, which its own words may repeat. What is sent
+    /// to a server over HTTP is hidden where it answers.
+    pub(super) fn secrets(&self) -> Secrets {
+        match &self.transport {
+            Transport::Stdio(command) => Secrets::of(command.env.iter().filter_map(|(_, value)| value.to_str())),
+            Transport::Http(_) => Secrets::of([]),
         }
     }
 

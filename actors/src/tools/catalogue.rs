@@ -1,6 +1,7 @@
 //! Which tools there are, and what arguments they take.
 //!
-//! Made once from the ports when the room starts; the gate looks tools up here.
+//! Made from the ports when the room starts, and anew when what they offer changes; the
+//! gate looks tools up here.
 //! Names are checked here, so that no two tools can be mistaken for each other.
 
 use super::grant::Definition;

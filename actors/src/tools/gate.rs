@@ -31,7 +31,8 @@ pub enum GateError {
     Key(#[source] std::io::Error),
 }
 
-/// Judges calls. Has its own key: a grant of one gate is nothing to another.
+/// Judges calls. Has its own key: a grant of one gate is nothing to another, unless that
+/// one succeeds it in the same room and was handed the key.
 #[derive(Debug)]
 pub struct Gate {
     rules: Rules,

@@ -2,7 +2,9 @@
 //!
 //! A grant is a keyed hash over the call's id, its tool with its definition, and its
 //! arguments. The key is drawn when the room starts and never leaves it, so a grant
-//! cannot be made elsewhere, moved to another call or kept over a restart.
+//! cannot be made elsewhere, moved to another call or used for a tool that changed. A
+//! room whose actor is started again may hand its key to the successor; with a new key
+//! no grant outlives the restart.
 
 use bob_messages::chat::ToolCall;
 use bob_messages::tools::{Grant, ToolDescriptor};

@@ -57,7 +57,14 @@ pub struct ToolServers(Arc<Inner>);
 struct Inner {
     house: Surroundings,
     roster: Roster,
-    known: Mutex<Vec<McpServerArguments>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    now: Vec<McpServerArguments>,
+    /// Those that left and may still be ending: one that comes back waits for that.
+    left: Vec<McpServerArguments>,
 }
 
 /// What a reload did.
@@ -85,9 +92,10 @@ impl ToolServers {
     /// When two servers have the same id, or one has an id that no server may have.
     pub fn new(house: Surroundings, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
         check(&specs)?;
-        let known: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
-        let children = known.iter().map(|arguments| house.child(arguments.clone())).collect();
-        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), known: Mutex::new(known) })))
+        let now: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
+        let children = now.iter().map(|arguments| house.child(arguments.clone())).collect();
+        let known = Mutex::new(Known { now, left: Vec::new() });
+        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), known })))
     }
 
     /// The same servers as the tools supervisor reads them.
@@ -96,8 +104,8 @@ impl ToolServers {
     }
 
     /// From now on these are the servers. One that is as it was is left alone; of one
-    /// that changed, the old process has ended before the new one starts. A required
-    /// server that does not start is shown and retried like any other. Nobody is waited
+    /// that changed, or left and comes back, the old process has ended before the new one
+    /// starts. A required server that does not start is shown and retried like any other. Nobody is waited
     /// for.
     ///
     /// # Errors
@@ -106,11 +114,12 @@ impl ToolServers {
         check(&specs)?;
         let Inner { house, roster, known } = &*self.0;
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { now, mut left } = std::mem::take(&mut *known);
         let mut reloaded = Reloaded::default();
         let mut next: Vec<McpServerArguments> = Vec::with_capacity(specs.len());
         for spec in specs.into_iter().map(started_by_need) {
             let id = spec.id.clone();
-            let before = known.iter().find(|arguments| arguments.spec.id == id);
+            let before = now.iter().find(|arguments| arguments.spec.id == id);
             if let Some(before) = before.filter(|before| before.spec == spec) {
                 next.push(before.clone());
                 reloaded.kept.push(id);
@@ -118,16 +127,20 @@ impl ToolServers {
             }
             let list = if before.is_some() { &mut reloaded.changed } else { &mut reloaded.started };
             list.push(id.clone());
+            let before = before.or_else(|| left.iter().find(|arguments| arguments.spec.id == id));
             let arguments = house.arguments(before, spec);
             roster.replace(id.as_str(), Some(house.child(arguments.clone())));
             next.push(arguments);
         }
-        for gone in known.iter().filter(|arguments| next.iter().all(|other| other.spec.id != arguments.spec.id)) {
+        let is_gone = |arguments: &McpServerArguments| next.iter().all(|other| other.spec.id != arguments.spec.id);
+        left.retain(|arguments| is_gone(arguments) && !arguments.is_vacant());
+        for gone in now.into_iter().filter(is_gone) {
             roster.replace(gone.spec.id.as_str(), None);
             house.plane.leave(&gone.spec.id);
             reloaded.stopped.push(gone.spec.id.clone());
+            left.push(gone);
         }
-        *known = next;
+        *known = Known { now: next, left };
         Ok(reloaded)
     }
 }

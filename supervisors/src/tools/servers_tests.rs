@@ -218,6 +218,25 @@ async fn when_the_supervisor_is_started_again_it_has_the_servers_of_now() {
     tokio::time::timeout(LONG, gone).await.expect("the old server's process ends");
 }
 
+#[tokio::test]
+async fn a_reload_while_the_supervisor_is_being_started_again_is_not_lost() {
+    let mut tools = Tools::of(vec![mute("old")]).await;
+    tools.supervisor.kill();
+    tools.supervisor.get_cell().wait(Some(LONG)).await.unwrap();
+    let local = super::super::local(&Rooms::default(), Vec::new(), Policy::default());
+    let (begin, servers) = (Arc::clone(&local.start), tools.servers.clone());
+    // The roster was read by then, and whoever starts the supervisor does not have it yet.
+    let start: crate::family::ChildStart = Arc::new(move |supervisor| {
+        servers.reload(vec![mute("old"), mute("new")]).unwrap();
+        begin(supervisor)
+    });
+    let local = ChildSpec { start, ..local };
+    let arguments = ToolsSupervisorArguments { local, servers: tools.servers.roster() };
+    tools.supervisor = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap().0;
+    tools.servers.roster().supervisor().fill(tools.supervisor.clone());
+    tools.pid("new").await;
+}
+
 /// A server that writes its process id to a file and then goes on like this.
 fn counted(id: &str, script: &str) -> (ServerSpec, PathBuf) {
     let file = std::env::temp_dir().join(format!("bob-{}", uuid::Uuid::now_v7()));
@@ -253,6 +272,21 @@ async fn m4_a_reload_never_runs_two_of_a_server() {
     println!("figure: M4 {rounds} reloads, {} processes, at most {most} at once", started.len());
     assert!(most <= 2 && rounds >= 20, "{most} {rounds}");
     assert_eq!(started.into_iter().filter(|pid| lives(*pid)).collect::<Vec<_>>(), [last]);
+    std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test]
+async fn m4_a_server_that_left_and_comes_back_waits_for_its_old_process() {
+    // It takes a while to end.
+    let (spec, file) = counted("one", "cat; sleep 0.5");
+    let tools = Tools::of(vec![spec.clone()]).await;
+    let old = tools.pid("one").await;
+    let reloaded = tools.servers.reload(Vec::new()).unwrap();
+    assert_eq!(ids(&reloaded.stopped), ["one"]);
+    let reloaded = tools.servers.reload(vec![spec]).unwrap();
+    assert_eq!(ids(&reloaded.started), ["one"]);
+    let new = tools.pid("one").await;
+    assert!(new != old && !lives(old));
     std::fs::remove_file(file).unwrap();
 }
 

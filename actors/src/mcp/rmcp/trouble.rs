@@ -4,14 +4,11 @@
 //! A challenge (`WWW-Authenticate`) is never followed.
 
 use super::clip;
+use crate::mcp::secrets::Secrets;
 use reqwest::Url;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use secrecy::{ExposeSecret, SecretString};
 use std::error::Error;
-
-/// The shortest part of a key that is looked for in a server's words; anything shorter
-/// stands in many of them by chance.
-const SHORTEST_KEY: usize = 6;
 
 /// What a request came to that got no answer. Each reads after the server's name.
 #[derive(Debug, thiserror::Error)]
@@ -31,25 +28,21 @@ pub(super) enum Trouble {
 pub(super) struct Key {
     origin: String,
     names: Vec<String>,
-    secrets: Vec<SecretString>,
+    secrets: Secrets,
 }
 
 impl Key {
     pub(super) fn new(url: &Url, headers: &[(String, SecretString)]) -> Self {
-        let parts = |value: &SecretString| {
-            let parts = value.expose_secret().split_whitespace().filter(|part| part.len() >= SHORTEST_KEY);
-            parts.map(SecretString::from).collect::<Vec<_>>()
-        };
         Self {
             origin: url.origin().ascii_serialization(),
             names: headers.iter().map(|(name, _)| name.clone()).collect(),
-            secrets: headers.iter().flat_map(|(_, value)| parts(value)).collect(),
+            secrets: Secrets::of(headers.iter().map(|(_, value)| value.expose_secret())),
         }
     }
 
     /// A server's words without the key.
     pub(super) fn hidden_in(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "…"))
+        self.secrets.hidden_in(text)
     }
 
     /// Why the server lets nobody in, and what can be done.
