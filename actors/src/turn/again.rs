@@ -6,23 +6,31 @@
 
 use super::llm_gone;
 use crate::rooms::{Address, Rooms};
-use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::ids::{ModelName, SessionId, Ticket};
 use bob_messages::llm::{LlmError, LlmMessage, ModelProfile};
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, StoreError, StoreMessage};
+use bob_messages::turn::TurnMessage;
+use ractor::ActorRef;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a question waits for its actor to be started again.
 const RETURNS_WITHIN: Duration = Duration::from_secs(2);
 
-pub(super) fn claim(
-    store: &Address<StoreMessage>,
-    session: SessionId,
-    tell: impl FnOnce(Result<Claim, StoreError>) + Send + 'static,
-) {
+/// Claims the session for a turn. When its actor has ended meanwhile, nobody else would
+/// give the session back.
+pub(super) fn claim(store: &Address<StoreMessage>, session: SessionId, ticket: Ticket, turn: ActorRef<TurnMessage>) {
     let question = |session, reply| StoreMessage::Claim { session, reply };
-    ask_twice(store, session, question, move |answer| tell(answer.unwrap_or_else(|| Err(gone()))));
+    let (room, claimed) = (store.clone(), session.clone());
+    ask_twice(store, session, question, move |answer: Option<Result<Claim, StoreError>>| {
+        let result = answer.unwrap_or_else(|| Err(gone()));
+        let epoch = result.as_ref().ok().map(|claim| claim.epoch);
+        let told = turn.cast(TurnMessage::Loaded { ticket, result });
+        if let (Err(_nobody_there), Some(epoch)) = (told, epoch) {
+            room.tell(StoreMessage::Release { session: claimed, epoch });
+        }
+    });
 }
 
 /// Success is told only where it is to be confirmed; a failure always is.

@@ -123,13 +123,7 @@ impl TurnState {
         let rooms = &self.started.rooms;
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
-            Effect::Claim { ticket, session } => {
-                again::claim(
-                    &rooms.store,
-                    session,
-                    answer(myself, move |result| TurnMessage::Loaded { ticket, result }),
-                );
-            }
+            Effect::Claim { ticket, session } => again::claim(&rooms.store, session, ticket, myself.clone()),
             Effect::Append { ticket, confirm, append } => {
                 let tell = answer(myself, move |result| TurnMessage::Saved { ticket, result });
                 again::append(&rooms.store, append, confirm, tell);

@@ -381,6 +381,22 @@ async fn a_stop_that_means_another_turn_leaves_this_one_open() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_is_claimed_for_an_actor_that_ended_meanwhile_is_given_back() {
+    for stopped in [true, false] {
+        let (mut house, held) = House::waiting_for(Wait::Claim).await;
+        match stopped {
+            true => house.stop(EndReason::Cancelled),
+            false => house.turn.kill(),
+        }
+        (&mut house.ends).await.unwrap();
+        let Held::Store(StoreMessage::Claim { session, reply }) = held else { panic!("a claim is held") };
+        reply.send(Ok(Claim { epoch: 7, version: 0, records: Vec::new() }));
+        let told = next(&mut house.store).await;
+        assert!(matches!(&told, StoreMessage::Release { session: of, epoch: 7 } if *of == session), "{told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_room_that_drops_its_question_is_an_answer() {
     for wait in [Wait::Model, Wait::Verdict, Wait::Call, Wait::ModelAgain] {
         let (mut house, held) = House::waiting_for(wait).await;
