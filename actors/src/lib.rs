@@ -24,6 +24,8 @@ pub mod llm;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model_server;
+#[cfg(any(feature = "genai", feature = "mcp"))]
+mod near;
 pub mod rooms;
 pub mod store;
 pub mod tools;

@@ -65,7 +65,7 @@ async fn a_server_that_dies_by_a_call_says_its_last_words_and_is_back_for_the_ne
     let returned = house.perform("die").await;
     assert_eq!(returned.status, CallStatus::Unknown);
     assert!(house.end().await.contains("its last words: I cannot go on"));
-    house.start_again().await;
+    house.server.start_again().await;
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
 }
 
@@ -75,8 +75,8 @@ async fn whoever_asks_while_it_is_started_again_waits_two_seconds_at_most() {
     house.perform("die").await;
     house.end().await;
     // The place of the successor is taken, as by a process that does not go.
-    let place = Arc::clone(&house.arguments().place.taken).lock_owned().await;
-    house.start_again().await;
+    let place = Arc::clone(&house.server.arguments.place.taken).lock_owned().await;
+    house.server.start_again().await;
     let asked = Clock::now();
     let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
     let Verdict::Invalid { complaint } = verdict else { panic!("not turned away: {verdict:?}") };
@@ -167,7 +167,7 @@ async fn a_stopped_actor_ends_its_server_however_deaf() {
     // The trap is set when the shell has started its first sleep.
     until("it is deaf", || processes().iter().filter(|process| process.group == pid).count() > 1).await;
     let stopped = Clock::now();
-    house.actor.stop(None);
+    house.server.actor.stop(None);
     assert_eq!(soon(begun).await, None);
     group_is_gone(pid).await;
     assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
@@ -178,11 +178,11 @@ async fn a_killed_actor_ends_its_server() {
     let mut house = House::with(server("")).await;
     let pid = house.ready().await.pid.expect("a process");
     let begun = house.begin("hang").await;
-    house.actor.kill();
+    house.server.actor.kill();
     assert_eq!(soon(begun).await, None);
     assert_eq!(house.end().await, "killed");
     group_is_gone(pid).await;
-    house.start_again().await;
+    house.server.start_again().await;
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
 }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 /// The most bytes a tool's name may have.
-pub const MAX_NAME_BYTES: usize = 128;
+pub(crate) const MAX_NAME_BYTES: usize = 128;
 /// How many complaints about one call's arguments a model is told.
 const MAX_COMPLAINTS: usize = 3;
 /// How much of one complaint a model is told, in bytes.
@@ -26,7 +26,7 @@ const MAX_SUGGESTIONS: usize = 3;
 
 /// Why the tools of a runtime cannot stand side by side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CatalogueError {
+pub(crate) enum CatalogueError {
     /// Two tools have one name, or names that differ only in case.
     #[error("two tools are called {0:?}; give one of them another name")]
     Duplicate(String),

@@ -1,7 +1,7 @@
 //! The one place where a call is judged.
 //!
 //! The actor that performs the calls owns the gate and asks it twice: before a call
-//! is allowed ([`Gate::check`]) and again when it arrives with its grant
+//! is allowed (`Gate::judge`) and again when it arrives with its grant
 //! (`Gate::admit`). Nothing reaches a tool by another way.
 
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
@@ -19,7 +19,7 @@ const REMEMBERED_LISTS: usize = 256;
 
 /// Why a gate cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum GateError {
+pub(crate) enum GateError {
     /// A rule cannot be understood.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -34,7 +34,7 @@ pub enum GateError {
 /// Judges calls. Has its own key: a grant of one gate is nothing to another, unless that
 /// one succeeds it in the same room and was handed the key.
 #[derive(Debug)]
-pub struct Gate {
+pub(crate) struct Gate {
     rules: Rules,
     catalogue: Catalogue,
     key: RoomKey,
@@ -88,7 +88,7 @@ impl Gate {
     /// # Errors
     /// When a rule cannot be understood, when tools share a name or have one no
     /// tool may have, or when the system gives no key.
-    pub fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
+    pub(crate) fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
         Self::with_rules(ports, Rules::new(policy)?)
     }
 
@@ -96,7 +96,10 @@ impl Gate {
     ///
     /// # Errors
     /// When the tools cannot stand side by side, or when the system gives no key.
-    pub fn with_rules(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, rules: Rules) -> Result<Self, GateError> {
+    pub(crate) fn with_rules(
+        ports: impl IntoIterator<Item = Vec<ToolDescriptor>>,
+        rules: Rules,
+    ) -> Result<Self, GateError> {
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
         Ok(Self { rules, catalogue, key, lists: HashMap::new() })
@@ -115,23 +118,15 @@ impl Gate {
     ///
     /// # Errors
     /// When the tools cannot stand side by side; then everything stays as it was.
-    pub fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
+    pub(crate) fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
         self.catalogue = Catalogue::new(ports, &self.rules)?;
         Ok(())
     }
 
     /// The tools that may be offered; denied tools are not among them, tools that need
     /// an approval are.
-    pub fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
+    pub(crate) fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
         self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
-    }
-
-    /// What is said of one call of one step.
-    pub fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
-        match self.judge(check, context) {
-            Judged::Told(verdict) => verdict,
-            Judged::MayRun(_) => Verdict::Running,
-        }
     }
 
     /// Judges one call of one step. A call that may run at once, and only that, needs

@@ -91,6 +91,16 @@ fn reason(verdict: Verdict) -> String {
     }
 }
 
+impl Gate {
+    /// What is said of one call of one step.
+    fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
+        match self.judge(check, context) {
+            Judged::Told(verdict) => verdict,
+            Judged::MayRun(_) => Verdict::Running,
+        }
+    }
+}
+
 #[test]
 fn low_and_medium_risk_need_no_person() {
     let look = gate().check(&good("demo/look"), &context());
