@@ -3,8 +3,7 @@
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
-use bob_actors::tools::gate::Gate;
-use bob_actors::tools::{Invocation, Policy};
+use bob_actors::tools::{Gate, Invocation, Policy};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;

@@ -26,7 +26,7 @@ const MAX_SUGGESTIONS: usize = 3;
 
 /// Why the tools of a runtime cannot stand side by side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CatalogueError {
+pub enum CatalogueError {
     /// Two tools have one name, or names that differ only in case.
     #[error("two tools are called {0:?}; give one of them another name")]
     Duplicate(String),

@@ -33,7 +33,9 @@ pub mod policy;
 pub mod port;
 
 pub use actor::{ToolsActor, ToolsArguments};
+pub use catalogue::CatalogueError;
 pub use function::{FnTool, tool};
+pub use gate::{Gate, GateError};
 pub use plane::{Door, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Invocation, ToolError, ToolPort};
