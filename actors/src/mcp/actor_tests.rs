@@ -158,6 +158,21 @@ async fn a_server_that_closes_its_output_is_ended() {
     group_is_gone(pid).await;
 }
 
+/// What holds the server's stderr has its actor live a moment longer than the server.
+#[tokio::test]
+async fn a_call_between_the_end_of_a_server_and_that_of_its_actor_goes_to_the_successor() {
+    let mut house = House::with(server(r#"*'"name":"die"'*) setsid sleep 1 & kill -9 $$ ;;"#)).await;
+    house.ready().await;
+    assert_eq!(house.perform("die").await.status, CallStatus::Unknown);
+    let asked = house.performing("echo");
+    let restarted = async {
+        house.end().await;
+        house.server.start_again().await;
+    };
+    let (returned, ()) = tokio::join!(asked, restarted);
+    assert_eq!((returned.status, returned.output.plain().as_str()), (CallStatus::Ok, "heard"), "{returned:?}");
+}
+
 #[tokio::test]
 async fn a_stopped_actor_ends_its_server_however_deaf() {
     let quiet = server(r#"*'"name":"hang"'*) trap '' TERM; sleep 1000 & while :; do sleep 1000; done ;;"#);
@@ -203,6 +218,22 @@ async fn a_list_that_changed_is_offered_and_old_permission_is_worth_nothing() {
     assert!(returned.output.plain().contains("call it again"), "{returned:?}");
     let grant = house.granted(&drifting).await;
     assert_eq!(soon(house.run(drifting, grant)).await.expect("an answer").status, CallStatus::Ok);
+}
+
+/// The server says nothing of it, and nobody calls one of its tools.
+#[tokio::test]
+async fn a_list_that_is_old_is_read_again_when_somebody_looks_at_it() {
+    let arms = r#"*'"method":"tools/list"'*) name=x$name; answer '{"tools":[{"name":"'"$name"'","inputSchema":{"type":"object"}}]}' ;;"#;
+    let house = House::with(server(arms)).await;
+    house.ready().await;
+    assert_eq!(house.looked().await, ["mcp/sh/x"]);
+    let mut changes = house.plane.changes();
+    tokio::time::pause();
+    tokio::time::advance(LIST_IS_OLD).await;
+    tokio::time::resume();
+    assert_eq!(house.looked().await, ["mcp/sh/x"], "nobody waits for it");
+    soon(changes.changed()).await.expect("the plane is there");
+    assert_eq!(house.looked().await, ["mcp/sh/xx"]);
 }
 
 #[tokio::test]

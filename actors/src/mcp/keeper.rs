@@ -236,6 +236,8 @@ impl Keeper {
 
     /// Tells the calls in flight, then the actor, which ends by it.
     async fn report(&self, held: &mut Held, why: &str) {
+        // Before anything else: what comes behind this is for the successor.
+        self.tell(McpMessage::Ending);
         let secrets = self.arguments.spec.secrets();
         let why = secrets.hidden_in(why);
         if let Some(fate) = &held.fate {

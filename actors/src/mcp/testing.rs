@@ -16,7 +16,7 @@ use bob_messages::chat::ToolCall;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerState, ServerStatus};
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolsMessage, Verdict};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolSet, ToolsMessage, Verdict};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
@@ -90,24 +90,25 @@ impl House {
         self.status()
     }
 
+    /// The tools a turn finds that begins now.
+    pub(super) async fn looked(&self) -> Vec<String> {
+        let (reply, listed) = Reply::channel();
+        self.plane.list(None, move |set: Arc<ToolSet>| reply.send(set));
+        let set = soon(listed).await.expect("a list");
+        set.tools().iter().map(|tool| tool.id.to_string()).collect()
+    }
+
     /// What the actor ended with.
     pub(super) async fn end(&mut self) -> String {
         soon(self.server.ends.recv()).await.expect("the witness is there")
     }
 
     pub(super) async fn check(&self, call: &Arc<ToolCall>) -> Verdict {
-        let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
-        let context = Arc::clone(&self.context);
-        let (reply, answer) = Reply::channel();
-        self.plane.tell(ToolsMessage::Check { check, context, reply });
-        soon(answer).await.expect("a verdict")
+        judged(&self.plane, call, &self.context).await
     }
 
     pub(super) async fn granted(&self, call: &Arc<ToolCall>) -> Grant {
-        match self.check(call).await {
-            Verdict::Allow { grant, .. } => grant,
-            other => panic!("expected an allowance, got {other:?}"),
-        }
+        granted(self.check(call).await)
     }
 
     pub(super) fn run(&self, call: Arc<ToolCall>, grant: Grant) -> Answer<ToolReturn> {
@@ -118,14 +119,42 @@ impl House {
 
     /// Has a tool of the server called, allowed and all.
     pub(super) async fn begin(&self, tool: &str) -> Answer<ToolReturn> {
-        let call = call(&format!("mcp/sh/{tool}"), json!({}));
+        let call = own_call(tool);
         let grant = self.granted(&call).await;
         self.run(call, grant)
     }
 
     pub(super) async fn perform(&self, tool: &str) -> ToolReturn {
-        let begun = self.begin(tool).await;
-        soon(begun).await.expect("an answer")
+        self.performing(tool).await
+    }
+
+    /// The same, to be awaited while the house is changed.
+    pub(super) fn performing(&self, tool: &str) -> impl Future<Output = ToolReturn> + use<> {
+        let (plane, call, context) = (self.plane.clone(), own_call(tool), Arc::clone(&self.context));
+        async move {
+            let grant = granted(judged(&plane, &call, &context).await);
+            let (reply, answer) = Reply::channel();
+            plane.tell(ToolsMessage::Call { call, grant, context, reply });
+            soon(answer).await.expect("an answer")
+        }
+    }
+}
+
+fn own_call(tool: &str) -> Arc<ToolCall> {
+    call(&format!("mcp/sh/{tool}"), json!({}))
+}
+
+async fn judged(plane: &ToolPlane, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Verdict {
+    let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
+    let (reply, answer) = Reply::channel();
+    plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
+    soon(answer).await.expect("a verdict")
+}
+
+fn granted(verdict: Verdict) -> Grant {
+    match verdict {
+        Verdict::Allow { grant, .. } => grant,
+        other => panic!("expected an allowance, got {other:?}"),
     }
 }
 
