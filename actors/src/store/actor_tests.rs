@@ -92,7 +92,7 @@ async fn what_arrives_while_a_batch_is_in_flight_goes_together_in_the_next() {
 }
 
 #[tokio::test]
-async fn a_session_keeps_its_order_and_holds_no_other_up() {
+async fn s10_a_session_keeps_its_order_and_holds_no_other_up() {
     let (faults, permits, actor) = held(&["a", "b"]).await;
     let (a, b) = (session("a"), session("b"));
     let first = store(&actor, append(&a, 1, 0, 1));
@@ -196,7 +196,7 @@ async fn a_batch_has_a_bound() {
 }
 
 #[tokio::test]
-async fn a_session_whose_journal_another_process_holds_leaves_its_batch() {
+async fn s10_a_session_whose_journal_another_process_holds_leaves_its_batch() {
     let folder = tempfile::TempDir::new().unwrap();
     let actor = start(FileStore::open(folder.path(), StoreOptions::default()).unwrap()).await;
     let (a, b) = (session("a"), session("b"));

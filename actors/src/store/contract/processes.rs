@@ -48,7 +48,7 @@ fn tell(what: &str) {
 
 /// Every acknowledged append is there after a kill at a random moment, whole and in
 /// order. `examine` looks at the folder after each.
-pub async fn what_was_acknowledged_survives_a_kill_at_any_time(
+pub async fn s1_what_was_acknowledged_survives_a_kill_at_any_time(
     test: &str,
     folder: &Path,
     open: Open,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 #[test]
-fn an_append_whose_sync_failed_is_not_there_until_it_is_sent_again() {
+fn s4_an_append_whose_sync_failed_is_not_there_until_it_is_sent_again() {
     let folder = TempDir::new().unwrap();
     let (journals, one) = (journals(&folder, "test"), session("one"));
     let epoch = journals.claim(&one).unwrap().epoch;
@@ -26,7 +26,7 @@ fn an_append_whose_sync_failed_is_not_there_until_it_is_sent_again() {
 }
 
 #[test]
-fn a_disk_that_is_full_at_any_byte_leaves_what_was_there() {
+fn s3_a_disk_that_is_full_at_any_byte_leaves_what_was_there() {
     let folder = TempDir::new().unwrap();
     let (journals, one) = (journals(&folder, "test"), session("one"));
     let epoch = journals.claim(&one).unwrap().epoch;
@@ -49,7 +49,7 @@ fn a_disk_that_is_full_at_any_byte_leaves_what_was_there() {
 }
 
 #[test]
-fn a_claim_that_failed_can_be_made_again() {
+fn s3_a_claim_that_failed_can_be_made_again() {
     let folder = TempDir::new().unwrap();
     let (journals, one) = (journals(&folder, "test"), session("one"));
     for count in 0..60 {
@@ -64,7 +64,7 @@ fn a_claim_that_failed_can_be_made_again() {
 }
 
 #[test]
-fn a_batch_is_in_doubt_as_a_whole_and_says_so_to_each() {
+fn s4_a_batch_is_in_doubt_as_a_whole_and_says_so_to_each() {
     let folder = TempDir::new().unwrap();
     let (journals, one) = (journals(&folder, "test"), session("one"));
     let epoch = journals.claim(&one).unwrap().epoch;
@@ -78,7 +78,7 @@ fn a_batch_is_in_doubt_as_a_whole_and_says_so_to_each() {
 }
 
 #[test]
-fn a_link_is_not_followed() {
+fn s9_a_link_is_not_followed() {
     let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (journals, one) = (journals(&folder, "test"), session("one"));
     let (target, path) = (elsewhere.path().join("target"), folder.path().join("one.jsonl"));
@@ -98,7 +98,7 @@ fn a_link_is_not_followed() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_at_once() {
+fn s9_what_is_no_file_is_refused_at_once() {
     let folder = TempDir::new().unwrap();
     let journals = journals(&folder, "test");
     std::fs::create_dir(folder.path().join("one.jsonl")).unwrap();
@@ -118,7 +118,7 @@ fn what_is_no_file_is_refused_at_once() {
 }
 
 #[test]
-fn a_folder_that_went_away_is_named() {
+fn s9_a_folder_that_went_away_is_named() {
     let parent = TempDir::new().unwrap();
     let folder = TempDir::new_in(&parent).unwrap();
     let (journals, one) = (journals(&folder, "test"), session("one"));
@@ -133,7 +133,7 @@ fn a_folder_that_went_away_is_named() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_named() {
+fn s9_a_folder_that_cannot_be_made_is_named() {
     let options = StoreOptions::default();
     let refused = FileStore::open(Path::new("/proc/nowhere/sessions"), options).unwrap_err();
     assert!(refused.to_string().contains("/proc/nowhere/sessions"), "{refused}");
