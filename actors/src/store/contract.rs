@@ -6,12 +6,15 @@
 
 mod appends;
 mod crowds;
+mod kills;
 mod listings;
+pub mod many;
 mod owners;
 mod processes;
 
 pub use appends::*;
 pub use crowds::*;
+pub use kills::*;
 pub use listings::*;
 pub use owners::*;
 pub use processes::*;
@@ -75,13 +78,21 @@ macro_rules! store_owners_contract {
             let kill = $crate::store::contract::s1_what_was_acknowledged_survives_a_kill_at_any_time;
             kill(test, folder.path(), $open, $examine).await;
         }
-        #[tokio::test]
-        async fn a_paused_owner_is_busy_and_fenced_when_it_goes_on() {
-            let folder = tempfile::TempDir::new().expect("a folder for the test");
-            let test = concat!(module_path!(), "::a_paused_owner_is_busy_and_fenced_when_it_goes_on");
-            let pause = $crate::store::contract::a_paused_owner_is_busy_and_fenced_when_it_goes_on;
-            pause(test, folder.path(), $open).await;
-        }
+        $crate::store_owners_contract!(@processes $open,
+            a_paused_owner_is_busy_and_fenced_when_it_goes_on,
+            s3_a_file_that_may_not_grow_costs_nothing_that_was_acknowledged,
+            s7_a_killed_owners_session_is_free_at_once_and_its_file_swept
+        );
+    };
+    (@processes $open:expr, $($rule:ident),+) => {
+        $(
+            #[tokio::test]
+            async fn $rule() {
+                let folder = tempfile::TempDir::new().expect("a folder for the test");
+                let test = concat!(module_path!(), "::", stringify!($rule));
+                $crate::store::contract::$rule(test, folder.path(), $open).await;
+            }
+        )+
     };
     (@ $open:expr, $($rule:ident),+) => {
         $(

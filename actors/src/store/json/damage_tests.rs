@@ -160,6 +160,34 @@ fn s5_zeros_behind_the_last_line_are_a_torn_tail() {
 }
 
 #[test]
+fn s2_a_block_of_zeros_is_damage_wherever_it_may_have_been_confirmed() {
+    let folder = TempDir::new().unwrap();
+    let (journals, one) = (journals(&folder, "first"), session(ID));
+    let epoch = journals.claim(&one).unwrap().epoch;
+    let mut ends = Vec::new();
+    for write in 0..3 {
+        assert_eq!(store(&journals, append(&one, epoch, write * 24, 24)), Ok((write + 1) * 24));
+        ends.push(std::fs::metadata(path(&folder)).unwrap().len() as usize);
+    }
+    let (bytes, records) = (std::fs::read(path(&folder)).unwrap(), journals.load(&one).unwrap());
+    for start in (0..bytes.len()).step_by(512) {
+        let mut holed = bytes.clone();
+        holed[start..bytes.len().min(start + 512)].fill(0);
+        std::fs::write(path(&folder), &holed).unwrap();
+        let loaded = journals.load(&one);
+        // A line behind it that begins a write shows that it was on the disk; behind a block with
+        // the beginning of the last write there is none.
+        match start + 512 <= ends[1] {
+            true => assert!(matches!(loaded, Err(StoreError::Corrupt(_))), "{start}: {loaded:?}"),
+            false => {
+                let loaded = loaded.unwrap_or_else(|error| panic!("{start}: {error}"));
+                assert!((47..72).contains(&loaded.len()) && is_prefix(&loaded, &records), "{start}: {}", loaded.len());
+            }
+        }
+    }
+}
+
+#[test]
 fn s2_a_newer_journal_is_refused_and_left_alone() {
     let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 2, known: 1 });
     check_refused(b"{\"bob_journal\":2,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
