@@ -22,6 +22,7 @@ mod appends;
 mod arguments;
 mod driver;
 mod figures;
+mod recover;
 mod store;
 mod turn;
 
@@ -40,6 +41,9 @@ fn main() {
     let (line, _house) = runtime.block_on(async {
         if arguments.mode == "appends" {
             return (appends::drive(&arguments).await, None);
+        }
+        if arguments.mode == "recover" {
+            return (recover::drive(&arguments).await, None);
         }
         let house = turn::House::build(&arguments).await;
         // Kept until the process ends: without it, the sessions would be let go meanwhile.
