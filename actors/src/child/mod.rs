@@ -15,6 +15,7 @@ mod exit;
 mod group;
 mod ladder;
 mod ring;
+mod secrets;
 mod spec;
 mod watcher;
 
@@ -32,6 +33,7 @@ pub use watcher::Watcher;
 
 pub(crate) use exit::Leader;
 pub(crate) use group::Group;
+pub(crate) use secrets::Secrets;
 
 use rustix::process::{Pid, Signal};
 use std::convert::Infallible;

@@ -136,13 +136,15 @@ impl Keeper {
     /// The command, with what it says passed on until it is ready.
     fn command(&self, is_ready: &Arc<AtomicBool>) -> ChildSpec {
         let (spec, is_ready) = (Arc::clone(&self.spec), Arc::clone(is_ready));
+        let secrets = spec.command.secrets();
         let pass_on = move |line: &str| {
             if is_ready.load(Ordering::Relaxed) {
                 return;
             }
+            let line = secrets.hidden_in(line);
             tracing::info!(provider = %spec.provider, line, "the model server starts");
             if let Some(progress) = &spec.progress {
-                progress(&spec.provider, line);
+                progress(&spec.provider, &line);
             }
         };
         ChildSpec {
@@ -156,7 +158,7 @@ impl Keeper {
     /// Tells the actor, which ends by it; its supervisor decides what follows.
     async fn report_end(&self, exit: Exit, child: &mut Child) {
         let said = child.last_words().await;
-        let why = format!("the model server of `{}` {exit}{}", self.spec.provider, quoted(&said));
+        let why = format!("the model server of `{}` {exit}{}", self.spec.provider, self.quoted(&said));
         // An actor that has ended needs no telling.
         drop(self.actor.send_message(ModelServerMessage::Ended { why }));
     }
@@ -167,7 +169,7 @@ impl Keeper {
         } else {
             "mend what it complains about, then try again"
         };
-        let what = format!("it {exit} before it was ready{}; {to_do}", quoted(said));
+        let what = format!("it {exit} before it was ready{}; {to_do}", self.quoted(said));
         self.error(LlmErrorKind::NotStarted, &what)
     }
 
@@ -178,7 +180,7 @@ impl Keeper {
             Some(child) => format!(
                 "it did not answer on {authority} within {limit_ms} ms{}; raise ready_timeout_ms, or correct the port \
                  in base_url or in its command",
-                quoted(&child.said().last_lines(LAST_LINES))
+                self.quoted(&child.said().last_lines(LAST_LINES))
             ),
             None => format!(
                 "another program listens on {authority} and was not ready within {limit_ms} ms; stop it or change the \
@@ -191,6 +193,14 @@ impl Keeper {
     fn error(&self, kind: LlmErrorKind, what: &str) -> LlmError {
         LlmError::new(kind, format!("the model server of `{}` is not ready: {what}", self.spec.provider))
     }
+
+    /// What it said, without what it was given in confidence.
+    fn quoted(&self, said: &str) -> String {
+        match said {
+            "" => String::new(),
+            said => format!(", its last words: {}", self.spec.command.secrets().hidden_in(said)),
+        }
+    }
 }
 
 /// Answers whoever asks a server that is ready. Ends never: when nobody can ask any
@@ -202,6 +212,3 @@ async fn answer_all(asked: &mut UnboundedReceiver<Reply<Ready>>) {
     std::future::pending().await
 }
 
-fn quoted(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(", its last words: {said}") }
-}
