@@ -24,6 +24,7 @@ pub mod llm;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model_server;
+mod patience;
 pub mod rooms;
 pub mod store;
 pub mod tools;
