@@ -61,7 +61,8 @@ async fn x1_the_last_words_of_a_turn_are_kept_although_the_store_is_slow() {
         assert_eq!(outcome.finish_reason, FinishReason::Cancelled, "{slow}");
         let kept = memory.load(&id).await.expect("a store that works");
         let ends = |record: &&std::sync::Arc<bob::Record>| {
-            matches!(record.fact, bob_messages::store::Fact::Outcome(_)) && record.turn.as_ref() == Some(&outcome.turn_id)
+            matches!(record.fact, bob_messages::store::Fact::Outcome(_))
+                && record.turn.as_ref() == Some(&outcome.turn_id)
         };
         assert_eq!(kept.iter().filter(ends).count(), 1, "append {slow} was slow, saved: {}: {kept:#?}", outcome.saved);
     }

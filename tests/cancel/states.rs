@@ -51,7 +51,12 @@ async fn assert_kept(store: &MemoryStore, recorder: &Recorder, wait: Wait, numbe
     assert_eq!(kept.results, wait.calls(), "{wait:?}: every call has its result");
 }
 
-async fn stuck(places: &Places, runtime: &Runtime, wait: Wait, number: usize) -> tokio::task::JoinHandle<AgentResponse> {
+async fn stuck(
+    places: &Places,
+    runtime: &Runtime,
+    wait: Wait,
+    number: usize,
+) -> tokio::task::JoinHandle<AgentResponse> {
     let running = spawned(runtime, wait.request(number));
     within(places.until(&wait.session(number))).await;
     running

@@ -37,8 +37,7 @@ enum Doing {
     Changing,
 }
 
-const ALL: [Doing; 6] =
-    [Doing::Starting, Doing::Headers, Doing::Stream, Doing::Pause, Doing::Reading, Doing::Changing];
+const ALL: [Doing; 6] = [Doing::Starting, Doing::Headers, Doing::Stream, Doing::Pause, Doing::Reading, Doing::Changing];
 
 /// A house in which a turn gets stuck in this.
 struct Scene {

@@ -13,10 +13,8 @@ const HALT: Duration = Duration::from_millis(2_500);
 
 #[test]
 fn x6_a_halt_longer_than_every_limit_ends_no_healthy_server() {
-    let provider = FakeProvider::repeating([
-        Reply::call("c1", "mcp__quick__sleep", r#"{"ms":400}"#),
-        Reply::text("Back again."),
-    ]);
+    let provider =
+        FakeProvider::repeating([Reply::call("c1", "mcp__quick__sleep", r#"{"ms":400}"#), Reply::text("Back again.")]);
     let servers = drill("quick", &[], "tool_timeout_ms = 30000\nstartup_timeout_ms = 2000")
         + &drill("slow", &["slow-start=1000"], "startup_timeout_ms = 2000");
     let house = House::new(&provider, "").keeping("turn_timeout_ms = 60000", "retry_max = 0", &servers);

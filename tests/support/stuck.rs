@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bob::{
-    AgentEvent, AgentRequest, Envelope, EventSink, LlmErrorKind, MemoryStore, Record, RuntimeBuilder, ScriptedLlm,
-    ScriptedReply, SessionFilter, SessionId, SessionPage, SessionStore, ToolOutput, tool,
+    AgentEvent, AgentRequest, Envelope, EventSink, Limits, LlmErrorKind, MemoryStore, ModelName, Record,
+    RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionFilter, SessionId, SessionPage, SessionStore, ToolOutput, tool,
 };
 use bob_actors::llm::RetryPolicy;
 use bob_actors::llm::scripted::Rule;
@@ -24,6 +24,9 @@ use serde_json::json;
 use tokio::sync::{Notify, watch};
 
 use super::runtime::{Nothing, model_name, session};
+
+/// Longer than any test.
+const A_DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// What a turn waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +99,15 @@ impl Wait {
 
     /// A turn that gets stuck here.
     pub(crate) fn request(self, number: usize) -> AgentRequest {
-        AgentRequest { approvals: ApprovalsMode::Wait, ..AgentRequest::text(self.session(number), self.name()) }
+        // Each has a provider of its own: one that fails is soon not asked again, by anybody.
+        let model = (self == Self::Pause).then(|| ModelName::parse(&format!("down{number}:m")).expect("a model name"));
+        let limits = Limits { turn_timeout_ms: A_DAY_MS, tool_timeout_ms: A_DAY_MS, ..Limits::default() };
+        AgentRequest {
+            model,
+            limits: Some(limits),
+            approvals: ApprovalsMode::Wait,
+            ..AgentRequest::text(self.session(number), self.name())
+        }
     }
 
     /// A turn of the same session that gets stuck nowhere.
@@ -126,7 +137,7 @@ impl Places {
     pub(crate) fn builder(self: &Arc<Self>, store: Arc<dyn SessionStore>) -> RuntimeBuilder {
         RuntimeBuilder::new(model_name())
             .model(Arc::new(model()))
-            .retry(RetryPolicy { max: 2, backoff: Backoff { first_ms: 600_000, most_ms: 600_000 } })
+            .retry(RetryPolicy { max: 2, backoff: Backoff { first_ms: A_DAY_MS / 2, most_ms: A_DAY_MS / 2 } })
             .store(Arc::new(Holding { inner: store, places: Arc::clone(self) }))
             .sink(Arc::clone(self) as Arc<dyn EventSink>)
             .local_tools(false)
@@ -191,7 +202,9 @@ impl EventSink for Places {
             Some(Wait::Stream) => matches!(event.event, AgentEvent::LlmStreamChunk { .. }),
             Some(Wait::Pause) => matches!(event.event, AgentEvent::LlmRetried { .. }),
             Some(Wait::Person) => matches!(event.event, AgentEvent::ApprovalRequested { .. }),
-            Some(Wait::Claim | Wait::Input | Wait::Reads | Wait::Intent | Wait::Changes | Wait::Outcome) | None => false,
+            Some(Wait::Claim | Wait::Input | Wait::Reads | Wait::Intent | Wait::Changes | Wait::Outcome) | None => {
+                false
+            }
         };
         if is_there {
             self.arrived(session);
@@ -200,7 +213,8 @@ impl EventSink for Places {
 }
 
 fn model() -> ScriptedLlm {
-    let rule = |wait: Wait, reply| Rule { when: Some(wait.name().into()), replies: vec![reply], delay_ms: 0, stall: false };
+    let rule =
+        |wait: Wait, reply| Rule { when: Some(wait.name().into()), replies: vec![reply], delay_ms: 0, stall: false };
     let calls = |wait, tool: &str| rule(wait, ScriptedReply::call(tool, json!({})));
     ScriptedLlm::new(vec![
         rule(Wait::Headers, ScriptedReply::Stall),
@@ -261,7 +275,8 @@ impl SessionStore for Holding {
             for (append, is_held) in batch.into_iter().zip(&held) {
                 if *is_held { apart.push(append) } else { together.push(append) }
             }
-            let mut stored = if together.is_empty() { Vec::new() } else { self.inner.append_apart(together).await }.into_iter();
+            let mut stored =
+                if together.is_empty() { Vec::new() } else { self.inner.append_apart(together).await }.into_iter();
             let mut apart = apart.into_iter();
             let place = |is_held: bool| match is_held {
                 true => apart.next().map(|append| Stored::Later(self.later(append))),
