@@ -20,9 +20,12 @@
 
 mod appends;
 mod arguments;
+mod cancel;
 mod driver;
 mod figures;
 mod store;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 mod turn;
 
 use arguments::Arguments;
@@ -38,8 +41,10 @@ fn main() {
     }
     let runtime = builder.enable_all().build().unwrap();
     let (line, _house) = runtime.block_on(async {
-        if arguments.mode == "appends" {
-            return (appends::drive(&arguments).await, None);
+        match arguments.mode.as_str() {
+            "appends" => return (appends::drive(&arguments).await, None),
+            "cancel" => return (cancel::drive(&arguments).await, None),
+            _ => {}
         }
         let house = turn::House::build(&arguments).await;
         // Kept until the process ends: without it, the sessions would be let go meanwhile.

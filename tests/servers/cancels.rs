@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bob::{
     AgentRequest, AgentResponse, AgentRuntime, FinishReason, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply,
@@ -105,10 +105,11 @@ async fn c4_the_late_answer_to_a_cancelled_call_is_dropped() {
     assert!(within(runtime.cancel(session("s0"))).await);
     let outcome = within(running).await.expect("the caller is answered");
     let status = outcome.tool_transcript[0].status;
+    assert_ne!(status, CallStatus::Ok, "nobody waited for it");
     assert_eq!(outcome.finish_reason, FinishReason::Cancelled);
     until(folder.path(), "cancelled", 1).await;
     // A call of the same length that began later ends later: the late answer was there before it.
-    let next = spawned(&runtime, 1, "call then stop");
+    let next = spawned(&runtime, 1, "call");
     until(folder.path(), "call", 2).await;
     let records = || async { within(runtime.records(session("s0"))).await.expect("the journal") };
     let before = records().await;
@@ -118,9 +119,36 @@ async fn c4_the_late_answer_to_a_cancelled_call_is_dropped() {
         }
     })
     .await;
-    assert_eq!(records().await, before, "the late answer changed nothing: {status:?}");
+    assert_eq!(records().await, before, "the late answer changed nothing");
     within(runtime.cancel(session("s1"))).await;
     assert_eq!(turn(&runtime, AgentRequest::text(session("s0"), "hi")).await.content, "fine", "the session goes on");
     assert_eq!(of(&log(folder.path()), "start").count(), 1, "nobody is ended for a late word");
+    within(runtime.shutdown()).await;
+}
+
+/// A first turn waits for servers that start; so long as it does, nobody has been asked for anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn c1_a_cancel_ends_the_wait_for_servers_that_start() {
+    let folder = Scratch::new();
+    let log = folder.join("log").display().to_string();
+    let child = ChildSpec::new(AGENT, ["drill-server", "--log", &log, "--mode", "silent-init"]);
+    let server = ServerSpec::new(ServerId::new("drill"), ServerTransport::Stdio(child));
+    let model = ScriptedLlm::replies(vec![ScriptedReply::text("never asked")]);
+    let builder = RuntimeBuilder::new(model_name()).model(Arc::new(model)).tool_server(server);
+    let runtime = builder.build().await.expect("a runtime");
+    let running = spawned(&runtime, 0, "hi");
+    until(folder.path(), "initialize", 1).await;
+    // The input is in the journal, and the turn has not begun.
+    within(async {
+        while within(runtime.records(session("s0"))).await.expect("the journal").len() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let began = Instant::now();
+    assert!(within(runtime.cancel(session("s0"))).await);
+    let outcome = within(running).await.expect("the caller is answered");
+    assert!(began.elapsed() < HEARD_WITHIN, "took {:?}", began.elapsed());
+    assert_eq!((outcome.finish_reason, outcome.steps), (FinishReason::Cancelled, 0));
     within(runtime.shutdown()).await;
 }

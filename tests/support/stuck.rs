@@ -135,8 +135,13 @@ impl Places {
 
     /// A builder of a runtime in which turns get stuck, with this store behind the one that holds.
     pub(crate) fn builder(self: &Arc<Self>, store: Arc<dyn SessionStore>) -> RuntimeBuilder {
+        self.beside(store, Vec::new())
+    }
+
+    /// The same with turns that do not get stuck, by further rules of the model.
+    pub(crate) fn beside(self: &Arc<Self>, store: Arc<dyn SessionStore>, others: Vec<Rule>) -> RuntimeBuilder {
         RuntimeBuilder::new(model_name())
-            .model(Arc::new(model()))
+            .model(Arc::new(model(others)))
             .retry(RetryPolicy { max: 2, backoff: Backoff { first_ms: A_DAY_MS / 2, most_ms: A_DAY_MS / 2 } })
             .store(Arc::new(Holding { inner: store, places: Arc::clone(self) }))
             .sink(Arc::clone(self) as Arc<dyn EventSink>)
@@ -212,11 +217,11 @@ impl EventSink for Places {
     }
 }
 
-fn model() -> ScriptedLlm {
+fn model(others: Vec<Rule>) -> ScriptedLlm {
     let rule =
         |wait: Wait, reply| Rule { when: Some(wait.name().into()), replies: vec![reply], delay_ms: 0, stall: false };
     let calls = |wait, tool: &str| rule(wait, ScriptedReply::call(tool, json!({})));
-    ScriptedLlm::new(vec![
+    let mut rules = vec![
         rule(Wait::Headers, ScriptedReply::Stall),
         Rule { stall: true, ..rule(Wait::Stream, ScriptedReply::text("one two three ")) },
         rule(Wait::Pause, ScriptedReply::Error(LlmErrorKind::Unavailable)),
@@ -224,8 +229,10 @@ fn model() -> ScriptedLlm {
         calls(Wait::Reads, "test/reads"),
         calls(Wait::Intent, "test/changes"),
         calls(Wait::Changes, "test/changes"),
-        Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 0, stall: false },
-    ])
+    ];
+    rules.extend(others);
+    rules.push(Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 0, stall: false });
+    ScriptedLlm::new(rules)
 }
 
 /// A store that holds single sessions at one point each, and nobody else for it.
