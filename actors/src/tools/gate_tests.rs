@@ -91,16 +91,6 @@ fn reason(verdict: Verdict) -> String {
     }
 }
 
-impl Gate {
-    /// What is said of one call of one step.
-    fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
-        match self.judge(check, context) {
-            Judged::Told(verdict) => verdict,
-            Judged::MayRun(_) => Verdict::Running,
-        }
-    }
-}
-
 #[test]
 fn low_and_medium_risk_need_no_person() {
     let look = gate().check(&good("demo/look"), &context());
@@ -330,9 +320,37 @@ fn g8_names_that_could_be_mistaken_do_not_start() {
     }
     let (long, endless) = ("x".repeat(129), "x".repeat(1024));
     let bad = [
-        "", " ", "/", "//", "a//b", "a/", "/a", "a/b/c/d", "mcp/a/b/c", "mcp//read", "mcp/a/", "a b", "a\tb", "a\nb", "a\0b",
-        "a\\b", "a:b", "a*b", "a?b", "dеmo/x", "demo/reаd", "ｄｅｍｏ/x", "demo\u{2215}x", "demo\u{200b}/x", "de\u{301}mo/x",
-        "a\u{1b}[2Jb", "a\u{202e}b", "ask_user", "ASK_USER", &long, &endless,
+        "",
+        " ",
+        "/",
+        "//",
+        "a//b",
+        "a/",
+        "/a",
+        "a/b/c/d",
+        "mcp/a/b/c",
+        "mcp//read",
+        "mcp/a/",
+        "a b",
+        "a\tb",
+        "a\nb",
+        "a\0b",
+        "a\\b",
+        "a:b",
+        "a*b",
+        "a?b",
+        "dеmo/x",
+        "demo/reаd",
+        "ｄｅｍｏ/x",
+        "demo\u{2215}x",
+        "demo\u{200b}/x",
+        "de\u{301}mo/x",
+        "a\u{1b}[2Jb",
+        "a\u{202e}b",
+        "ask_user",
+        "ASK_USER",
+        &long,
+        &endless,
     ];
     for bad in bad {
         let error = two("demo/a", bad).expect_err("a bad name").to_string();
