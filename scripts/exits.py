@@ -22,11 +22,10 @@ GRACE_MS = 200
 
 
 def configuration(agent, modes):
-    servers = "".join(
-        f'[[mcp.servers]]\nid = "{name}"\ncommand = "{agent}"\n'
-        f'args = ["drill-server", "--log", "{name}.log"{mode and f", {json.dumps("--mode")}, {json.dumps(mode)}"}]\n'
-        for name, mode in modes
-    )
+    servers = ""
+    for name, mode in modes:
+        arguments = ["drill-server", "--log", f"{name}.log"] + (["--mode", mode] if mode else [])
+        servers += f'[[mcp.servers]]\nid = "{name}"\ncommand = "{agent}"\nargs = {json.dumps(arguments)}\n'
     return (
         f'[runtime]\ndefault_model = "demo:one"\nshutdown_grace_ms = {GRACE_MS}\n'
         '[providers.demo]\nkind = "scripted"\nscript = "script.json"\n' + servers
@@ -34,10 +33,10 @@ def configuration(agent, modes):
 
 
 def ready(folder, modes):
-    """Waits until every server has been asked for its tools."""
+    """Waits until every server has been asked for its tools, or has become deaf before that."""
     deadline = time.monotonic() + 60
-    logs = [folder / f"{name}.log" for name, _mode in modes]
-    while not all(log.exists() and "tools/list" in log.read_text() for log in logs):
+    logs = [(folder / f"{name}.log", '"deaf"' if mode == "deaf" else "tools/list") for name, mode in modes]
+    while not all(log.exists() and word in log.read_text() for log, word in logs):
         if time.monotonic() > deadline:
             raise SystemExit("a tool server does not get ready")
         time.sleep(0.005)
@@ -70,9 +69,10 @@ def at_the_end_of_run(agent, folder, modes):
 def at_the_end_of_input(agent, folder, modes):
     """From the end of the input of `chat` to its end."""
     program = start(agent, folder, "chat")
-    program.stdin.write(b"hi\n")
-    program.stdin.flush()
-    program.stdout.readline()
+    if ("deaf", "deaf") not in modes:
+        program.stdin.write(b"hi\n")
+        program.stdin.flush()
+        program.stdout.readline()
     ready(folder, modes)
     began = time.monotonic()
     program.stdin.close()

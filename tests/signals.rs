@@ -13,6 +13,8 @@ mod halts;
 #[path = "servers/house.rs"]
 #[allow(dead_code, reason = "the tests of tool servers use the rest")]
 mod house;
+#[path = "signals/kept.rs"]
+mod kept;
 #[path = "signals/keys.rs"]
 mod keys;
 #[path = "signals/readers.rs"]

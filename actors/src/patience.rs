@@ -5,7 +5,6 @@
 //! meanwhile. Whoever judges a child by a deadline uses this, so that a healthy one is
 //! not ended for a pause of ours. The limits of turns and calls are kept by the clock.
 
-use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -30,7 +29,8 @@ impl Patience {
     /// there for the next work. As cancel-safe as the work is, but a wait that is
     /// dropped uses up no more than the whole seconds of it.
     pub(crate) async fn within<F: Future>(&mut self, work: F) -> Option<F::Output> {
-        let mut work = pin!(work);
+        // On the heap: starts and lists are large, and rare.
+        let mut work = Box::pin(work);
         loop {
             let (slice, began) = (self.left.min(SLICE), Instant::now());
             let done = timeout(slice, work.as_mut()).await;

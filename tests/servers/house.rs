@@ -18,7 +18,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) struct House {
     pub(crate) scratch: Scratch,
-    before: String,
+    /// The configuration before the tables of servers.
+    pub(crate) before: String,
 }
 
 /// The table of a drill server: its id, its modes, and further keys.
@@ -42,14 +43,6 @@ impl House {
         let house = Self { scratch: Scratch::new(), before };
         house.configure(servers);
         house
-    }
-
-    /// The same house with sessions that are kept, and with further keys: of `[runtime]`, of `[llm]`.
-    pub(crate) fn keeping(mut self, runtime: &str, llm: &str, servers: &str) -> Self {
-        self.before = self.before.replace("kind = \"memory\"", "kind = \"sqlite\"");
-        self.before = self.before.replace("[llm]\nretry_max = 0\n", &format!("{runtime}\n[llm]\n{llm}\n"));
-        self.configure(servers);
-        self
     }
 
     /// Writes the configuration with these servers.
@@ -130,10 +123,6 @@ pub(crate) fn wait(what: &str, reached: impl Fn() -> bool) {
 }
 
 pub(crate) fn kill(pid: i32) {
-    signal(pid, rustix::process::Signal::KILL);
-}
-
-pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
-    rustix::process::kill_process(pid, signal).expect("a process that lives");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a process that lives");
 }

@@ -103,9 +103,9 @@ impl Scene {
     }
 }
 
-fn tell(front: &str, mut took: Vec<(Doing, Duration)>) {
+fn figures(front: &str, mut took: Vec<(Doing, Duration)>) -> String {
     took.sort_by_key(|(_, took)| *took);
-    eprintln!("{front}: from the signal to the end, grace {GRACE:?}: {took:?}");
+    format!("{front}: from the signal to the end, grace {GRACE:?}: {took:?}")
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn x1_run_ends_on_term_and_hup_whatever_its_turn_does() {
         }
         all.push((doing, took));
     }
-    tell("run", all);
+    eprintln!("{}", figures("run", all));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn x1_a_piped_chat_ends_on_term_and_hup_and_begins_nothing_more() {
         assert!(!scene.shown("s").contains("one more"), "{doing:?}: it was not begun");
         all.push((doing, took));
     }
-    tell("chat", all);
+    eprintln!("{}", figures("chat", all));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn x1_a_batch_ends_on_term_and_hup_and_begins_nothing_more() {
         assert_eq!(listed.lines().count(), 1, "{doing:?}: the others were not begun: {listed}");
         all.push((doing, took));
     }
-    tell("batch", all);
+    eprintln!("{}", figures("batch", all));
 }
 
 #[test]

@@ -65,6 +65,30 @@ fn x2_the_first_ctrl_c_ends_the_turn_and_nothing_else_and_the_second_leaves() {
 }
 
 #[test]
+fn x2_ctrl_c_over_and_over_cancels_each_turn_soon() {
+    const TURNS: usize = 30;
+    let provider = FakeProvider::repeating([Reply::Silence]);
+    let house = House::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &[], ""));
+    let mut terminal = chat(&house);
+    let said = |terminal: &Terminal, text: &[u8]| terminal.bytes().windows(text.len()).filter(|at| *at == text).count();
+    let mut took = Vec::new();
+    for number in 1..=TURNS {
+        terminal.type_line("hi");
+        assert!(provider.asked_within(number, Duration::from_secs(20)));
+        let began = Instant::now();
+        terminal.press(CTRL_C);
+        wait("it is cancelled", || said(&terminal, b"[cancelled]") == number);
+        took.push(began.elapsed());
+        // The next line is read by the editor again, which paints its prompt first.
+        wait("the next prompt", || terminal.cursor().1 == 5);
+    }
+    took.sort_unstable();
+    eprintln!("from Ctrl-C to the word on the terminal: p50 {:?}, max {:?}", took[TURNS / 2], took[TURNS - 1]);
+    assert!(took[TURNS / 2] < Duration::from_millis(250), "{took:?}");
+    assert_eq!(house.pids("drill").len(), 1, "nothing was started again");
+}
+
+#[test]
 fn x2_the_third_ctrl_c_ends_the_program_now_and_its_children_soon() {
     let provider = FakeProvider::start([Reply::Silence]);
     let servers = drill("stubborn", &["ignore-term"], "") + &drill("family", &["grandchild"], "");

@@ -46,7 +46,10 @@ pub(crate) fn reaped(pid: Pid) {
 /// Reaps orphans for as long as it is polled, and comes back at once in a process that
 /// inherits none. One task of a process runs it; it must be inside a runtime with time.
 pub async fn reap_orphans() {
-    while *INHERITS {
+    if !*INHERITS {
+        return;
+    }
+    loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let any = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
         if matches!(any, Ok(Some(_dead))) {

@@ -39,7 +39,7 @@ impl Keeper {
         };
         let ready = tokio::select! { biased;
             exit = exited(&mut exit) => return Err(format!("{exit} before it was ready")),
-            ready = patience.within(Box::pin(ready)) => ready,
+            ready = patience.within(ready) => ready,
         };
         match ready {
             Some(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, signs, exit }),
