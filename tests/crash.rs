@@ -8,5 +8,7 @@ mod support;
 mod house;
 #[path = "crash/rooms.rs"]
 mod rooms;
+#[path = "crash/saves.rs"]
+mod saves;
 #[path = "crash/turns.rs"]
 mod turns;

@@ -260,6 +260,26 @@ async fn h5_headers_that_cannot_be_sent_are_named_without_their_value() {
     }
 }
 
+#[tokio::test]
+async fn g3_a_server_that_repeats_its_address_is_quoted_without_the_key_in_it() {
+    for (query, said) in [
+        ("api_key=sk-canary-1", "Cannot POST /mcp?api_key=sk-canary-1"),
+        ("api_key=sk%2Dcanary%2D1", "no: sk-canary-1, that is sk%2Dcanary%2D1"),
+        ("sk-canary-1", "who is sk-canary-1?"),
+        ("a=b&token=sk-canary-1&c=d", "token sk-canary-1 is no api_key"),
+    ] {
+        for status in [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST, StatusCode::INTERNAL_SERVER_ERROR] {
+            let web = Web::start();
+            web.world().manners.instead = Some((status, Vec::new(), said.to_owned()));
+            let http = HttpSpec::new(format!("{}?{query}", web.url()));
+            let shown = format!("{http:?}");
+            let end = misfit(http).await;
+            assert!(end.contains(status.as_str()), "{end}");
+            assert!(!format!("{end} {shown}").contains("canary"), "{status} {said}: {end} {shown}");
+        }
+    }
+}
+
 /// Passes bytes on until it is told to keep them, on all connections or on old ones.
 struct Proxy {
     address: std::net::SocketAddr,

@@ -19,7 +19,7 @@ const REMEMBERED_LISTS: usize = 256;
 
 /// Why a gate cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum GateError {
+pub enum GateError {
     /// A rule cannot be understood.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -34,7 +34,7 @@ pub(crate) enum GateError {
 /// Judges calls. Has its own key: a grant of one gate is nothing to another, unless that
 /// one succeeds it in the same room and was handed the key.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     rules: Rules,
     catalogue: Catalogue,
     key: RoomKey,
@@ -88,7 +88,7 @@ impl Gate {
     /// # Errors
     /// When a rule cannot be understood, when tools share a name or have one no
     /// tool may have, or when the system gives no key.
-    pub(crate) fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
+    pub fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
         Self::with_rules(ports, Rules::new(policy)?)
     }
 
@@ -125,8 +125,17 @@ impl Gate {
 
     /// The tools that may be offered; denied tools are not among them, tools that need
     /// an approval are.
-    pub(crate) fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
+    pub fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
         self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
+    }
+
+    /// What is said of one call of one step, to somebody who runs it where no room is:
+    /// one that may run at once is `Running`.
+    pub fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
+        match self.judge(check, context) {
+            Judged::Told(verdict) => verdict,
+            Judged::MayRun(_) => Verdict::Running,
+        }
     }
 
     /// Judges one call of one step. A call that may run at once, and only that, needs

@@ -14,6 +14,7 @@
 //! | `gate` | the one place where a call is judged |
 //! | [`policy`] | the rules, as data, and their reading |
 //! | `catalogue` | which tools there are, and what arguments they take |
+//! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
 //! | `grant` | permission bound to exactly one call |
 //! | `commands` | which commands a shell line names |
 //! | [`plane`] | all hosts of tools in a runtime, as turns see them |
@@ -31,9 +32,12 @@ pub mod local;
 pub mod plane;
 pub mod policy;
 pub mod port;
+mod schema;
 
 pub use actor::{ToolsActor, ToolsArguments};
+pub use catalogue::CatalogueError;
 pub use function::{FnTool, tool};
+pub use gate::{Gate, GateError};
 pub use plane::{Door, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Invocation, ToolError, ToolPort};

@@ -318,7 +318,7 @@ fn allow(message: ToolsMessage) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_in_each_wait_is_answered_once() {
+async fn c1_a_stop_in_each_wait_is_answered_once() {
     for wait in WAITS {
         let (mut house, held) = House::waiting_for(wait).await;
         house.stop(EndReason::Cancelled);
@@ -335,7 +335,7 @@ async fn a_stop_in_each_wait_is_answered_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_hangs_is_waited_for_forty_milliseconds() {
+async fn c1_a_store_that_hangs_is_waited_for_forty_milliseconds() {
     for wait in [Wait::Input, Wait::Model, Wait::Call, Wait::Outcome] {
         let (mut house, held) = House::waiting_for(wait).await;
         let began = Instant::now();
@@ -350,7 +350,7 @@ async fn a_store_that_hangs_is_waited_for_forty_milliseconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_flight_is_let_go_when_the_actor_ends() {
+async fn c1_what_is_in_flight_is_let_go_when_the_actor_ends() {
     for kill in [false, true] {
         for wait in [Wait::Model, Wait::Call] {
             let (house, held) = House::waiting_for(wait).await;
