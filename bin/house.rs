@@ -1,6 +1,6 @@
 //! A runtime for one command: opened from the configuration, and closed in bounded time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bob::assemble::{Assembly, Choices, assemble};
@@ -17,6 +17,9 @@ use crate::warnings::Warnings;
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
 const CLOSING: Duration = Duration::from_secs(3);
+
+/// The runtime of this process and how long its end may take, for an end that its front end does not see to.
+static OPENED: OnceLock<(Runtime, Duration)> = OnceLock::new();
 
 /// A running tree and what its front end must know of it.
 pub(crate) struct House {
@@ -46,6 +49,7 @@ impl House {
             BuildError::NoModel | BuildError::Start(_) => Failure::internal(error.to_string()),
         })?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
+        let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self { runtime, model, default_model, workspace, grace })
     }
 
@@ -74,5 +78,12 @@ impl House {
             }
             caught = signals.next() => Some(caught),
         }
+    }
+}
+
+/// Ends the tree of this process, if there is one, without its front end: in the same time as [`House::close`].
+pub(crate) async fn close_unheard() {
+    if let Some((runtime, limit)) = OPENED.get() {
+        let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
     }
 }
