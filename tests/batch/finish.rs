@@ -73,14 +73,14 @@ fn x4_an_interrupted_turn_is_finished_and_not_begun_again() {
 fn x5_a_call_that_ran_when_the_program_was_killed_is_unknown_and_not_run_again() {
     for kind in ["sqlite", "json"] {
         let tables = "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n\
-                      [policy]\ndeny_tools = []\nallow_tools = [\"local/shell_exec\"]\n";
+                      [policy]\ndeny_tools = []\n";
         let home = Home::with("default_model = \"demo:one\"", tables).keeping(kind);
         let ran = home.scratch.join("ran");
         let command = format!("echo ran >> '{}'; sleep 60", ran.display());
         let call = json!({ "calls": [{ "name": "local/shell_exec", "arguments": { "command": command } }] });
         home.scratch.write("s.json", json!([{ "replies": [call, { "text": "Done." }] }]).to_string());
         home.scratch.write("lines.jsonl", line("s", "do it"));
-        let running = home.agent(["batch", "lines.jsonl"]).spawn();
+        let running = home.agent(["run", "--session", "s", "--approve", "all", "do it"]).spawn();
         let until = Instant::now() + SOON;
         while !ran.exists() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
