@@ -12,7 +12,7 @@ use bob_messages::ids::ModelName;
 
 use crate::exit::Failure;
 use crate::print;
-use crate::signals::Signals;
+use crate::signals::{Caught, Signals};
 use crate::warnings::Warnings;
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
@@ -63,13 +63,16 @@ impl House {
     }
 
     /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
-    /// left of the children then is ended by their watcher.
-    pub(crate) async fn close(self, signals: &mut Signals) {
+    /// left of the children then is ended by their watcher. Says which signal that was.
+    pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
         let limit = self.grace + CLOSING;
         tokio::select! {
-            () = self.runtime.shutdown() => {}
-            () = tokio::time::sleep(limit) => print::note("the runtime did not end in time and is left"),
-            _ = signals.next() => {}
+            () = self.runtime.shutdown() => None,
+            () = tokio::time::sleep(limit) => {
+                print::note("the runtime did not end in time and is left");
+                None
+            }
+            caught = signals.next() => Some(caught),
         }
     }
 }

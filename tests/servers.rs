@@ -5,6 +5,8 @@
 
 mod support;
 
+#[path = "servers/cancels.rs"]
+mod cancels;
 #[path = "servers/deaths.rs"]
 mod deaths;
 #[path = "servers/house.rs"]

@@ -24,6 +24,9 @@ pub mod llm;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model_server;
+#[cfg(any(feature = "genai", feature = "mcp"))]
+mod near;
+mod patience;
 pub mod rooms;
 pub mod store;
 pub mod tools;

@@ -11,7 +11,7 @@ use crate::support::reply::Reply;
 const SOON: Duration = Duration::from_secs(10);
 
 #[test]
-fn an_interrupt_in_the_middle_of_a_model_call_is_an_outcome() {
+fn x2_an_interrupt_in_the_middle_of_a_model_call_is_an_outcome() {
     let provider = FakeProvider::repeating([Reply::Silence]);
     let home = Home::served_by(&provider);
     let running = home.agent(["run", "--output", "json", "--session", "s", "hi"]).spawn();
@@ -28,7 +28,7 @@ fn an_interrupt_in_the_middle_of_a_model_call_is_an_outcome() {
 }
 
 #[test]
-fn the_other_signals_have_their_codes() {
+fn x1_the_other_signals_have_their_codes() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let provider = FakeProvider::repeating([Reply::Silence]);
         let home = Home::served_by(&provider);
@@ -42,7 +42,7 @@ fn the_other_signals_have_their_codes() {
 }
 
 #[test]
-fn an_interrupt_before_the_prompt_was_read_is_told_as_well() {
+fn x2_an_interrupt_before_the_prompt_was_read_is_told_as_well() {
     let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
     let running = home.agent(["run", "--output", "json", "--session", "s", "-"]).open_stdin();
     let running = running.env("BOB__LOG__LEVEL", "debug").spawn();
@@ -57,7 +57,7 @@ fn an_interrupt_before_the_prompt_was_read_is_told_as_well() {
 }
 
 #[test]
-fn a_piped_chat_ends_on_a_signal() {
+fn x2_a_piped_chat_ends_on_an_interrupt() {
     let provider = FakeProvider::repeating([Reply::Silence]);
     let home = Home::served_by(&provider);
     let mut running = home.agent(["chat", "--session", "s"]).open_stdin().spawn();

@@ -44,6 +44,14 @@ impl House {
         house
     }
 
+    /// The same house with sessions that are kept, and with further keys: of `[runtime]`, of `[llm]`.
+    pub(crate) fn keeping(mut self, runtime: &str, llm: &str, servers: &str) -> Self {
+        self.before = self.before.replace("kind = \"memory\"", "kind = \"sqlite\"");
+        self.before = self.before.replace("[llm]\nretry_max = 0\n", &format!("{runtime}\n[llm]\n{llm}\n"));
+        self.configure(servers);
+        self
+    }
+
     /// Writes the configuration with these servers.
     pub(crate) fn configure(&self, servers: &str) {
         self.scratch.agent_toml(&format!("{}{servers}", self.before));
@@ -122,6 +130,10 @@ pub(crate) fn wait(what: &str, reached: impl Fn() -> bool) {
 }
 
 pub(crate) fn kill(pid: i32) {
+    signal(pid, rustix::process::Signal::KILL);
+}
+
+pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a process that lives");
+    rustix::process::kill_process(pid, signal).expect("a process that lives");
 }

@@ -205,6 +205,21 @@ async fn the_gauge_counts_what_is_not_answered_and_a_stop_answers_it() {
 }
 
 #[tokio::test]
+async fn a_stop_lets_what_was_accepted_be_done() {
+    let (faulty, permits, actor) = held(&["a", "b"]).await;
+    let (a, b) = (session("a"), session("b"));
+    let in_flight = store(&actor, append(&a, 1, 0, 1));
+    let waiting = [store(&actor, append(&a, 1, 1, 1)), store(&actor, append(&b, 1, 0, 2))];
+    handled(&actor).await;
+    actor.stop(None);
+    permits.close();
+    assert_eq!(in_flight.await, Some(Ok(1)));
+    let answers = futures_util::future::join_all(waiting).await;
+    assert_eq!(answers, [Some(Ok(2)), Some(Ok(2))]);
+    assert_eq!(faulty.asked().last().map(|(asked, _)| *asked), Some(Operation::Flush));
+}
+
+#[tokio::test]
 async fn a_batch_has_a_bound() {
     let (faults, permits, actor) = held(&["a", "b"]).await;
     let (a, b) = (session("a"), session("b"));

@@ -51,7 +51,7 @@ async fn a_journal_can_be_read_by_people() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn files_and_folders_are_the_users_own() {
+async fn g4_files_and_folders_are_the_users_own() {
     use std::os::unix::fs::PermissionsExt;
     let parent = TempDir::new().unwrap();
     let path = parent.path().join("state").join("sessions");

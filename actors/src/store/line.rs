@@ -200,3 +200,46 @@ fn depth(json: &[u8]) -> usize {
     }
     deepest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a stack as small as any thread of ours has.
+    fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
+        let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(test);
+        thread.expect("a thread").join().expect("nothing overflows and nothing panics");
+    }
+
+    #[test]
+    fn b5_a_line_that_nests_too_deeply_is_damaged_and_nothing_overflows() {
+        on_a_small_stack(|| {
+            let refused = |kind: &str, body: &str| {
+                assert!(depth(body.as_bytes()) > MAX_DEPTH);
+                let mut line = Vec::new();
+                write(&mut line, kind, body.as_bytes());
+                assert!(matches!(parse(&line[..line.len() - 1]), Err(BadLine::Damaged(_))), "{kind}");
+            };
+            for levels in [121, 128, 129, 100_000] {
+                for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[", "")] {
+                    let body = format!("{}1{}", open.repeat(levels), close.repeat(levels));
+                    ["record", "claim", "release", "other"].into_iter().for_each(|kind| refused(kind, &body));
+                }
+            }
+            refused("record", &"[".repeat(10_000_000));
+        });
+    }
+
+    #[test]
+    fn b6_a_line_that_is_no_utf_8_is_damaged() {
+        for body in [&b"\"caf\xe9\""[..], b"\xff", b"{\"a\":\"\xed\xa0\x80\"}"] {
+            let mut line = Vec::new();
+            write(&mut line, "record", body);
+            assert!(matches!(parse(&line[..line.len() - 1]), Err(BadLine::Damaged(_))), "{body:?}");
+        }
+        assert_eq!(
+            parse(b"{\"sum\":\"0123456789abcdef\",\"rec\xff\":1}").unwrap_err(),
+            BadLine::Damaged("it is no line of a journal".to_owned())
+        );
+    }
+}

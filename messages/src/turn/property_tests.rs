@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn the_deepest_arguments_can_be_written_down_and_read_back() {
+fn b5_the_deepest_arguments_can_be_written_down_and_read_back() {
     let (open, close) = ("[".repeat(MAX_DEPTH - 1), "]".repeat(MAX_DEPTH - 1));
     let arguments = format!("{{\"a\":{open}1e-7{close}}}");
     let mut world = World::new(Brief::new(model()));
