@@ -167,7 +167,7 @@ async fn s13_very_many_sessions_are_listed_page_by_page() {
         many::sessions()
     );
     let store = super::tests::on(&folder, |database| database.tamper(&more));
-    many::are_listed(&store).await;
+    eprintln!("{}", many::are_listed(&store).await);
     let began = std::time::Instant::now();
     claim(&store, &session("new")).await;
     eprintln!("the first new session among them began in {:?}", began.elapsed());
