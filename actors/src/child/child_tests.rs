@@ -92,8 +92,26 @@ async fn g13_a_program_and_its_arguments_are_no_shell_line() {
     std::fs::write(&program, "#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n").unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let words = [
-        "two words", "; touch mark", "$(touch mark)", "`touch mark`", "a\nb", "| touch mark", "> mark", "$HOME", "*", "~", "",
-        "'", "\"", "\\", "&& touch mark", "-c", "--", "#", "é\u{202e}", "{a,b}",
+        "two words",
+        "; touch mark",
+        "$(touch mark)",
+        "`touch mark`",
+        "a\nb",
+        "| touch mark",
+        "> mark",
+        "$HOME",
+        "*",
+        "~",
+        "",
+        "'",
+        "\"",
+        "\\",
+        "&& touch mark",
+        "-c",
+        "--",
+        "#",
+        "é\u{202e}",
+        "{a,b}",
     ];
     let spec = ChildSpec {
         folder: Some(folder.path().into()),

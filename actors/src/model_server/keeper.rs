@@ -211,4 +211,3 @@ async fn answer_all(asked: &mut UnboundedReceiver<Reply<Ready>>) {
     }
     std::future::pending().await
 }
-

@@ -41,7 +41,9 @@ impl Key {
         Self {
             origin: url.origin().ascii_serialization(),
             names: headers.iter().map(|(name, _)| name.clone()).collect(),
-            secrets: Secrets::of(headers.iter().map(|(_, value)| value.expose_secret()).chain(asked.iter().map(AsRef::as_ref))),
+            secrets: Secrets::of(
+                headers.iter().map(|(_, value)| value.expose_secret()).chain(asked.iter().map(AsRef::as_ref)),
+            ),
         }
     }
 

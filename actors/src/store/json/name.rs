@@ -116,7 +116,8 @@ mod tests {
         let mut chance = fastrand::Rng::with_seed(3);
         let mut sessions = std::collections::HashMap::new();
         let count = std::env::var("BOB_B3_IDS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000);
-        let special = ["con", "nul", "com1", "aux.txt", "lpt9.a.b", "prn-", "a..b", "a.jsonl", "a.jsonl.corrupt-1", "con.", "0"];
+        let special =
+            ["con", "nul", "com1", "aux.txt", "lpt9.a.b", "prn-", "a..b", "a.jsonl", "a.jsonl.corrupt-1", "con.", "0"];
         for number in 0..count {
             // Short ids over few letters, so that twins are met.
             let mut id = match number % 4 {
@@ -126,15 +127,21 @@ mod tests {
             if number % 4 == 1 {
                 id.extend((0..chance.usize(..123)).map(|_| chance.alphanumeric()));
             }
-            let spelled: String =
-                id.chars().map(|c| if chance.bool() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }).collect();
+            let spelled: String = id
+                .chars()
+                .map(|c| if chance.bool() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() })
+                .collect();
             let Ok(session_id) = SessionId::parse(&spelled) else {
                 assert!(spelled.starts_with(['.', '_', '-']), "{spelled}");
                 continue;
             };
             let name = of(&session_id);
             let path = std::path::Path::new(&name);
-            assert_eq!(path.components().collect::<Vec<_>>(), [std::path::Component::Normal(name.as_ref())], "{spelled}");
+            assert_eq!(
+                path.components().collect::<Vec<_>>(),
+                [std::path::Component::Normal(name.as_ref())],
+                "{spelled}"
+            );
             assert!(!name.starts_with('.') && name.len() + ".corrupt-4294967295".len() <= 255, "{name}");
             assert_eq!(name.to_lowercase(), name);
             assert!(session_of_aside(&name).is_none() && session(&name).as_ref() == Some(&session_id), "{name}");

@@ -60,7 +60,12 @@ fn b7_a_hostile_schema_costs_bounded_time_and_no_stack() {
     let twice = json!({"allOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
     let anchored = json!({"$dynamicAnchor": "x", "allOf": [{"$dynamicRef": "#x"}, {"$dynamicRef": "#x"}]});
     let rows: Vec<(&str, Value, Value, &str)> = vec![
-        ("catastrophic pattern", field(json!({"pattern": "^(a+)+$"})), json!({"a": "a".repeat(100_000) + "!"}), "misfit"),
+        (
+            "catastrophic pattern",
+            field(json!({"pattern": "^(a+)+$"})),
+            json!({"a": "a".repeat(100_000) + "!"}),
+            "misfit",
+        ),
         ("nested stars", field(json!({"pattern": "(a*)*(a*)*(a*)*b$"})), json!({"a": "a".repeat(500_000)}), "misfit"),
         ("back reference", field(json!({"pattern": "(a)\\1"})), json!({"a": "aa"}), "broken"),
         ("look ahead", field(json!({"pattern": "(?=(a+)+$)b"})), json!({"a": "aa"}), "broken"),
@@ -77,7 +82,12 @@ fn b7_a_hostile_schema_costs_bounded_time_and_no_stack() {
         ("all of itself", json!({"allOf": [{"$ref": "#"}]}), json!({"a": 1}), "fits"),
         ("not itself", json!({"not": {"$ref": "#"}}), json!({"a": 1}), "misfit"),
         ("itself by name", anchored, json!({"a": 1}), "fits"),
-        ("a circle", json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}), json!({}), "fits"),
+        (
+            "a circle",
+            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
+            json!({}),
+            "fits",
+        ),
         ("doubled 30 times, all", doubling(30, "allOf"), json!({"a": 1}), "too much"),
         ("doubled 30 times, any", doubling(30, "anyOf"), json!({}), "too much"),
         ("doubled 30 times, one", doubling(30, "oneOf"), json!({}), "too much"),
@@ -87,7 +97,12 @@ fn b7_a_hostile_schema_costs_bounded_time_and_no_stack() {
         ("a chain that is read", chain(200), json!({}), "fits"),
         ("100,000 words", field(json!({"enum": words(100_000)})), json!({"a": "word 99999"}), "fits"),
         ("100,000 words, none of them", field(json!({"enum": words(100_000)})), json!({"a": "word"}), "misfit"),
-        ("words times words", field(json!({"items": {"enum": words(20_000)}})), json!({"a": words(20_000)}), "too much"),
+        (
+            "words times words",
+            field(json!({"items": {"enum": words(20_000)}})),
+            json!({"a": words(20_000)}),
+            "too much",
+        ),
         ("deep all of", (0..60).fold(json!(true), |inner, _| json!({"allOf": [inner]})), nested(90), "fits"),
         ("no schema at all", json!([1]), json!({}), "broken"),
         ("a type that is none", json!({"type": "objekt"}), json!({}), "broken"),
@@ -133,7 +148,8 @@ fn what_people_write_is_checked_as_it_says() {
             "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
         }},
     });
-    let grown = (0..30).fold(json!({"name": "leaf"}), |inner, _| json!({"name": "n", "children": [inner, {"name": "x"}]}));
+    let grown =
+        (0..30).fold(json!({"name": "leaf"}), |inner, _| json!({"name": "n", "children": [inner, {"name": "x"}]}));
     assert_eq!(judged(&tree, &grown), "fits");
     assert_eq!(judged(&tree, &json!({"name": "n", "children": [{"name": 1}]})), "misfit");
 
