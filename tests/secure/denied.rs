@@ -78,7 +78,8 @@ fn g9_a_denial_holds_after_a_crash_and_for_a_call_that_is_in_doubt() {
         match (last["role"].as_str(), results) {
             // The model does not give up: it asks for the same again after each result but the third.
             (Some("tool"), 3..) => Reply::text("I give up."),
-            _ => Reply::call("c", "mcp__drill__append", EFFECT),
+            // By its full name, since it is offered under no other once it is denied.
+            _ => Reply::call("c", "mcp/drill/append", EFFECT),
         }
     });
     let house = House::new(&config(&provider, &[], &["silent-call"]));
@@ -102,7 +103,7 @@ fn g9_a_denial_holds_after_a_crash_and_for_a_call_that_is_in_doubt() {
 fn g9_a_denial_holds_for_a_turn_that_is_resumed() {
     let provider = FakeProvider::start([
         Reply::call("c", "ask_user", r#"{"question":"May I?"}"#),
-        Reply::call("c", "mcp__drill__append", EFFECT),
+        Reply::call("c", "mcp/drill/append", EFFECT),
         Reply::text("I may not."),
     ]);
     let house = House::new(&config(&provider, &["mcp/*"], &[]));

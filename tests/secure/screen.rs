@@ -58,9 +58,9 @@ fn attacks() -> Vec<String> {
 }
 
 /// One line for each attack, numbered so that none can hide another.
-fn text() -> String {
+fn text(number: usize) -> String {
     let line = |(number, attack): (usize, String)| format!("{number:02}<{attack}>\n");
-    attacks().into_iter().enumerate().map(line).collect::<String>() + "That was all.\n"
+    attacks().into_iter().enumerate().map(line).collect::<String>() + &format!("That was number {number}.\n")
 }
 
 /// What a terminal was made to do beside showing text.
@@ -146,23 +146,16 @@ fn chat(house: &House) -> Terminal {
 fn g5_no_attack_of_a_model_steers_a_terminal() {
     assert!(attacks().len() >= 60);
     let sizes = [1, 2, 3, 7, 64];
-    let provider = FakeProvider::start(sizes.map(|bytes| Reply::text(&text()).splintered(bytes)));
+    let provider = FakeProvider::start(sizes.map(|bytes| Reply::text(&text(bytes)).splintered(bytes)));
     let house = House::served_by(&provider, "[store]\nkind = \"memory\"\n");
     let mut terminal = chat(&house);
-    for _ in sizes {
+    for bytes in sizes {
         terminal.type_line("Attack me.");
+        let last = format!("71<>\nThat was number {bytes}.");
+        // The last rows hold the last lines, each where it belongs.
         terminal.wait_until("the end of the answer, and a prompt", |screen| {
             let shown = screen.contents();
-            shown.trim_end().ends_with("you>") && shown.contains("That was all.")
-        });
-        // The last rows hold the last lines, each where it belongs.
-        let screen = terminal.screen();
-        assert!(screen.contains("71<>\nThat was all."), "{screen}");
-        terminal.type_line("/new");
-        terminal.wait_until("a new session, and a prompt", |screen| {
-            let shown = screen.contents();
-            let after = shown.rsplit_once("/new").map_or("", |(_, after)| after);
-            after.contains("session") && after.trim_end().ends_with("you>")
+            shown.contains(&last) && shown.trim_end().ends_with("you>")
         });
     }
     assert_unsteered(&terminal.bytes());
@@ -194,8 +187,9 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
     let script = hostile_server(&words()).replace("RAW", "\\033]0;owned\\007\\033[2J\\0302\\0233H\\r");
     let script = script.replace("${", "$${");
     let server = format!("[[mcp.servers]]\nid = \"odd\"\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\n");
-    let policy = "[policy]\nrequire_high_risk_approval = false\n[log]\nlevel = \"trace\"\n[store]\nkind = \"memory\"\n";
-    let house = House::new(&format!("{}{policy}{server}", model_at(&provider.base_url(), "")));
+    let policy = "[policy]\nrequire_high_risk_approval = false\n[store]\nkind = \"memory\"\n";
+    let model = model_at(&provider.base_url(), "max_consecutive_errors = 50");
+    let house = House::new(&format!("{model}{policy}[log]\nlevel = \"trace\"\n{server}"));
     for command in [&["tools"][..], &["tools", "--json"], &["mcp", "list"], &["mcp", "list", "--json"]] {
         let run = house.run(command.iter().copied());
         assert_eq!(run.code, Some(0), "{run:?}");
@@ -203,19 +197,29 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
         assert_clean(&run.stdout);
         assert_clean(&run.stderr);
     }
+    // Records would come between the prompts.
+    house.scratch.agent_toml(&format!("{model}{policy}[log]\nlevel = \"off\"\n{server}"));
     let mut terminal = chat(&house);
-    terminal.type_line("/mcp");
-    terminal.type_line("/tools");
-    terminal.type_line("Do it.");
-    terminal.wait_for("That was all.");
-    for _ in 0..2 {
-        let before = provider.requests().len();
-        terminal.type_line("And now fail.");
-        terminal.wait_until("the error", |screen| {
-            provider.requests().len() > before && screen.contents().trim_end().ends_with("you>")
+    for (line, shown) in [
+        ("Do it.", "That was all."),
+        ("/mcp", "stdio"),
+        ("/tools", "local/read_file"),
+        ("Fail.", "HTTP 400"),
+        ("Fail in JSON.", "[what was said"),
+    ] {
+        terminal.type_line(line);
+        terminal.wait_until(&format!("{shown:?} and a prompt"), |screen| {
+            let screen = screen.contents();
+            let after = screen.rsplit_once(line).map_or("", |(_, after)| after);
+            after.contains(shown) && after.trim_end().ends_with("you>")
         });
     }
     terminal.type_line("/resume \u{1b}]0;owned\u{7}");
+    terminal.wait_until("the complaint and a prompt", |screen| {
+        let screen = screen.contents();
+        let after = screen.rsplit_once("/resume").map_or("", |(_, after)| after);
+        after.contains("the session id") && after.trim_end().ends_with("you>")
+    });
     terminal.press(CTRL_D);
     assert!(terminal.wait_exit().exit_code() < 128);
     let bytes = terminal.bytes();
