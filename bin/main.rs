@@ -1,6 +1,7 @@
 //! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
 //! its work; it decides nothing about turns, tools or sessions.
 
+mod advice;
 mod batch;
 mod chat;
 mod cli;

@@ -125,7 +125,7 @@ fn the_prompt_does_not_wait_for_the_model() {
 }
 
 #[test]
-fn foreign_sequences_do_not_reach_the_terminal() {
+fn g5_foreign_sequences_do_not_reach_the_terminal() {
     let hostile = "a\u{1b}[2Jb\u{1b}]0;owned\u{7}c\u{9b}31md";
     let provider = FakeProvider::start([Reply::text(hostile).splintered(2)]);
     let home = Home::served_by(&provider);

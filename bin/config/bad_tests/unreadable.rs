@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn broken_toml() {
+fn b1_broken_toml() {
     check(
         &[
             "[llm",
@@ -52,7 +52,7 @@ fn broken_toml() {
 }
 
 #[test]
-fn variables_that_cannot_be_filled_in() {
+fn b1_variables_that_cannot_be_filled_in() {
     check(
         &[
             "prompt.bootstrap = 'hello ${BOB_TEST_UNSET}'",
