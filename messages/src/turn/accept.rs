@@ -10,7 +10,7 @@ use crate::chat::ContentPart;
 use crate::error::AgentError;
 use crate::ids::{ResumeToken, TurnId};
 use crate::session::{OpenTurn, TurnInput};
-use crate::sessions::{Decision, SuspendReason, TurnNews};
+use crate::sessions::{Decision, SuspendReason, TurnNews, TurnOutcome};
 use crate::store::Fact;
 use std::sync::Arc;
 
@@ -24,9 +24,7 @@ impl Turn {
             return;
         }
         if let Some(last) = session.outcome_of(submission) {
-            let outcome = Box::new((**last).clone());
-            effects.push(Effect::Report(TurnNews::Finished { submission: submission.clone(), outcome }));
-            return;
+            return self.tell_again(submission, (**last).clone(), effects);
         }
         if session.knows(submission) {
             return;
@@ -37,14 +35,19 @@ impl Turn {
         }
     }
 
+    /// What a turn has come to is told to one more, with what is known of it by now.
+    fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
+        let saved = !self.journal.ends(&outcome.turn_id);
+        let outcome = Box::new(TurnOutcome { saved, ..outcome });
+        effects.push(Effect::Report(TurnNews::Finished { submission: submission.clone(), outcome }));
+    }
+
     fn take_input(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let max_waiting = self.brief.as_ref().map_or(0, |brief| brief.max_waiting);
         if let Some(request) = &input.request_id {
             if let Some(outcome) = session.first_outcome(request) {
-                let outcome = Box::new(outcome);
-                effects.push(Effect::Report(TurnNews::Finished { submission: input.turn.clone(), outcome }));
-                return;
+                return self.tell_again(&input.turn, outcome, effects);
             }
             let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
             if waits || session.running().is_some_and(|open| open.is_request(request)) {

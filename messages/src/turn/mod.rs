@@ -42,19 +42,19 @@ mod action_tests;
 #[cfg(test)]
 mod chance;
 #[cfg(test)]
-mod chaos;
-#[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
-mod prompt_tests;
+mod pairing;
 #[cfg(test)]
-mod property_tests;
+mod prompt_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]
 mod reply_tests;
 #[cfg(test)]
 mod resume_tests;
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod story_tests;
 #[cfg(test)]
