@@ -14,12 +14,14 @@ pub(super) struct Setup {
     pub(super) mode: ToolModeChoice,
     pub(super) on_restart: OnRestart,
     pub(super) max_waiting: usize,
+    pub(super) max_history: usize,
 }
 
 impl Setup {
     pub(super) fn brief(&self) -> Brief {
         let (tool_mode, on_restart, max_waiting) = (self.mode, self.on_restart, self.max_waiting);
-        Brief { tool_mode, on_restart, max_waiting, ..Brief::new(model()) }
+        let max_history_messages = self.max_history;
+        Brief { tool_mode, on_restart, max_waiting, max_history_messages, ..Brief::new(model()) }
     }
 }
 
@@ -40,6 +42,13 @@ pub(super) fn setups() -> impl Strategy<Value = Setup> {
     let mode = prop_oneof![Just(ToolModeChoice::Native), Just(ToolModeChoice::Json)];
     let on_restart = prop_oneof![Just(OnRestart::Report), Just(OnRestart::Resume)];
     (limits(), approvals, mode, on_restart, 0_usize..4).prop_map(
-        |(limits, approvals, mode, on_restart, max_waiting)| Setup { limits, approvals, mode, on_restart, max_waiting },
+        |(limits, approvals, mode, on_restart, max_waiting)| Setup {
+            limits,
+            approvals,
+            mode,
+            on_restart,
+            max_waiting,
+            max_history: 50,
+        },
     )
 }

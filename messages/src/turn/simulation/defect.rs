@@ -6,6 +6,7 @@
 
 use super::dice::Dice;
 use crate::chat::{Message, ToolCall};
+use crate::session::OpenCall;
 use crate::sessions::{Decision, TurnNews};
 use crate::store::{Append, Fact, Record, StoreError};
 use crate::tools::{CallTraits, Grant, Verdict};
@@ -173,12 +174,8 @@ impl Sabotage {
             (Defect::KeepsEpoch, TurnMessage::Loaded { result: Ok(claim), .. }) => {
                 claim.epoch = claim.records.last().map_or(claim.epoch, |record| record.epoch);
             }
-            (Defect::RunsDoubtsAgain, TurnMessage::Loaded { result: Ok(claim), .. }) => {
-                for record in &mut claim.records {
-                    if let Fact::Intent { traits, .. } = &mut Arc::make_mut(record).fact {
-                        *traits = CallTraits { idempotent: true, ..*traits };
-                    }
-                }
+            (Defect::RunsDoubtsAgain, TurnMessage::Checked { verdict: Some(Verdict::Allow { traits, .. }), .. }) => {
+                traits.idempotent = true;
             }
             (
                 Defect::DispatchesBeforeIntent,
@@ -199,8 +196,9 @@ impl Sabotage {
             (Defect::RunsRefused, TurnMessage::Decided { decision, .. }) => **decision = Decision::AllowOnce,
             (Defect::ConfusesApprovals, TurnMessage::Decided { approval, .. }) => {
                 let step = turn.session().and_then(|session| session.running()).and_then(|open| open.step.as_ref());
-                let open = step.and_then(|step| step.calls.iter().find_map(|open| open.approval.as_ref()));
-                *approval = open.map_or_else(|| approval.clone(), |open| open.id.clone());
+                let asked = |open: &OpenCall| open.approval.clone().filter(|asked| asked.allowed.is_none());
+                let open = step.and_then(|step| step.calls.iter().find_map(asked));
+                *approval = open.map_or_else(|| approval.clone(), |open| open.id);
             }
             (Defect::ConfusesTokens, TurnMessage::Resume { token, .. }) => {
                 let open = turn.session().and_then(|session| session.open.as_ref());

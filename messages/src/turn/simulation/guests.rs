@@ -8,6 +8,7 @@ use crate::chat::ContentPart;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
+use crate::turn::state::State;
 use crate::turn::world::{Question, input};
 use crate::turn::{Brief, Effect, OnRestart, Recover, ResumeReply, TurnMessage};
 use std::sync::Arc;
@@ -101,6 +102,7 @@ impl House {
 
     /// The actor is stopped: it closes its turn and says its last words.
     pub(super) fn stop(&mut self, reason: EndReason) {
+        self.monitor.saw(format!("{reason:?} in {}", state(&self.world.turn.state)));
         let meant = if self.owed.is_empty() || self.schedule.rarely(2) {
             None
         } else {
@@ -192,6 +194,7 @@ impl House {
     /// What was on its way to the store arrives, does not, or arrives late; then a new
     /// machine is told what became of the old one, and everything that is owed is said again.
     fn new_machine(&mut self, recover: Option<Recover>) {
+        self.monitor.saw(format!("{recover:?} after {}", state(&self.world.turn.state)));
         for question in std::mem::take(&mut self.world.questions) {
             let Question::Append(_, append, _) = question else { continue };
             match self.schedule.pick(3) {
@@ -215,5 +218,16 @@ impl House {
         for submission in unwanted {
             self.say(TurnMessage::Withdrawn { submission });
         }
+    }
+}
+
+fn state(state: &State) -> &'static str {
+    match state {
+        State::Idle => "Idle",
+        State::Start(_) => "Start",
+        State::BuildPrompt => "BuildPrompt",
+        State::LlmInfer { .. } => "LlmInfer",
+        State::CallTool(_) => "CallTool",
+        State::Done(_) => "Done",
     }
 }

@@ -9,7 +9,7 @@ use crate::ids::{ResumeToken, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind};
 use crate::session::Session;
 use crate::sessions::TurnNews;
-use crate::store::{Append, StoreError};
+use crate::store::{Append, Record, StoreError};
 use crate::turn::state::State;
 use crate::turn::world::{Question, World, told};
 use crate::turn::{Effect, Turn, TurnMessage};
@@ -47,6 +47,8 @@ pub(super) struct House {
     heard: usize,
     messages: usize,
     log: Option<Vec<String>>,
+    /// The actor dies at the message of this number, having performed so many effects.
+    dies_at: Option<(usize, usize)>,
 }
 
 impl House {
@@ -77,7 +79,16 @@ impl House {
             messages: 0,
             log: traced.then(|| vec![format!("{plan:?}")]),
             plan,
+            dies_at: None,
         }
+    }
+
+    /// A run without faults but one: the actor dies at this message, in the middle of what
+    /// it was told to do.
+    pub(super) fn dying(seed: u64, message: usize, performed: usize) -> Self {
+        let mut house = Self::new(seed, None, false);
+        house.plan.spare();
+        Self { dies_at: Some((message, performed)), ..house }
     }
 
     /// Everything the plan brings, then a good day until nothing is open.
@@ -98,9 +109,8 @@ impl House {
             }
         }
         self.calm();
-        let mut seen = self.monitor.seen;
-        seen.extend(self.world.stored.iter().map(|record| kind(record)));
-        Run { broken: self.monitor.broken, log: self.log.unwrap_or_default(), messages: self.messages, seen }
+        let (broken, seen) = (self.monitor.broken, self.monitor.seen);
+        Run { broken, log: self.log.unwrap_or_default(), messages: self.messages, seen }
     }
 
     fn disturb(&mut self, fault: Fault) {
@@ -149,10 +159,18 @@ impl House {
 
     /// Says a message to a machine whose driver gets no further than so many effects.
     pub(super) fn say_and_perform(&mut self, message: TurnMessage, performed: usize) {
+        let dies = self.dies_at.filter(|(at, _)| *at == self.messages);
+        let performed = dies.map_or(performed, |(_, performed)| performed);
         for effect in self.apply(message).into_iter().take(performed) {
             self.perform(effect);
         }
         self.hear();
+        if dies.is_some() {
+            self.note(|| "-- dies".to_owned());
+            self.monitor.saw("died".to_owned());
+            self.dies_at = None;
+            self.crash();
+        }
     }
 
     /// Says a message; what it asks for is still to be done.
@@ -169,14 +187,24 @@ impl House {
         let loaded = self.paper.rarely(24).then(|| written_and_read(&self.world.turn));
         let mut effects = self.world.turn.apply(now, said.clone());
         if let Some(mut loaded) = loaded {
-            loaded.watched(self.plan.watched);
-            let same = loaded.apply(now, said.clone()) == effects && loaded == self.world.turn;
-            self.monitor.must(same, || "a machine that was written down and read again does something else".into());
+            self.check_loaded(&mut loaded, said.clone(), &effects);
         }
         self.sabotage.effects(&mut effects, &said);
         self.monitor.heard(&message, &self.world);
         self.said.push(message);
         effects
+    }
+
+    /// Neither writing a machine down and reading it again nor who watches changes anything.
+    fn check_loaded(&mut self, loaded: &mut Turn, said: TurnMessage, effects: &[Effect]) {
+        let is_seen = |effect: &&Effect| matches!(effect, Effect::Emit(_));
+        let now = self.world.now;
+        loaded.watched(self.paper.rarely(2));
+        let others = loaded.apply(now, said);
+        loaded.watched(self.plan.watched);
+        let same = others.iter().filter(|effect| !is_seen(effect)).eq(effects.iter().filter(|effect| !is_seen(effect)));
+        let same = same && *loaded == self.world.turn;
+        self.monitor.must(same, || "a machine that was written down and read again does something else".to_owned());
     }
 
     pub(super) fn perform(&mut self, effect: Effect) {
@@ -276,6 +304,9 @@ impl House {
         let (fails, doubts) = (self.plan.has(Fault::StoreFails), self.plan.has(Fault::StoreDoubts));
         let full = || Err(StoreError::Unavailable("the disk is full".into()));
         let in_doubt = || Err(StoreError::InDoubt("the answer was lost".into()));
+        if self.paper.rarely(16) {
+            self.check_readable(append);
+        }
         let result = match self.disk.pick(16) {
             _ if self.store_is_down => full(),
             13 if fails => full(),
@@ -286,6 +317,15 @@ impl House {
         self.note(|| format!("         stored to {}: {}", append.expected_version, short(&result)));
         self.monitor.reads(&self.world.stored, self.world.epoch);
         result
+    }
+
+    fn check_readable(&mut self, append: &Append) {
+        for record in &append.records {
+            let text = serde_json::to_string(record).unwrap();
+            let read = serde_json::from_str::<Record>(&text);
+            let same = read.is_ok_and(|read| read == **record);
+            self.monitor.must(same, || format!("a record does not read back as it was: {text}"));
+        }
     }
 
     /// What was said once is said again: late answers and doubled messages.
@@ -367,11 +407,6 @@ impl House {
 fn written_and_read(turn: &Turn) -> Turn {
     let text = serde_json::to_string(turn).unwrap();
     serde_json::from_str(&text).unwrap()
-}
-
-fn kind(record: &crate::store::Record) -> String {
-    let said = format!("{:?}", record.fact);
-    said.split([' ', '(', '{']).next().unwrap_or_default().to_owned()
 }
 
 /// A value in one line of bounded length.

@@ -34,7 +34,7 @@ use defect::Defect;
 pub(super) use dice::Dice;
 use house::House;
 pub(super) use says::{Moods, reply};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// How a run went.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ struct Run {
     log: Vec<String>,
     /// How many messages the machines were told.
     messages: usize,
-    /// What kinds of outcomes, calls and records there were.
-    seen: BTreeSet<String>,
+    /// How often there was what: outcomes, calls, records, crashes in each state.
+    seen: BTreeMap<String, usize>,
 }
 
 /// One run of this seed, perhaps with a defect, perhaps with its log.

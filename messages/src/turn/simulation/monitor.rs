@@ -76,7 +76,7 @@ pub(super) struct Monitor {
     /// Whether the last outcome that was told is one of a session that works.
     pub(super) usable: bool,
     /// Kinds of things that were seen, for whoever wants to know that they happen.
-    pub(super) seen: BTreeSet<String>,
+    pub(super) seen: BTreeMap<String, usize>,
 }
 
 impl Monitor {
@@ -100,7 +100,7 @@ impl Monitor {
             life: Life::default(),
             owners: 0,
             usable: false,
-            seen: BTreeSet::new(),
+            seen: BTreeMap::new(),
         }
     }
 
@@ -154,6 +154,9 @@ impl Monitor {
                     self.life.allowed.insert(call);
                 }
             }
+            TurnMessage::Withdrawn { submission } => {
+                self.life.cancelled.insert(submission.clone());
+            }
             // What this machine held before, it has lost.
             TurnMessage::Loaded { .. } => {
                 self.owners += 1;
@@ -174,9 +177,6 @@ impl Monitor {
     /// It was told.
     pub(super) fn heard(&mut self, message: &TurnMessage, world: &World) {
         match message {
-            TurnMessage::Withdrawn { submission } => {
-                self.life.cancelled.insert(submission.clone());
-            }
             TurnMessage::Steered { .. } => self.check_steered(&world.turn),
             TurnMessage::Loaded { result: Ok(_), .. } => {
                 let version = world.turn.session().map(|session| session.version);
@@ -260,7 +260,7 @@ impl Monitor {
             let first = self.effects_run.insert(id.clone());
             self.must(first, || format!("{id} runs a second time"));
         }
-        self.seen.insert(format!("ran {own}"));
+        self.saw(format!("ran {own}"));
     }
 
     fn infers(&mut self, request: &LlmRequest, world: &World) {
@@ -279,9 +279,11 @@ impl Monitor {
         let told = self.told.get(&submission).is_some_and(|told| told.for_good);
         self.must(!told, || format!("{submission} runs after its outcome was told"));
         let asked = self.asked.get(&request.turn).map(TurnInput::text);
+        // A short history may leave out what was said into the turn, and never what it is about.
+        let whole = world.brief.max_history_messages > 4;
         let steered = self.life.steered[..self.life.prompted]
             .iter()
-            .filter(|(turn, _)| *turn == request.turn)
+            .filter(|(turn, _)| whole && *turn == request.turn)
             .map(|(_, text)| text.clone());
         for text in asked.into_iter().chain(steered).collect::<Vec<_>>() {
             let said = request.messages.iter().any(|message| says(message, &text));
@@ -299,6 +301,7 @@ impl Monitor {
                 return self.must(false, || format!("the journal is wrong at {}: {why}", record.version));
             }
             self.matches_what_was_said(record);
+            self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
             for message in self.shadow.history.iter().skip(self.pairing.messages) {
                 if let Err(why) = self.pairing.read(message) {
@@ -445,10 +448,19 @@ impl Monitor {
     }
 
     fn note_outcome(&mut self, outcome: &TurnOutcome) {
-        self.seen.insert(format!("{:?}", outcome.finish_reason));
-        self.seen.extend(outcome.guard_reason.map(|guard| format!("{guard:?}")));
-        self.seen.extend(outcome.tool_transcript.iter().map(|entry| format!("call {:?}", entry.status)));
-        self.seen.insert(format!("saved {}", outcome.saved));
+        self.saw(format!("{:?}", outcome.finish_reason));
+        if let Some(guard) = outcome.guard_reason {
+            self.saw(format!("{guard:?}"));
+        }
+        for entry in outcome.tool_transcript.iter() {
+            self.saw(format!("call {:?}", entry.status));
+        }
+        self.saw(format!("saved {}", outcome.saved));
+    }
+
+    /// Something happened of which there must be some.
+    pub(super) fn saw(&mut self, what: String) {
+        *self.seen.entry(what).or_default() += 1;
     }
 
     /// What nobody owes any more, since the program that owed it is gone.
@@ -467,4 +479,22 @@ fn checked(turn: &Turn, ticket: crate::ids::Ticket) -> Option<CallId> {
 
 fn says(message: &Message, text: &str) -> bool {
     matches!(message, Message::User { parts } if parts.iter().any(|part| part.as_text().contains(text)))
+}
+
+fn kind(fact: &Fact) -> &'static str {
+    match fact {
+        Fact::Options(_) => "options",
+        Fact::Input(_) => "input",
+        Fact::Started { .. } => "started",
+        Fact::Answered(_) => "answered",
+        Fact::Malformed { .. } => "malformed",
+        Fact::Intent { .. } => "intent",
+        Fact::ApprovalAsked { .. } => "approval asked",
+        Fact::ApprovalDecided { .. } => "approval decided",
+        Fact::Result(_) => "result",
+        Fact::Steered { .. } => "steered",
+        Fact::Resumed { .. } => "resumed",
+        Fact::Withdrawn => "withdrawn",
+        Fact::Outcome(_) => "outcome",
+    }
 }

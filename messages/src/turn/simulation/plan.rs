@@ -152,6 +152,7 @@ impl Plan {
         };
         let setup = Setup {
             limits,
+            max_history: [50, 4][usize::from(dice.pick(4) == 0)],
             approvals: modes[dice.pick(3)],
             mode: [ToolModeChoice::Native, ToolModeChoice::Json][dice.pick(2)],
             on_restart: [OnRestart::Report, OnRestart::Resume][dice.pick(2)],
@@ -165,6 +166,12 @@ impl Plan {
             disturbances: on.iter().copied().filter(|fault| fault.disturbs()).collect(),
             on,
         }
+    }
+
+    /// No faults at all.
+    pub(super) fn spare(&mut self) {
+        self.on.clear();
+        self.disturbances.clear();
     }
 
     pub(super) fn has(&self, fault: Fault) -> bool {

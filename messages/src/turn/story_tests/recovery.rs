@@ -340,3 +340,36 @@ fn a_token_that_was_lost_with_its_owner_resumes_no_later_suspension() {
     told.step("resume secret1-5-2 allow");
     assert_eq!(told.world.dispatched, ["c00000001"]);
 }
+
+/// A repeated request hears what is known by then: nobody keeps an outcome that only the
+/// machine remembers.
+#[test]
+fn a_repeated_request_is_not_told_that_an_outcome_is_saved_that_is_not() {
+    let mut told = Teller::new(native());
+    let brief = Arc::clone(&told.world.brief);
+    let named = |told: &mut Teller| {
+        let input = told.next_input("go");
+        let input = Arc::new(TurnInput { request_id: Some(crate::ids::RequestId::new("r")), ..(*input).clone() });
+        told.say(TurnMessage::Start { input, brief: Arc::clone(&brief) });
+    };
+    named(&mut told);
+    told.store_fails = true;
+    told.step("llm once");
+    named(&mut told);
+    told.store_fails = false;
+    told.step("user and then");
+    named(&mut told);
+    expect![[r#"
+            save options, input, started
+            infer step 1 with 1 messages
+        > llm once
+            save answered, outcome
+            finish t1 Final "once" (not saved)
+            finish t2 Final "once" (not saved)
+        > user and then
+            save answered, outcome, input, started
+            infer step 1 with 3 messages
+            finish t4 Final "once"
+    "#]]
+    .assert_eq(&told.trace);
+}
