@@ -324,7 +324,7 @@ impl Sabotage {
 fn bounds(defect: Defect, limits: Limits) -> Limits {
     match defect {
         Defect::OneStepMore => Limits { max_steps: limits.max_steps + 1, ..limits },
-        Defect::OneStepLess => Limits { max_steps: limits.max_steps - 1, ..limits },
+        Defect::OneStepLess => Limits { max_steps: limits.max_steps.saturating_sub(1), ..limits },
         Defect::OneCallMore => Limits { max_tool_calls: limits.max_tool_calls + 1, ..limits },
         Defect::OneErrorMore => Limits { max_consecutive_errors: limits.max_consecutive_errors + 1, ..limits },
         Defect::OneRepeatMore => Limits { max_identical_calls: limits.max_identical_calls + 1, ..limits },

@@ -143,9 +143,9 @@ impl Plan {
         let modes = [ApprovalsMode::Wait, ApprovalsMode::Suspend, ApprovalsMode::Deny];
         let mut some = |most: usize| u32::try_from(1 + dice.pick(most)).unwrap_or(1);
         let limits = Limits {
-            max_steps: some(6),
-            max_tool_calls: some(6) - 1,
-            max_consecutive_errors: some(3),
+            max_steps: some(8),
+            max_tool_calls: some(9) - 1,
+            max_consecutive_errors: some(4),
             max_identical_calls: some(3),
             max_total_tokens: if some(4) == 1 { u64::from(some(60)) } else { 0 },
             ..Limits::default()
