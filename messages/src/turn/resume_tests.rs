@@ -1,7 +1,8 @@
 //! A turn whose actor crashes ends like the turn of an actor that does not, as long
 //! as model and tools always say the same to the same question and calls may run again.
 
-use super::chance::{Dice, Setup, reply, setups};
+use super::chance::{Setup, setups};
+use super::simulation::{Dice, Moods, reply};
 use super::world::{Question, World, assert_paired, input, verdict};
 use super::{Recover, ResumeReply, TurnMessage};
 use crate::chat::{CallStatus, Message};
@@ -115,7 +116,7 @@ impl Life {
         let message = match &question {
             Question::Infer(ticket, request) => {
                 let asked = serde_json::to_string(&request.messages).expect("messages are JSON");
-                let said = reply(request, &mut Dice(fnv64(asked.as_bytes()) ^ self.seed));
+                let said = reply(Moods::ALL, request, &mut Dice::new(fnv64(asked.as_bytes()), self.seed));
                 TurnMessage::ParseAction { ticket: *ticket, result: said.map(Arc::new) }
             }
             Question::Call(_, call) | Question::Ran(_, call) => {
