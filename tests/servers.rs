@@ -7,6 +7,8 @@ mod support;
 
 #[path = "servers/deaths.rs"]
 mod deaths;
+#[path = "servers/ends.rs"]
+mod ends;
 #[path = "servers/house.rs"]
 mod house;
 #[path = "servers/library.rs"]

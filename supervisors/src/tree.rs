@@ -9,12 +9,12 @@
 mod tests;
 
 use crate::family::{ChildSpec, Inside, StartError, SupervisorMessage};
-use crate::look::NodeState;
+use crate::look::{self, NodeState};
 use crate::root::{RootArguments, RootSupervisor, TreeEnd};
 use crate::tools::{self, Roster, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
-use bob_actors::pulse::Place;
+use bob_actors::pulse::{BLOCKED_AFTER, Place};
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
@@ -28,6 +28,9 @@ use tokio::sync::watch;
 
 /// How long a killed tree is waited for.
 const KILLED_LIMIT: Duration = Duration::from_millis(100);
+
+/// How long the root may take to say who is alive; it asks each supervisor for half of that.
+const LOOK_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a tree is made of.
 pub struct TreeSpec {
@@ -118,6 +121,7 @@ fn tools_child(rooms: &Rooms, local: ChildSpec, servers: Roster) -> ChildSpec {
 /// again by then. Dropping the future kills what had been started.
 pub async fn start(spec: TreeSpec) -> Result<Tree, StartError> {
     let (rooms, feed) = (spec.rooms.clone(), Arc::clone(&spec.feed));
+    rooms.pulses.watch(BLOCKED_AFTER);
     start_children(rooms, feed, spec.children()).await
 }
 
@@ -132,12 +136,14 @@ pub(crate) async fn start_children(
     let actor = rooms.pulses.attend(RootSupervisor, Place::Room("root".into()));
     let (root, ends) = Actor::spawn(None, actor, arguments).await.map_err(start_error)?;
     let (tell, ended) = watch::channel(None);
+    let pulses = rooms.pulses.clone();
     tokio::spawn(async move {
         let _cancelled_with_the_runtime = ends.await;
         // A root that was killed has cleared no address.
         for down in downs {
             down();
         }
+        pulses.rest();
         tell.send_replace(Some(end.get().cloned().unwrap_or(TreeEnd::Died)));
     });
     Ok(Tree { rooms, feed, root: Arc::new(Root(root)), ended })
@@ -198,12 +204,16 @@ impl Tree {
         self.ended.clone()
     }
 
-    /// Who is alive, the root's children first. Empty when the tree has ended.
+    /// Who is alive, the root's children first. Empty when the tree has ended; a root that does
+    /// not answer within 2 s leaves only those whose handlers block.
     pub async fn tree(&self) -> Vec<NodeState> {
         let (reply, answer) = Reply::channel();
         // A message that was not taken comes back, and its reply answers when it is dropped.
         drop(self.root.0.send_message(SupervisorMessage::Tree { reply }));
-        answer.await.unwrap_or_default()
+        let answer = tokio::time::timeout(LOOK_LIMIT, answer).await;
+        let mut nodes = answer.ok().flatten().unwrap_or_default();
+        look::tell_blocked(&mut nodes, &self.rooms.pulses.blocked());
+        nodes
     }
 
     /// Starts an actor again, whatever it does now: `store`, `tools/local`. Says

@@ -15,6 +15,7 @@
 //! | `tools` | the tools and the pages they are listed in |
 //! | `modes` | the ways to misbehave |
 //! | `garbage` | what else may stand on stdout before an answer |
+//! | `words` | traps as one writes them |
 //! | [`traps`] | which actor is hurt where (no part of the server) |
 //! | `log` | what happened, for whoever runs the drill |
 
@@ -27,11 +28,13 @@ mod protocol;
 mod server;
 mod tools;
 pub mod traps;
+mod words;
 
 use std::io::{self, Write};
 
 use arguments::Wish;
 use server::Server;
+pub use words::InvalidTrap;
 
 /// Runs the server on stdin and stdout until stdin ends, and returns the exit code: 0, or 2 when the arguments are wrong.
 ///

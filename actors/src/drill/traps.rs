@@ -70,7 +70,7 @@ pub enum Edge {
     /// Before a message of this kind is handled. The kind is the name of the message's
     /// variant: for a turn `Start`, `BuildPrompt`, `LlmInfer`, `ParseAction`, `CallTool`, `Done`,
     /// `Loaded`, `Saved`, `Checked`, `ToolReturned` and so on. Besides, every actor has
-    /// `Starting`, `Stopping` and `SupervisionEvent`.
+    /// `Stopping` and `SupervisionEvent`, and those that are no sessions' have `Starting`.
     Before(&'static str),
     /// After a message of this kind was handled and all its effects were performed.
     After(&'static str),
@@ -176,8 +176,10 @@ impl Traps {
     fn step_on(&self, place: &Place, edge: Edge) -> Result<(), ActorProcessingErr> {
         let Some(harm) = self.spring(place, edge) else { return Ok(()) };
         match harm {
-            // The one purpose of this arm.
-            Harm::Panic => panic!("a drill: {place} stepped on a trap at {edge:?}"),
+            // Without the hook, which would tell people of what was done on purpose.
+            Harm::Panic => {
+                std::panic::resume_unwind(Box::new(format!("a drill: {place} stepped on a trap at {edge:?}")))
+            }
             Harm::Fail => Err(format!("a drill: {place} stepped on a trap at {edge:?}").into()),
             Harm::Kill => Err(Box::new(Snared)),
             Harm::Block { ms } => {

@@ -2,6 +2,8 @@
 //!
 //! With the feature `drill` it is also where the actor meets a trap.
 
+#[cfg(feature = "drill")]
+use super::Place;
 use super::{Kinds, Pulse};
 #[cfg(feature = "drill")]
 use crate::drill::traps::{Edge, Snared};
@@ -34,8 +36,11 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         myself: ActorRef<A::Msg>,
         arguments: A::Arguments,
     ) -> Result<A::State, ActorProcessingErr> {
+        // A session's actor is started by sending to it, and nobody waits for a start that cannot fail.
         #[cfg(feature = "drill")]
-        self.pass(Edge::Before("Starting"))?;
+        if matches!(self.pulse.stamp.place, Place::Room(_)) {
+            self.pass(Edge::Before("Starting"))?;
+        }
         self.actor.pre_start(myself, arguments).await
     }
 

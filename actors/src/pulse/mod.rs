@@ -9,19 +9,22 @@
 //! |---|---|
 //! | `attended` | the wrapper around an actor |
 //! | `kinds` | what kinds of messages there are, by name |
+//! | `watch` | the thread that tells of handlers that block |
 
 mod attended;
 mod kinds;
+mod watch;
 
 pub use attended::Attended;
 pub use kinds::Kinds;
+pub use watch::{BLOCKED_AFTER, Blocked};
 
 #[cfg(feature = "drill")]
 use crate::drill::traps::Traps;
 use bob_messages::ids::SessionId;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The actors of one runtime. Clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +32,15 @@ pub struct Pulses(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Whether anybody looks at those who start.
+    is_watched: AtomicBool,
+    /// Nobody is to look any more.
+    rests: AtomicBool,
+    /// Those who started since the last look.
+    newcomers: Mutex<Vec<Arc<Stamp>>>,
+    /// The oldest first.
+    incidents: Mutex<Vec<Blocked>>,
+    times_blocked: AtomicU64,
     #[cfg(feature = "drill")]
     traps: Traps,
 }
@@ -65,6 +77,9 @@ impl Pulses {
 
     fn pulse(&self, place: Place, kinds: &'static [&'static str]) -> Pulse {
         let stamp = Arc::new(Stamp { word: AtomicU64::new(0), place, kinds });
+        if self.0.is_watched.load(Ordering::Acquire) {
+            self.0.newcomers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&stamp));
+        }
         Pulse {
             stamp,
             #[cfg(feature = "drill")]

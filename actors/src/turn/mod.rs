@@ -20,7 +20,7 @@ use crate::rooms::Rooms;
 use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
-use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
+use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::{Interest, Reply};
 use bob_messages::sessions::{EndReason, SessionsMessage};
 use bob_messages::store::StoreMessage;
@@ -150,7 +150,7 @@ impl TurnState {
                 self.in_flight.push((ticket, interest));
                 let passed_ms = u64::try_from(now - started_at).unwrap_or(0);
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
-                rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
+                again::infer(&rooms.llm, request, remaining_ms, reply);
             }
             Effect::Check { ticket, check, context } => {
                 let myself = myself.clone();
