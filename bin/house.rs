@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bob::TreeEnd;
 use bob::assemble::{Assembly, Choices, assemble};
 use bob::config::Config;
 use bob::facade::{AgentRuntime, BuildError, Runtime};
@@ -48,6 +49,8 @@ impl House {
             BuildError::ToolServers(text) => Failure::usage(text),
             BuildError::NoModel | BuildError::Start(_) => Failure::internal(error.to_string()),
         })?;
+        #[cfg(feature = "drill")]
+        arm_traps(&runtime, environment(TRAPS))?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self { runtime, model, default_model, workspace, grace })
@@ -64,6 +67,16 @@ impl House {
     /// What is missing, naming the variable of a missing key.
     pub(crate) fn check_model(&self, model: &ModelName) -> Result<(), Failure> {
         self.model.capabilities(model).map(|_can| ()).map_err(Failure::from)
+    }
+
+    /// Why the tree has ended without being asked to.
+    pub(crate) fn gave_up(&self) -> Failure {
+        match &*self.runtime.ended().borrow() {
+            Some(TreeEnd::GaveUp { reason }) => Failure::internal(format!("the runtime gave up: {reason}")),
+            Some(TreeEnd::Stopped | TreeEnd::Died) | None => {
+                Failure::internal("the runtime ended by a fault of its own")
+            }
+        }
     }
 
     /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
@@ -86,4 +99,21 @@ pub(crate) async fn close_unheard() {
     if let Some((runtime, limit)) = OPENED.get() {
         let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
     }
+}
+
+/// Names the traps a drill sets in this program, separated by `;`.
+#[cfg(feature = "drill")]
+const TRAPS: &str = "BOB_DRILL_TRAPS";
+
+/// Sets the traps of a drill: whoever starts the program may hurt its actors.
+///
+/// # Errors
+/// When one cannot be read.
+#[cfg(feature = "drill")]
+fn arm_traps(runtime: &Runtime, traps: Option<String>) -> Result<(), Failure> {
+    for text in traps.iter().flat_map(|traps| traps.split(';')) {
+        let trap = text.parse().map_err(|error| Failure::usage(format!("{TRAPS}: {error}")))?;
+        runtime.traps().arm(trap);
+    }
+    Ok(())
 }

@@ -4,8 +4,19 @@
 
 mod support;
 
+#[cfg(feature = "drill")]
+#[path = "crash/blocked.rs"]
+mod blocked;
+#[cfg(feature = "drill")]
+#[path = "crash/edges.rs"]
+mod edges;
+#[cfg(feature = "drill")]
+#[path = "crash/facade.rs"]
+mod facade;
 #[path = "crash/house.rs"]
 mod house;
+#[path = "crash/profiles.rs"]
+mod profiles;
 #[path = "crash/rooms.rs"]
 mod rooms;
 #[path = "crash/saves.rs"]

@@ -9,6 +9,8 @@ mod support;
 mod cancels;
 #[path = "servers/deaths.rs"]
 mod deaths;
+#[path = "servers/ends.rs"]
+mod ends;
 #[path = "servers/house.rs"]
 mod house;
 #[path = "servers/library.rs"]

@@ -173,8 +173,11 @@ impl Chat {
     }
 
     async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
+        let mut tree = self.house.runtime.ended();
         loop {
             let input = tokio::select! {
+                // Nobody waits for an answer at the prompt, and there will be none any more.
+                _ = tree.wait_for(Option::is_some) => return Err(self.house.gave_up()),
                 input = source.next() => input,
                 caught = signals.next() => return Ok(caught.exit()),
             };

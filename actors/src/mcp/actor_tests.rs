@@ -189,7 +189,7 @@ async fn a_stopped_actor_ends_its_server_however_deaf() {
 }
 
 #[tokio::test]
-async fn a_killed_actor_ends_its_server() {
+async fn a5_a_killed_actor_ends_its_server() {
     let mut house = House::with(server("")).await;
     let pid = house.ready().await.pid.expect("a process");
     let begun = house.begin("hang").await;
