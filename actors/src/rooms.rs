@@ -5,6 +5,7 @@
 //! whoever sends to it. Rooms belong to one runtime, so several runtimes live in
 //! one process without sharing names.
 
+use crate::metrics::Metrics;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
@@ -131,4 +132,6 @@ pub struct Rooms {
     pub tools: ToolPlane,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
+    /// What is counted there.
+    pub metrics: Arc<Metrics>,
 }

@@ -4,6 +4,7 @@ use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
 use super::stream::AgentStream;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
+use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, ServerId, SessionId};
 use bob_messages::mcp::ServerStatus;
@@ -89,6 +90,11 @@ pub trait AgentRuntime: Send + Sync {
 
     /// How the runtime is, asked now.
     fn health(&self) -> BoxFuture<'_, RuntimeHealth>;
+
+    /// What was counted since the runtime began: turns, steps, calls, tokens, restarts, how long things took, and how
+    /// providers and tool servers are. Comes at once; when the model side does not answer within a second, it has no
+    /// providers.
+    fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot>;
 
     /// The live tree of actors.
     fn tree(&self) -> BoxFuture<'_, Vec<NodeState>>;

@@ -250,6 +250,7 @@ impl RuntimeBuilder {
             let house = Surroundings {
                 plane: rooms.tools.clone(),
                 feed: Arc::clone(&feed),
+                metrics: Arc::clone(&rooms.metrics),
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),

@@ -8,6 +8,7 @@ use bob_actors::clock;
 use bob_actors::llm::LlmPort;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
+use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::llm::LlmMessage;
@@ -354,6 +355,17 @@ impl AgentRuntime for Runtime {
                 running_turns: load.running,
                 waiting_turns: load.waiting,
             }
+        }
+        .boxed()
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot> {
+        async move {
+            let providers =
+                self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Providers { reply })).await;
+            let servers = self.servers();
+            let counted = self.0.tree.rooms.metrics.snapshot();
+            MetricsSnapshot { providers: providers.unwrap_or_default(), servers, ..counted }
         }
         .boxed()
     }

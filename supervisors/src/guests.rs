@@ -95,6 +95,10 @@ pub(crate) struct Owed {
     /// Whether it was cancelled while it waited; an actor that is started again is
     /// told so, too.
     pub(crate) cancelled: bool,
+    /// When it was handed in.
+    pub(crate) came: Instant,
+    /// When its cancel was asked for, the first time.
+    pub(crate) cancel_asked: Option<Instant>,
 }
 
 /// An actor on its way out.

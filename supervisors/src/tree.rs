@@ -72,12 +72,13 @@ impl TreeSpec {
         let llm = llm_child(&rooms, LlmArguments::new(llm, Arc::clone(&feed), retry));
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
-        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local");
+        let metrics = Arc::clone(&rooms.metrics);
+        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local").counted_by(&metrics);
         children.push(tools_child(&rooms, local, servers));
         children.push(sessions);
         let heard = |child: ChildSpec| {
             let path = child.name.clone();
-            child.heard_by(&feed, path)
+            child.heard_by(&feed, path).counted_by(&metrics)
         };
         children.into_iter().map(heard).collect()
     }
@@ -86,6 +87,7 @@ impl TreeSpec {
 fn store_child(rooms: &Rooms, store: Arc<dyn SessionStore>) -> ChildSpec {
     let queued = StoreActor::default().queued();
     let gauge = Arc::clone(&queued);
+    rooms.metrics.store_queued(Arc::clone(&queued));
     ChildSpec::core("store", rooms.store.clone(), move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store)))
         .queued(move || gauge.load(Ordering::Relaxed))
 }

@@ -5,6 +5,7 @@ use crate::look::NodeState;
 use crate::restart::RestartRule;
 use bob_actors::clock;
 use bob_actors::feed::Feed;
+use bob_actors::metrics::Metrics;
 use bob_actors::rooms::Address;
 use bob_messages::event::AgentEvent;
 use futures_util::future::BoxFuture;
@@ -150,6 +151,17 @@ impl ChildSpec {
                 feed.emit_of_tree(clock::now(), AgentEvent::ActorRestarted { actor, restarts, reason });
             }
             Fate::Restarting { .. } | Fate::GaveUp { .. } | Fate::Stopped => {}
+        })
+    }
+
+    /// Counts also that it was started again, or left down.
+    #[must_use]
+    pub fn counted_by(self, metrics: &Arc<Metrics>) -> Self {
+        let metrics = Arc::clone(metrics);
+        self.telling(move |fate| match fate {
+            Fate::Restarted { .. } => metrics.child_restarted(),
+            Fate::GaveUp { .. } => metrics.child_gave_up(),
+            Fate::Restarting { .. } | Fate::Stopped => {}
         })
     }
 

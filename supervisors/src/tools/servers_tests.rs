@@ -42,6 +42,7 @@ impl Tools {
         let house = Surroundings {
             plane: rooms.tools.clone(),
             feed: Feed::new(Vec::new()),
+            metrics: Arc::clone(&rooms.metrics),
             policy: Policy::default(),
             watcher: Watcher::new(),
             elicit: None,
