@@ -49,6 +49,7 @@ pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, Transcri
 pub use bob_messages::store::{Record, SessionFilter, SessionPage};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, Limits, PromptLayers, ResumeReply};
+pub use bob_supervisors::look::NodeStatus;
 #[cfg(feature = "mcp")]
 pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};

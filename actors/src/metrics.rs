@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// The figures of one runtime. Counting never waits longer than a copy of a histogram takes.
 #[derive(Debug)]
@@ -57,6 +58,7 @@ pub struct Metrics {
     turn: Latency,
     door: Latency,
     cancel: Latency,
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +100,7 @@ impl Default for Metrics {
             turn: Latency::default(),
             door: Latency::default(),
             cancel: Latency::default(),
+            changes: watch::Sender::new(0),
         }
     }
 }
@@ -110,9 +113,27 @@ impl Metrics {
 
     /// How much there is to do now.
     pub fn load(&self, load: SessionsLoad) {
-        self.live.store(load.live, Ordering::Relaxed);
-        self.running.store(load.running, Ordering::Relaxed);
-        self.waiting.store(load.waiting, Ordering::Relaxed);
+        let before = SessionsLoad {
+            live: self.live.swap(load.live, Ordering::Relaxed),
+            running: self.running.swap(load.running, Ordering::Relaxed),
+            waiting: self.waiting.swap(load.waiting, Ordering::Relaxed),
+        };
+        if before != load {
+            self.changed();
+        }
+    }
+
+    /// Something of the tree is not as it was.
+    pub fn changed(&self) {
+        // Nobody looks: then there is nobody to be woken, and no lock to be taken.
+        if self.changes.receiver_count() > 0 {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Told of that; changes that come together are told once.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Somebody wants a turn run, or resumed.

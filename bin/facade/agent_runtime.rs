@@ -99,6 +99,12 @@ pub trait AgentRuntime: Send + Sync {
     /// The live tree of actors.
     fn tree(&self) -> BoxFuture<'_, Vec<NodeState>>;
 
+    /// Told when the live tree has changed since it was last read from here: an actor was started again, gave up or
+    /// stopped, or the number of live sessions, running turns or waiting inputs is another. Changes that come together
+    /// are told once, and what changed is in [`tree`](Self::tree). What one session does between the beginning and the
+    /// end of a turn is not told here, nor how tool servers come up, which [`server_changes`](Self::server_changes) tells.
+    fn tree_changes(&self) -> watch::Receiver<u64>;
+
     /// Takes no new turns, gives running ones their grace, cancels and saves them,
     /// stops every actor and child process. Idempotent.
     fn shutdown(&self) -> BoxFuture<'_, ()>;

@@ -374,6 +374,10 @@ impl AgentRuntime for Runtime {
         self.0.tree.tree().boxed()
     }
 
+    fn tree_changes(&self) -> watch::Receiver<u64> {
+        self.0.tree.rooms.metrics.changes()
+    }
+
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         async move {
             self.0.draining.store(true, Ordering::Release);

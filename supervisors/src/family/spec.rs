@@ -158,10 +158,13 @@ impl ChildSpec {
     #[must_use]
     pub fn counted_by(self, metrics: &Arc<Metrics>) -> Self {
         let metrics = Arc::clone(metrics);
-        self.telling(move |fate| match fate {
-            Fate::Restarted { .. } => metrics.child_restarted(),
-            Fate::GaveUp { .. } => metrics.child_gave_up(),
-            Fate::Restarting { .. } | Fate::Stopped => {}
+        self.telling(move |fate| {
+            match fate {
+                Fate::Restarted { .. } => metrics.child_restarted(),
+                Fate::GaveUp { .. } => metrics.child_gave_up(),
+                Fate::Restarting { .. } | Fate::Stopped => {}
+            }
+            metrics.changed();
         })
     }
 
