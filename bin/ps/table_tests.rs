@@ -57,7 +57,26 @@ fn a_tree_reads_well_in_eighty_columns() {
     let look = Look { tree, metrics, process: Default::default(), is_draining: true };
     let text = report(&hello, &look, false);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    expect![[r#""#]].assert_eq(&bob::sanitise::clean(&text));
+    expect![[r#"
+        batch (process 4242), up 62 min, draining
+        store /home/me/.bob/sessions.db
+        turns: 1 running, 1 waiting, 8 ended (7 final, 1 error)
+
+        actor                                     state           age restarts  queue
+        store                                     running        61 s               0
+        tools                                     running        61 s
+        ├─ local                                  running        61 s
+        └─ files                                  gave up        61 s        3
+            the child exited with status 1; stderr: no such folder no such folder
+            no such folder no such folder no such folder no such folder no such folder
+            no such folder
+        sessions                                  running        61 s
+        ├─ alpha                                  running       1.2 s               2
+        ├─ long-long-long-long-long-long-long-l…  waiting       1.2 s               1
+        └─ … 1 idle
+           … 2 more sessions
+    "#]]
+    .assert_eq(&bob::sanitise::clean(&text));
     assert!(report(&hello, &look, true).contains("├─ beta"));
 }
 

@@ -16,7 +16,7 @@ const HELP: &str = "\
  c                  cancel what runs in the selected session
  e, Enter           the last records of the selected session
  r                  start the selected tool server again
- / or f             show only lines with a text in name or state; Esc: all
+ / or f             show only names and states with this; Esc: all
  q, Ctrl-C          leave; the process goes on
 
  age: how long it has been in its state; queue: what waits for it.

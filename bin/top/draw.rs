@@ -130,12 +130,11 @@ fn totals(metrics: &MetricsSnapshot) -> String {
     let bad = calls.total() - calls.ok;
     let bad = if bad == 0 { String::new() } else { format!(" ({bad} not ok)") };
     format!(
-        "{} steps  {} calls{bad}  tokens {} in {} out  store queue {}",
+        "{} steps  {} calls{bad}  tokens {} in {} out",
         metrics.steps,
         calls.total(),
         short(tokens.input),
         short(tokens.output),
-        metrics.store_queue
     )
 }
 
@@ -171,7 +170,7 @@ fn tree(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     ];
     let mut names = vec![Cell::from(" actor"), Cell::from("state"), right("age"), right("restarts"), right("queue")];
     if is_wide {
-        widths[0] = Constraint::Percentage(45);
+        widths[0] = Constraint::Percentage(36);
         widths.push(Constraint::Fill(1));
         names.push(Cell::from("last error"));
     }

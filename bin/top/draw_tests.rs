@@ -55,7 +55,7 @@ fn look(uptime_ms: u64) -> Look {
     };
     let hostile = NodeState {
         restarts: 2,
-        last_error: Some("\u{1b}]0;owned\u{7}the child exited with status 1\n\u{9b}31mstderr: no such folder".into()),
+        last_error: Some("\u{1b}]0;owned\u{7}the child exited with status 1\n\u{1b}[31mstderr: no such folder".into()),
         ..node("files", NodeStatus::Restarting, Vec::new())
     };
     let tools =

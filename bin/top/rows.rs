@@ -81,7 +81,7 @@ fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[Se
     rows.push(row.clone());
     let mut children: Vec<_> = node.children.iter().collect();
     if row.path == "sessions" {
-        children.sort_by_key(|child| rank(child.state));
+        children.sort_by(|one, other| (rank(one.state), &one.name).cmp(&(rank(other.state), &other.name)));
     }
     for child in children {
         add(rows, child, Some(&row), servers);
