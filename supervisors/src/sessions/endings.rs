@@ -170,6 +170,7 @@ impl SessionsState {
     fn crashed(&mut self, session: &SessionId, reason: &str, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
         guest.crashes += 1;
+        guest.crashed_of = Some(reason.into());
         let crashes = guest.crashes;
         tracing::warn!(%session, crashes, reason, "the session's actor crashed");
         self.started.rooms.metrics.session_restarted();
