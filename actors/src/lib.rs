@@ -9,6 +9,7 @@
 //! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
+//! | [`metrics`] | what is counted in a runtime (no actor either) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`pulse`] | whether the actors get on with their messages | – |
@@ -24,6 +25,7 @@ pub mod feed;
 pub mod llm;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod metrics;
 pub mod model_server;
 #[cfg(any(feature = "genai", feature = "mcp"))]
 mod near;

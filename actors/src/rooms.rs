@@ -5,6 +5,7 @@
 //! whoever sends to it. Rooms belong to one runtime, so several runtimes live in
 //! one process without sharing names.
 
+use crate::metrics::Metrics;
 use crate::pulse::Pulses;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
@@ -134,4 +135,6 @@ pub struct Rooms {
     pub pulses: Pulses,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
+    /// What is counted there.
+    pub metrics: Arc<Metrics>,
 }

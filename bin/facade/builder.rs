@@ -264,6 +264,7 @@ impl RuntimeBuilder {
                 plane: rooms.tools.clone(),
                 pulses: rooms.pulses.clone(),
                 feed: Arc::clone(&feed),
+                metrics: Arc::clone(&rooms.metrics),
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),

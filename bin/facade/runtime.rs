@@ -9,6 +9,7 @@ use bob_actors::clock;
 use bob_actors::llm::LlmPort;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
+use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::llm::LlmMessage;
@@ -383,8 +384,23 @@ impl AgentRuntime for Runtime {
         .boxed()
     }
 
+    fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot> {
+        async move {
+            let providers =
+                self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Providers { reply })).await;
+            let servers = self.servers();
+            let counted = self.0.tree.rooms.metrics.snapshot();
+            MetricsSnapshot { providers: providers.unwrap_or_default(), servers, ..counted }
+        }
+        .boxed()
+    }
+
     fn tree(&self) -> BoxFuture<'_, Vec<NodeState>> {
         self.0.tree.tree().boxed()
+    }
+
+    fn tree_changes(&self) -> watch::Receiver<u64> {
+        self.0.tree.rooms.metrics.changes()
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -1,10 +1,10 @@
 //! The live tree as it can be shown.
 
 use bob_actors::pulse::Blocked;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One actor of the live tree, and those below it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeState {
     /// Its name among its siblings.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct NodeState {
 }
 
 /// What a child does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeStatus {
     /// It works.

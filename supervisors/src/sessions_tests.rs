@@ -2,6 +2,8 @@
 
 #[path = "sessions_tests/ahead.rs"]
 mod ahead;
+#[path = "sessions_tests/counted.rs"]
+mod counted;
 #[path = "sessions_tests/deadlines.rs"]
 mod deadlines;
 #[path = "sessions_tests/door.rs"]

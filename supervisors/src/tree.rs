@@ -76,13 +76,14 @@ impl TreeSpec {
         let llm = llm_child(&rooms, LlmArguments::new(llm, Arc::clone(&feed), retry));
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
-        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local");
+        let metrics = Arc::clone(&rooms.metrics);
+        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local").counted_by(&metrics);
         let local = local.attended(&rooms.pulses, "tools/local");
         children.push(tools_child(&rooms, local, servers));
         children.push(sessions);
         let heard = |child: ChildSpec| {
             let path = child.name.clone();
-            child.attended(&rooms.pulses, path.as_str()).heard_by(&feed, path)
+            child.attended(&rooms.pulses, path.as_str()).heard_by(&feed, path).counted_by(&metrics)
         };
         children.into_iter().map(heard).collect()
     }
@@ -91,6 +92,7 @@ impl TreeSpec {
 fn store_child(rooms: &Rooms, store: Arc<dyn SessionStore>) -> ChildSpec {
     let queued = StoreActor::default().queued();
     let gauge = Arc::clone(&queued);
+    rooms.metrics.store_queued(Arc::clone(&queued));
     let make = move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store));
     // The last words of the sessions, which stop just before it, are still in its mailbox then.
     ChildSpec { drains: true, ..ChildSpec::core("store", rooms.store.clone(), make) }

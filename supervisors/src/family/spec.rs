@@ -5,6 +5,7 @@ use crate::look::NodeState;
 use crate::restart::RestartRule;
 use bob_actors::clock;
 use bob_actors::feed::Feed;
+use bob_actors::metrics::Metrics;
 use bob_actors::pulse::{Kinds, Place, Pulses};
 use bob_actors::rooms::Address;
 use bob_messages::event::AgentEvent;
@@ -177,6 +178,20 @@ impl ChildSpec {
     pub fn attended(mut self, pulses: &Pulses, path: impl Into<Arc<str>>) -> Self {
         self.attendance = Attendance { pulses: pulses.clone(), path: path.into() };
         self
+    }
+
+    /// Counts also that it was started again, or left down.
+    #[must_use]
+    pub fn counted_by(self, metrics: &Arc<Metrics>) -> Self {
+        let metrics = Arc::clone(metrics);
+        self.telling(move |fate| {
+            match fate {
+                Fate::Restarted { .. } => metrics.child_restarted(),
+                Fate::GaveUp { .. } => metrics.child_gave_up(),
+                Fate::Restarting { .. } | Fate::Stopped => {}
+            }
+            metrics.changed();
+        })
     }
 
     /// Shows what stands below the child.

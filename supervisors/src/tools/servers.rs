@@ -13,6 +13,7 @@ use crate::family::{ChildSpec, Fate};
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, Start};
+use bob_actors::metrics::Metrics;
 use bob_actors::pulse::Pulses;
 use bob_actors::rooms::Address;
 use bob_actors::tools::Policy;
@@ -45,6 +46,8 @@ pub struct Surroundings {
     pub feed: Arc<Feed>,
     /// Whether they get on with their messages.
     pub pulses: Pulses,
+    /// Where that is counted.
+    pub metrics: Arc<Metrics>,
     /// The rules over their tools.
     pub policy: Policy,
     /// Ends their processes when this program cannot.
@@ -187,7 +190,8 @@ impl Surroundings {
         let child = ChildSpec::server(name, address, make)
             .telling(move |fate| tell(&id, &shelf, fate))
             .attended(&self.pulses, path.as_str())
-            .heard_by(&self.feed, path);
+            .heard_by(&self.feed, path)
+            .counted_by(&self.metrics);
         ChildSpec { tells: true, ..child }
     }
 }

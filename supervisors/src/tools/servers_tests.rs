@@ -43,6 +43,7 @@ impl Tools {
             plane: rooms.tools.clone(),
             pulses: rooms.pulses.clone(),
             feed: Feed::new(Vec::new()),
+            metrics: Arc::clone(&rooms.metrics),
             policy: Policy::default(),
             watcher: Watcher::new(),
             elicit: None,
