@@ -5,12 +5,16 @@
 
 mod batch;
 mod choices;
+#[cfg(feature = "drill")]
+mod soak;
 
 use std::path::PathBuf;
 
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "drill")]
+pub(crate) use soak::SoakArgs;
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]
@@ -57,6 +61,9 @@ pub(crate) enum Command {
     Mcp(McpArgs),
     /// Check configuration, keys, model, tools and store, and say what to do about each fault
     Doctor(ListArgs),
+    /// Run many sessions under chaos, and judge what became of them
+    #[cfg(feature = "drill")]
+    Soak(SoakArgs),
     /// Look at what a configuration found here would start, and trust it
     #[command(after_help = "\
 A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,

@@ -1,0 +1,98 @@
+//! What strikes in time: the hands that kill, stop and overrun.
+
+use std::time::Duration;
+
+use bob::{AgentRuntime, ServerState, ServerStatus};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::load::Clients;
+use crate::soak::chaos::Kind;
+use crate::soak::schedule::{Strike, strikes};
+use crate::soak::turns::HEALTHY;
+
+/// How long a stopped tool server stands still.
+const STOPPED: Duration = Duration::from_secs(2);
+
+/// Strikes as the schedule says, from where earlier lives ended, until this future is dropped. Bursts that have begun are
+/// in `bursts`, and must be waited for: their requests are owed answers.
+pub(crate) async fn strike(clients: &Clients, elapsed_ms: u64, bursts: &mut JoinSet<()>) {
+    // The parent strikes the process itself; and nothing strikes after the last strike.
+    let mine = strikes(clients.plan.seed, &clients.plan.chaos).skip_while(|strike| strike.at_ms < elapsed_ms);
+    let mut stopped = JoinSet::new();
+    for strike in mine.filter(|strike| strike.kind != Kind::ProcessKill) {
+        tokio::time::sleep_until(clients.began + Duration::from_millis(strike.at_ms)).await;
+        match strike.kind {
+            Kind::Overload => {
+                bursts.spawn(clients.clone().burst(strike.pick));
+            }
+            Kind::McpStop => stop(clients, strike, &mut stopped),
+            kind => {
+                let signal = if kind == Kind::McpKill { Signal::KILL } else { Signal::TERM };
+                if let Some((server, pid)) = pick(clients, strike.pick) {
+                    clients.telling.fault(kind, server.id.to_string(), Vec::new());
+                    let _already_gone = kill_process(pid, signal);
+                }
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Stops a server's processes and lets them go on later; also when this future's owner loses patience.
+fn stop(clients: &Clients, strike: Strike, stopped: &mut JoinSet<()>) {
+    let Some((server, pid)) = pick(clients, strike.pick) else { return };
+    clients.telling.fault(Kind::McpStop, server.id.to_string(), Vec::new());
+    let _already_gone = kill_process_group(pid, Signal::STOP);
+    let clients = clients.clone();
+    stopped.spawn(async move {
+        let _goes_on = GoesOn { clients, server, pid };
+        tokio::time::sleep(STOPPED).await;
+    });
+}
+
+/// Lets a stopped server go on when it is dropped, if it is still that server's process.
+struct GoesOn {
+    clients: Clients,
+    server: ServerStatus,
+    pid: Pid,
+}
+
+impl Drop for GoesOn {
+    fn drop(&mut self) {
+        let servers = self.clients.runtime.servers();
+        if servers.iter().any(|now| now.id == self.server.id && now.pid == self.server.pid) {
+            let _already_gone = kill_process_group(self.pid, Signal::CONT);
+        }
+    }
+}
+
+/// One of the servers that are up and behave, and the leader of its processes.
+fn pick(clients: &Clients, pick: u64) -> Option<(ServerStatus, Pid)> {
+    let is_target = |server: &ServerStatus| clients.plan.own.is_some() || HEALTHY.contains(&server.id.as_str());
+    let ready = clients.runtime.servers().into_iter().filter(|server| server.state == ServerState::Ready);
+    let targets: Vec<_> = ready
+        .filter(is_target)
+        .filter_map(|server| Some((server.pid.and_then(Pid::from_raw)?, server)))
+        .collect();
+    let count = u64::try_from(targets.len()).ok().filter(|count| *count > 0)?;
+    let at = usize::try_from(pick % count).ok()?;
+    targets.into_iter().nth(at).map(|(pid, server)| (server, pid))
+}
+
+/// Waits until every server that behaves is up, at most this long.
+pub(crate) async fn servers_up(clients: &Clients, most: Duration) {
+    let until = Instant::now() + most;
+    let mut changes = clients.runtime.server_changes();
+    let is_up = |server: &ServerStatus| {
+        clients.plan.own.is_some() && server.state == ServerState::Asleep
+            || server.state == ServerState::Ready
+            || !HEALTHY.contains(&server.id.as_str())
+    };
+    while !clients.runtime.servers().iter().all(is_up) {
+        if !matches!(tokio::time::timeout_at(until, changes.changed()).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
