@@ -148,6 +148,13 @@ impl Chaos {
         self.0.get(&kind).copied().unwrap_or(0.0)
     }
 
+    /// The same without a kind.
+    pub(crate) fn without(&self, kind: Kind) -> Self {
+        let mut less = self.clone();
+        less.0.remove(&kind);
+        less
+    }
+
     /// Whether nothing happens.
     pub(crate) fn is_off(&self) -> bool {
         self.0.is_empty()

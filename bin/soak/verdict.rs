@@ -167,10 +167,15 @@ impl Numbers {
             ("process start", self.process_start.text()),
             (
                 "memory",
-                format!(
-                    "peak {:.0} MiB, mean {:.0} MiB, slope {:.1} MiB/h over {:.0} s",
-                    memory.peak_mib, memory.mean_mib, memory.slope_mib_h, memory.window_s
-                ),
+                // What a minute does says nothing of an hour.
+                if memory.window_s < 60.0 {
+                    format!("peak {:.0} MiB, mean {:.0} MiB", memory.peak_mib, memory.mean_mib)
+                } else {
+                    format!(
+                        "peak {:.0} MiB, mean {:.0} MiB, slope {:.1} MiB/h over {:.0} s",
+                        memory.peak_mib, memory.mean_mib, memory.slope_mib_h, memory.window_s
+                    )
+                },
             ),
             ("live sessions", format!("{} at most", self.most_live)),
         ];

@@ -19,7 +19,6 @@ pub(crate) use evidence::{Evidence, Fault};
 pub(crate) use figures::{Memory, Times};
 use session::{Flaw, SessionEvidence};
 
-use super::chaos::Kind;
 use super::parent::FEW;
 use super::plan::Plan;
 use super::turns::{Doing, Place};
@@ -62,7 +61,7 @@ pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
     let numbers = numbers(plan, evidence);
     let mut checks = of_sessions(flaws);
     checks.push(Check::none("journals that cannot be read", evidence.unreadable.clone()));
-    checks.extend(of_processes(evidence));
+    checks.extend(of_processes(plan, evidence));
     checks.extend(of_figures(plan, &numbers));
     Verdict { checks, numbers }
 }
@@ -85,7 +84,7 @@ fn of_sessions(mut flaws: BTreeMap<Flaw, Vec<String>>) -> Vec<Check> {
     ]
 }
 
-fn of_processes(evidence: &Evidence) -> Vec<Check> {
+fn of_processes(plan: &Plan, evidence: &Evidence) -> Vec<Check> {
     let seen = &evidence.seen;
     let (ready, actors_at_first) = seen.ready.unwrap_or_default();
     let (quiet, actors) = seen.quiet.unwrap_or((ready, actors_at_first));
@@ -93,6 +92,8 @@ fn of_processes(evidence: &Evidence) -> Vec<Check> {
         let found = format!("{first} → {last}");
         Check { name, found, limit: format!("+{most} at most"), holds: last <= first + most, examples: Vec::new() }
     };
+    // Without a turn before the run, the store is opened in it.
+    let few = if plan.own.is_some() { FEW + 10 } else { FEW };
     let as_u64 = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     vec![
         Check::none("worker ended by itself", seen.died.clone().into_iter().collect()),
@@ -100,7 +101,7 @@ fn of_processes(evidence: &Evidence) -> Vec<Check> {
         Check::none("orphans", seen.orphans.clone()),
         Check::count("sessions that did not leave", as_u64(seen.left_live)),
         back("actors at the end", as_u64(actors_at_first), as_u64(actors), 0),
-        back("file descriptors at the end", ready.fds, quiet.fds, FEW),
+        back("file descriptors at the end", ready.fds, quiet.fds, few),
         back("threads at the end", ready.threads, quiet.threads, FEW),
     ]
 }
@@ -140,13 +141,15 @@ fn of_figures(plan: &Plan, numbers: &Numbers) -> Vec<Check> {
 fn numbers(plan: &Plan, evidence: &Evidence) -> Numbers {
     let seen = &evidence.seen;
     let answers = || evidence.heard.values().flat_map(|heard| &heard.answers);
+    // The requests of a burst wait behind each other.
+    let of_clients = || answers().filter(|(_, answer)| answer.session.starts_with('s'));
     let mut numbers = Numbers {
         answered: answers().count(),
         refused: evidence.heard.values().map(|heard| heard.refused.len()).sum(),
         steps: answers().map(|(_, answer)| u64::from(answer.steps)).sum(),
         effects: evidence.effects.values().map(|times| u64::from(*times)).sum(),
         kills: seen.kills.len(),
-        turn: Times::of(answers().map(|(_, answer)| answer.took_us)),
+        turn: Times::of(of_clients().map(|(_, answer)| answer.took_us)),
         cancel: Times::of(answers().filter_map(|(_, answer)| answer.cancel_us)),
         server_back: Times::of(evidence.backs.iter().map(|(_, _, after_ms)| after_ms * 1_000)),
         process_start: Times::of(seen.starts_ms.iter().map(|ms| ms * 1_000)),
@@ -215,9 +218,4 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
             }
         }
     }
-}
-
-/// Whether a kind of chaos is the parent's, which tells no fault of it.
-pub(crate) fn is_of_parent(kind: Kind) -> bool {
-    kind == Kind::ProcessKill
 }

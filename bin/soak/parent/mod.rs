@@ -266,9 +266,10 @@ impl Overseer<'_> {
         while let Some(figures) = self.looking.at(run.worker.id()) {
             self.seen.quiet = Some((figures, actors));
             let (at_first, _) = self.seen.ready.unwrap_or_default();
-            let is_settled = figures.fds <= at_first.fds + FEW && figures.threads <= at_first.threads + FEW;
             // Leaked ones stay: a test of the checker need not wait for them.
-            if is_settled || Instant::now() > until || self.plan.has(Defect::LeakFds) || self.plan.has(Defect::LeakThreads) {
+            let is_planted = self.plan.has(Defect::LeakFds) || self.plan.has(Defect::LeakThreads);
+            let is_back = figures.fds <= at_first.fds + FEW && figures.threads <= at_first.threads + FEW;
+            if Instant::now() > until || ((is_back || is_planted) && !self.looking.is_in_doubt()) {
                 return;
             }
             std::thread::sleep(SAMPLE_EVERY);

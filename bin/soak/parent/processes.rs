@@ -67,6 +67,11 @@ impl Looking {
         })
     }
 
+    /// Whether there are zombies of which it is not known yet whether they stay.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.zombies.values().any(|(_, is_told)| !is_told)
+    }
+
     /// After a worker's end: waits until nothing of it runs any more. What still does is noted and ended.
     pub(crate) fn until_gone(&mut self) {
         let began = Instant::now();

@@ -64,8 +64,8 @@ impl FrontEnd {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).extend(kept);
     }
 
-    /// Before a cancel goes on its way.
-    pub(crate) async fn before_cancel(&self) {
+    /// Before the outcome of a cancelled turn is looked at.
+    pub(crate) async fn after_cancel(&self) {
         if self.plan.has(Defect::SlowCancel) {
             tokio::time::sleep(Duration::from_millis(800)).await;
         }

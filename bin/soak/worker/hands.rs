@@ -18,10 +18,10 @@ const STOPPED: Duration = Duration::from_secs(2);
 /// Strikes as the schedule says, from where earlier lives ended, until this future is dropped. Bursts that have begun are
 /// in `bursts`, and must be waited for: their requests are owed answers.
 pub(crate) async fn strike(clients: &Clients, elapsed_ms: u64, bursts: &mut JoinSet<()>) {
-    // The parent strikes the process itself; and nothing strikes after the last strike.
-    let mine = strikes(clients.plan.seed, &clients.plan.chaos).skip_while(|strike| strike.at_ms < elapsed_ms);
+    // The parent strikes the process itself.
+    let mine = clients.plan.chaos.without(Kind::ProcessKill);
     let mut stopped = JoinSet::new();
-    for strike in mine.filter(|strike| strike.kind != Kind::ProcessKill) {
+    for strike in strikes(clients.plan.seed, &mine).skip_while(|strike| strike.at_ms < elapsed_ms) {
         tokio::time::sleep_until(clients.began + Duration::from_millis(strike.at_ms)).await;
         match strike.kind {
             Kind::Overload => {

@@ -35,6 +35,9 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// Sessions of a burst, and requests to each of them.
 const BURST: (u64, u64) = (4, 16);
 
+/// The session of a turn before the run, so that what is opened at its first use is open when the run begins.
+pub(crate) const WARM_UP: &str = "warm-up";
+
 /// What every client needs.
 #[derive(Clone)]
 pub(crate) struct Clients {
@@ -47,6 +50,14 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    /// One turn that nobody judges; not against a model that may cost something.
+    pub(crate) async fn warm_up(&self) {
+        let Ok(session) = SessionId::parse(WARM_UP) else { return };
+        if self.plan.own.is_none() {
+            let _whatever_it_says = self.runtime.run(AgentRequest::text(session, "hello")).await;
+        }
+    }
+
     /// Runs all sessions to their ends.
     pub(crate) async fn run(&self, life: &Life) {
         let mut clients = JoinSet::new();
@@ -120,10 +131,10 @@ impl Clients {
                 () = tokio::time::sleep(after) => {
                     self.telling.fault(Kind::Cancel, request.clone(), vec![name.clone()]);
                     let at = Instant::now();
-                    self.front.before_cancel().await;
                     if self.runtime.cancel(session).await {
                         cancelled = Some(at);
                     }
+                    self.front.after_cancel().await;
                     run.await
                 }
             },

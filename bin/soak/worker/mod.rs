@@ -43,6 +43,10 @@ use telling::Telling;
 /// How long servers that were struck last may take to be back.
 const BACK_WITHIN: Duration = Duration::from_secs(15);
 
+/// How long a session that was closed may take to leave, and how often it is looked whether it did.
+const LEFT_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Sessions that are closed at once.
 const CLOSED_AT_ONCE: usize = 64;
 
@@ -66,6 +70,7 @@ pub(crate) async fn live(folder: &Path) -> Result<Exit, Failure> {
     };
     let mut stdin = BufReader::new(tokio::io::stdin()).lines();
     hands::servers_up(&clients, BACK_WITHIN).await;
+    clients.warm_up().await;
     clients.telling.tell(Told::Ready { actors: watch::actors(&clients).await });
     if !next(&mut stdin).await {
         return Ok(Exit::Success);
@@ -105,8 +110,20 @@ async fn work(clients: &Clients, life: &Life) {
         () = watch::servers(clients) => {}
     }
     close_all(clients).await;
-    let live = clients.runtime.health().await.live_sessions;
+    let live = left_live(clients).await;
     clients.telling.tell(Told::Quiet { live, actors: watch::actors(clients).await });
+}
+
+/// How many sessions are still live after those that leave have had their time.
+async fn left_live(clients: &Clients) -> usize {
+    let until = Instant::now() + LEFT_WITHIN;
+    loop {
+        let live = clients.runtime.health().await.live_sessions;
+        if live == 0 || Instant::now() > until {
+            return live;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 /// Lets every session's actor go.
@@ -114,7 +131,7 @@ async fn close_all(clients: &Clients) {
     // One that is left out stays, which is a defect.
     let first = u32::from(clients.plan.has(Defect::LeakSessions));
     let names = (first..clients.plan.sessions).map(|number| format!("s{number}"));
-    let names = names.chain((0..4).map(|number| format!("b{number}")));
+    let names = names.chain((0..4).map(|number| format!("b{number}"))).chain([load::WARM_UP.to_owned()]);
     futures_util::stream::iter(names.filter_map(|name| SessionId::parse(&name).ok()))
         .for_each_concurrent(CLOSED_AT_ONCE, |session| async move {
             clients.runtime.close(session).await;
