@@ -11,7 +11,8 @@
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
-//! | `drill` | a tool server for tests and soaks, which runs as a process of its own | – |
+//! | [`pulse`] | whether the actors get on with their messages | – |
+//! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
@@ -24,6 +25,7 @@ pub mod llm;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model_server;
+pub mod pulse;
 pub mod rooms;
 pub mod store;
 pub mod tools;

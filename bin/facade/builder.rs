@@ -249,6 +249,7 @@ impl RuntimeBuilder {
         let tool_servers = {
             let house = Surroundings {
                 plane: rooms.tools.clone(),
+                pulses: rooms.pulses.clone(),
                 feed: Arc::clone(&feed),
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),

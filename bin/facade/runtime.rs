@@ -63,6 +63,13 @@ impl Runtime {
         Self(Arc::new(inner))
     }
 
+    /// What hurts the actors of this runtime on purpose. For drills only: a program that
+    /// serves people has no use for it.
+    #[cfg(feature = "drill")]
+    pub fn traps(&self) -> &bob_actors::drill::traps::Traps {
+        self.0.tree.rooms.pulses.traps()
+    }
+
     /// Told when the tree has ended, and whether it gave up.
     pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
         self.0.tree.ended()

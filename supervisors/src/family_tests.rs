@@ -93,8 +93,8 @@ async fn a_child_that_dies_before_its_start_is_told_is_not_taken_for_alive() {
     // Its start is told late: when it has died young, its end comes first.
     let (spec, dying_young) = (a.core(), Arc::clone(&a.dying_young));
     let start = Arc::clone(&spec.start);
-    let start: ChildStart = Arc::new(move |supervisor| {
-        let (start, dies) = (start(supervisor), dying_young.load(Ordering::SeqCst) > 0);
+    let start: ChildStart = Arc::new(move |supervisor, attendance| {
+        let (start, dies) = (start(supervisor, attendance), dying_young.load(Ordering::SeqCst) > 0);
         Box::pin(async move {
             let actor = start.await?;
             if dies {
@@ -266,7 +266,7 @@ async fn a_server_that_cannot_start_keeps_nobody_waiting() {
 #[tokio::test(start_paused = true)]
 async fn making_a_child_that_panics_is_a_failed_start() {
     let (_diary, a, _, _) = parts();
-    let spec = ChildSpec { start: Arc::new(|_supervisor| panic!("as told")), ..a.core() };
+    let spec = ChildSpec { start: Arc::new(|_supervisor, _attendance| panic!("as told")), ..a.core() };
     let error = House::of(vec![spec]).await.err().unwrap();
     assert_eq!(error.to_string(), "failed to start a: the making of it panicked");
 }

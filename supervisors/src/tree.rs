@@ -14,6 +14,7 @@ use crate::root::{RootArguments, RootSupervisor, TreeEnd};
 use crate::tools::{self, Roster, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
+use bob_actors::pulse::Place;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
@@ -73,11 +74,12 @@ impl TreeSpec {
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
         let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local");
+        let local = local.attended(&rooms.pulses, "tools/local");
         children.push(tools_child(&rooms, local, servers));
         children.push(sessions);
         let heard = |child: ChildSpec| {
             let path = child.name.clone();
-            child.heard_by(&feed, path)
+            child.attended(&rooms.pulses, path.as_str()).heard_by(&feed, path)
         };
         children.into_iter().map(heard).collect()
     }
@@ -127,7 +129,8 @@ pub(crate) async fn start_children(
     let downs: Vec<_> = children.iter().map(|child| Arc::clone(&child.on_down)).collect();
     let end = Arc::new(OnceLock::new());
     let arguments = RootArguments { children, end: Arc::clone(&end) };
-    let (root, ends) = Actor::spawn(None, RootSupervisor, arguments).await.map_err(start_error)?;
+    let actor = rooms.pulses.attend(RootSupervisor, Place::Room("root".into()));
+    let (root, ends) = Actor::spawn(None, actor, arguments).await.map_err(start_error)?;
     let (tell, ended) = watch::channel(None);
     tokio::spawn(async move {
         let _cancelled_with_the_runtime = ends.await;

@@ -1,6 +1,6 @@
-//! A tool server for drills: it behaves, or misbehaves in one named way.
+//! For drills: traps that hurt actors of this process, and a tool server that behaves, or misbehaves in one named way.
 //!
-//! It is a stdio server of the Model Context Protocol (revision 2025-11-25) that a test or a soak starts as a child
+//! The tool server is a stdio server of the Model Context Protocol (revision 2025-11-25) that a test or a soak starts as a child
 //! process. It owns its stdin, its stdout and the log that is named on its command line; the client under test talks to
 //! it, and whoever runs the drill reads the log afterwards. It is written by hand on blocking reads and threads, on
 //! purpose: it shares no code with the client it tests, so that a mistake of one is not repeated by the other. It never
@@ -15,6 +15,7 @@
 //! | `tools` | the tools and the pages they are listed in |
 //! | `modes` | the ways to misbehave |
 //! | `garbage` | what else may stand on stdout before an answer |
+//! | [`traps`] | which actor is hurt where (no part of the server) |
 //! | `log` | what happened, for whoever runs the drill |
 
 mod arguments;
@@ -25,6 +26,7 @@ mod modes;
 mod protocol;
 mod server;
 mod tools;
+pub mod traps;
 
 use std::io::{self, Write};
 

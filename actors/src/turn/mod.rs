@@ -13,6 +13,8 @@ mod closing;
 mod tests;
 
 use crate::clock;
+#[cfg(feature = "drill")]
+use crate::drill::traps::EffectEdges;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
 use bob_messages::Millis;
@@ -90,9 +92,13 @@ impl Actor for TurnActor {
         {
             drop(state.in_flight.swap_remove(at));
         }
+        #[cfg(feature = "drill")]
+        let mut edges = EffectEdges::of(&message);
         let now = clock::now();
         state.turn.watched(state.started.feed.is_watched());
         for effect in state.turn.apply(now, message) {
+            #[cfg(feature = "drill")]
+            edges.pass(state.started.rooms.pulses.traps(), &state.started.session)?;
             state.perform(effect, now, &myself);
         }
         Ok(())

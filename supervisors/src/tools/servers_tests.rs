@@ -41,6 +41,7 @@ impl Tools {
         let rooms = Rooms::default();
         let house = Surroundings {
             plane: rooms.tools.clone(),
+            pulses: rooms.pulses.clone(),
             feed: Feed::new(Vec::new()),
             policy: Policy::default(),
             watcher: Watcher::new(),
@@ -226,9 +227,9 @@ async fn a_reload_while_the_supervisor_is_being_started_again_is_not_lost() {
     let local = super::super::local(&Rooms::default(), Vec::new(), Policy::default());
     let (begin, servers) = (Arc::clone(&local.start), tools.servers.clone());
     // The roster was read by then, and whoever starts the supervisor does not have it yet.
-    let start: crate::family::ChildStart = Arc::new(move |supervisor| {
+    let start: crate::family::ChildStart = Arc::new(move |supervisor, attendance| {
         servers.reload(vec![mute("old"), mute("new")]).unwrap();
-        begin(supervisor)
+        begin(supervisor, attendance)
     });
     let local = ChildSpec { start, ..local };
     let arguments = ToolsSupervisorArguments { local, servers: tools.servers.roster() };
