@@ -20,6 +20,12 @@ pub(crate) enum Kind {
     McpExit,
     /// The worker process is ended by SIGKILL and started again.
     ProcessKill,
+    /// An actor of a session panics.
+    TurnPanic,
+    /// An actor of a session is killed.
+    TurnKill,
+    /// Another actor panics: the store's, the model's, the tools', or a supervisor.
+    RoomPanic,
     /// Far more requests than a session takes.
     Overload,
     /// The caller cancels.
@@ -48,6 +54,13 @@ pub(crate) enum Kind {
     StoreLost,
     /// The store is slow.
     StoreSlow,
+}
+
+impl Kind {
+    /// Whether it stands and waits for an actor.
+    pub(crate) fn is_trap(self) -> bool {
+        matches!(self, Self::TurnPanic | Self::TurnKill | Self::RoomPanic)
+    }
 }
 
 /// What a rate counts.
@@ -89,6 +102,9 @@ pub(crate) const ROWS: &[Row] = &[
     row(Kind::McpStop, "mcp-stop", Time, "12/m", "a tool server's process is stopped, and goes on after 2 s"),
     safe(Kind::McpExit, "mcp-exit", Time, "18/m", "a tool server's process is asked to end by SIGTERM"),
     row(Kind::ProcessKill, "process-kill", Time, "1/m", "the worker is killed and started again on the same data"),
+    row(Kind::TurnPanic, "turn-panic", Time, "120/m", "the actor of a session panics at its next message but a few"),
+    row(Kind::TurnKill, "turn-kill", Time, "60/m", "the actor of a session is killed at its next message but a few"),
+    row(Kind::RoomPanic, "room-panic", Time, "2/m", "the actor of store, model or tools panics, or a supervisor"),
     row(Kind::Overload, "overload", Time, "6/m", "64 requests at once to 4 sessions, of which each takes nine"),
     safe(Kind::Cancel, "cancel", Share, "5%", "a turn is cancelled at a random instant"),
     row(Kind::ToolPanic, "tool-panic", Share, "1%", "a turn calls a tool that panics"),

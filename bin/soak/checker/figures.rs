@@ -88,8 +88,12 @@ impl Memory {
 
     /// What growth is no leak, in MiB: allocators and caches are not at rest in a short run, and must be in a long one.
     pub(crate) fn most_growth_mib(&self) -> f64 {
-        let share = if self.window_s < 600.0 { 0.25 } else { 0.05 };
-        (self.mean_mib * share).max(if self.window_s < 600.0 { 24.0 } else { 8.0 })
+        let (share, least) = match self.window_s {
+            0.0..60.0 => (0.25, 64.0),
+            60.0..600.0 => (0.25, 24.0),
+            _ => (0.05, 8.0),
+        };
+        (self.mean_mib * share).max(least)
     }
 }
 

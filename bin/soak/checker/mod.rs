@@ -33,8 +33,9 @@ const SUCCESS: f64 = 0.995;
 /// How long before a turn a tool server that was struck may still be away, in milliseconds.
 const AWAY_MS: u64 = 10_000;
 
-/// How long a fault of the store or a model may be felt in its session, in milliseconds.
+/// How long a fault may be felt in its session, in milliseconds. A trap waits until its actor passes.
 const FELT_MS: u64 = 2_000;
+const TRAP_FELT_MS: u64 = 30_000;
 
 /// Judges a run.
 pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
@@ -184,12 +185,16 @@ fn reason(reason: FinishReason) -> &'static str {
 fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
     let (everybody, some): (Vec<&Fault>, Vec<&Fault>) =
         evidence.faults.iter().partition(|fault| fault.sessions.is_empty());
-    let mut of_session: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    let mut of_session: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for fault in some {
-        fault.sessions.iter().for_each(|session| of_session.entry(session).or_default().push(fault.at));
+        // As if it were later: then it is felt as long as any other.
+        let later = if fault.kind.is_trap() { TRAP_FELT_MS } else { FELT_MS };
+        fault.sessions.iter().for_each(|session| of_session.entry(session).or_default().push((fault.at, fault.at + later)));
     }
-    let strikes: Vec<u64> = everybody.iter().map(|fault| fault.at).collect();
-    let within = |times: &[u64], from: u64, to: u64| times.iter().any(|at| (from..=to).contains(at));
+    let (rooms, servers): (Vec<&Fault>, Vec<&Fault>) = everybody.into_iter().partition(|fault| fault.kind.is_trap());
+    let span = |faults: Vec<&Fault>| faults.iter().map(|fault| (fault.at, fault.at + AWAY_MS)).collect::<Vec<_>>();
+    let (rooms, servers) = (span(rooms), span(servers));
+    let within = |spans: &[(u64, u64)], from: u64, to: u64| spans.iter().any(|(at, end)| *at <= to && *end >= from);
     for (name, heard) in evidence.heard.iter().filter(|(name, _)| name.starts_with('s')) {
         let felt = of_session.get(name.as_str()).map_or(&[][..], Vec::as_slice);
         for (at, answer) in &heard.answers {
@@ -199,12 +204,13 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
                 Doing::Talk => true,
                 Doing::LocalEffect => true,
                 Doing::Read | Doing::Effect | Doing::Effects => {
-                    !within(&strikes, began.saturating_sub(AWAY_MS), *at)
+                    !within(&servers, began, *at)
                 }
                 Doing::Panic | Doing::Slow | Doing::Big | Doing::Sick(_) | Doing::Malformed => false,
             };
             let is_again = heard.asked.iter().filter(|(_, request)| *request == answer.request).count() > 1;
-            let is_hit = within(felt, began.saturating_sub(FELT_MS), *at)
+            let is_hit = within(felt, began, *at)
+                || within(&rooms, began, *at)
                 || evidence.seen.kills.iter().any(|kill| (*kill..=*kill + AWAY_MS).contains(&began));
             if !is_plain || is_again || is_hit {
                 continue;

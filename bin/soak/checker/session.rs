@@ -202,18 +202,22 @@ pub(crate) fn tokens(records: &[Arc<Record>]) -> Vec<String> {
     Journal::read(records, &mut nobody).tokens().map(str::to_owned).collect()
 }
 
+/// Which life of the worker a time belongs to.
+fn life(kills: &[u64], at: u64) -> usize {
+    kills.iter().filter(|kill| **kill < at).count()
+}
+
 /// Each time a request was asked it got one answer; only a kill excuses one that got none.
 fn answered_once(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
-    let life = |at: u64| session.kills.iter().filter(|kill| **kill < at).count();
     // By life and request: asked, answered.
     let mut counts: BTreeMap<(usize, &str), (u32, u32)> = BTreeMap::new();
     for (at, request) in &session.heard.asked {
-        counts.entry((life(*at), request)).or_default().0 += 1;
+        counts.entry((life(session.kills, *at), request)).or_default().0 += 1;
     }
     let answers = session.heard.answers.iter().map(|(at, answer)| (*at, answer.request.as_str()));
     let refused = session.heard.refused.iter().map(|(at, request)| (*at, request.as_str()));
     for (at, request) in answers.chain(refused) {
-        counts.entry((life(at), request)).or_default().1 += 1;
+        counts.entry((life(session.kills, at), request)).or_default().1 += 1;
     }
     for ((life, request), (asked, answered)) in counts {
         let is_excused = life < session.kills.len() || session.is_cut;
@@ -274,12 +278,15 @@ fn lost_calls(answer: &Answer, journal: &Journal<'_>, flaws: &mut Flaws<'_>) {
 
 /// The end of a turn is one event.
 fn ends_are_told(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
-    let mut ends: HashMap<&str, u32> = HashMap::new();
-    for (_, turn) in &session.heard.ended {
-        *ends.entry(turn).or_default() += 1;
-    }
-    for (turn, times) in ends.iter().filter(|(_, times)| **times > 1) {
-        flaws.note(Flaw::EndToldWrong, format_args!("the end of turn {turn} was told {times} times"));
+    // An end that was told and could not be saved before a kill is told again by the next life.
+    let mut ends: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, turn) in &session.heard.ended {
+        let lives = ends.entry(turn).or_default();
+        let life = life(session.kills, *at);
+        if lives.contains(&life) {
+            flaws.note(Flaw::EndToldWrong, format_args!("the end of turn {turn} was told twice"));
+        }
+        lives.push(life);
     }
     let last_kill = session.kills.last().copied().unwrap_or(0);
     for (_, answer) in session.heard.answers.iter().filter(|(at, _)| *at > last_kill && !session.is_cut) {

@@ -17,7 +17,7 @@ use crate::soak::plan::{Defect, Plan};
 use crate::soak::wire::{Answer, Told};
 
 /// What is kept for every answer when memory leaks: enough to be seen.
-const LEAKED_BYTES: usize = 4 * 1024 * 1024;
+const LEAKED_BYTES: usize = 6 * 1024 * 1024;
 
 /// The front end: it tells outcomes, and errs if it is to.
 pub(crate) struct FrontEnd {

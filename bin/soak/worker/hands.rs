@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bob::{AgentRuntime, ServerState, ServerStatus};
+use bob::{AgentRuntime, ServerState, ServerStatus, SessionId};
+use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -11,6 +12,9 @@ use super::load::Clients;
 use crate::soak::chaos::Kind;
 use crate::soak::schedule::{Strike, strikes};
 use crate::soak::turns::HEALTHY;
+
+/// The actors that a trap for a room stands before.
+const ROOMS: [&str; 5] = ["store", "llm", "tools/local", "tools", "sessions"];
 
 /// How long a stopped tool server stands still.
 const STOPPED: Duration = Duration::from_secs(2);
@@ -28,6 +32,7 @@ pub(crate) async fn strike(clients: &Clients, elapsed_ms: u64, bursts: &mut Join
                 bursts.spawn(clients.clone().burst(strike.pick));
             }
             Kind::McpStop => stop(clients, strike, &mut stopped),
+            Kind::TurnPanic | Kind::TurnKill | Kind::RoomPanic => trap(clients, strike),
             kind => {
                 let signal = if kind == Kind::McpKill { Signal::KILL } else { Signal::TERM };
                 if let Some((server, pid)) = pick(clients, strike.pick) {
@@ -38,6 +43,24 @@ pub(crate) async fn strike(clients: &Clients, elapsed_ms: u64, bursts: &mut Join
         }
     }
     std::future::pending::<()>().await;
+}
+
+/// Sets a trap for an actor.
+fn trap(clients: &Clients, strike: Strike) {
+    let rooms = ROOMS.len() as u64;
+    let (victim, target, sessions) = if strike.kind == Kind::RoomPanic {
+        let room = ROOMS.get((strike.pick % rooms) as usize).copied().unwrap_or("store");
+        (Victim::Room(room.to_owned()), room.to_owned(), Vec::new())
+    } else {
+        let name = format!("s{}", strike.pick % u64::from(clients.plan.sessions.max(1)));
+        let Ok(session) = SessionId::parse(&name) else { return };
+        (Victim::Turn(session), name.clone(), vec![name])
+    };
+    let harm = if strike.kind == Kind::TurnKill { Harm::Kill } else { Harm::Panic };
+    // A turn has a dozen messages or more: the trap stands at one of them.
+    let lets_by = u32::try_from(strike.pick / rooms % 12).unwrap_or(0);
+    clients.telling.fault(strike.kind, target, sessions);
+    clients.runtime.traps().arm(Trap::new(victim, Edge::Next, harm).after(lets_by));
 }
 
 /// Stops a server's processes and lets them go on later; also when this future's owner loses patience.
