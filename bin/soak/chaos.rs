@@ -109,7 +109,7 @@ pub(crate) const ROWS: &[Row] = &[
     safe(Kind::Cancel, "cancel", Share, "5%", "a turn is cancelled at a random instant"),
     row(Kind::ToolPanic, "tool-panic", Share, "1%", "a turn calls a tool that panics"),
     row(Kind::ToolSlow, "tool-slow", Share, "2%", "a turn calls a tool that takes 300 ms"),
-    row(Kind::ToolBig, "tool-big", Share, "2%", "a turn gets a result of 2 MB"),
+    row(Kind::ToolBig, "tool-big", Share, "2%", "a turn gets a result of 2 MB (200 kB in a build without optimisation)"),
     row(Kind::ToolSick, "tool-sick", Share, "1%", "a turn calls a server that is deaf, crashes, floods stderr, or hangs"),
     row(Kind::Malformed, "malformed", Share, "1%", "the model's first action in a turn cannot be read"),
     row(Kind::Llm429, "llm-429", Share, "3%", "a model call is answered with 429"),

@@ -50,6 +50,9 @@ pub(crate) const HEALTHY: [&str; 4] = ["h0", "h1", "h2", "h3"];
 pub(crate) const SICK: [(&str, &str); 4] =
     [("crash", "crash-on=1"), ("deaf", "deaf"), ("flood", "stderr-flood=1000000"), ("hang", "silent-init")];
 
+/// A very large result. A build without optimisation takes seconds for two megabytes and would be busy with nothing else.
+const BIG_BYTES: u32 = if cfg!(debug_assertions) { 200_000 } else { 2_000_000 };
+
 /// The purpose of what is drawn here.
 const PURPOSE: u64 = 1_000;
 
@@ -147,7 +150,7 @@ pub(crate) fn reply(plan: &Plan, request: &LlmRequest) -> ScriptedReply {
         (Doing::Effects, 2) => local(1),
         (Doing::Panic, 1) => one("soak/panic", json!({})),
         (Doing::Slow, 1) => one(&format!("mcp/{server}/sleep"), json!({ "ms": 300 })),
-        (Doing::Big, 1) => one(&format!("mcp/{server}/big"), json!({ "bytes": 2_000_000 })),
+        (Doing::Big, 1) => one(&format!("mcp/{server}/big"), json!({ "bytes": BIG_BYTES })),
         (Doing::Sick(id), 1) => one(&format!("mcp/{id}/echo"), json!({ "text": place.request() })),
         (Doing::Malformed, 1) => one("soak/append", Value::String("{\"line\":".to_owned())),
         (Doing::Talk, _) => last(),

@@ -187,9 +187,10 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
         evidence.faults.iter().partition(|fault| fault.sessions.is_empty());
     let mut of_session: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for fault in some {
-        // As if it were later: then it is felt as long as any other.
         let later = if fault.kind.is_trap() { TRAP_FELT_MS } else { FELT_MS };
-        fault.sessions.iter().for_each(|session| of_session.entry(session).or_default().push((fault.at, fault.at + later)));
+        for session in &fault.sessions {
+            of_session.entry(session).or_default().push((fault.at, fault.at + later));
+        }
     }
     let (rooms, servers): (Vec<&Fault>, Vec<&Fault>) = everybody.into_iter().partition(|fault| fault.kind.is_trap());
     let span = |faults: Vec<&Fault>| faults.iter().map(|fault| (fault.at, fault.at + AWAY_MS)).collect::<Vec<_>>();
