@@ -108,7 +108,8 @@ fn a_person_sees_the_kinds_of_chaos_and_is_told_what_is_wrong() {
         (["--duration", "90"], "90s"),
         (["--report", "missing/soak.html"], "missing/soak.html"),
     ] {
-        let size: &[&str] = if wrong[0] == "--report" { &["--sessions", "1", "--turns", "1", "--chaos", "off"] } else { &[] };
+        let size: &[&str] =
+            if wrong[0] == "--report" { &["--sessions", "1", "--turns", "1", "--chaos", "off"] } else { &[] };
         let (output, _) = soak(&[&wrong[..], size].concat());
         assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
         assert!(shown(&output).contains(said), "{wrong:?}: {}", shown(&output));

@@ -109,8 +109,20 @@ pub(crate) const ROWS: &[Row] = &[
     safe(Kind::Cancel, "cancel", Share, "5%", "a turn is cancelled at a random instant"),
     row(Kind::ToolPanic, "tool-panic", Share, "1%", "a turn calls a tool that panics"),
     row(Kind::ToolSlow, "tool-slow", Share, "2%", "a turn calls a tool that takes 300 ms"),
-    row(Kind::ToolBig, "tool-big", Share, "2%", "a turn gets a result of 2 MB (200 kB in a build without optimisation)"),
-    row(Kind::ToolSick, "tool-sick", Share, "1%", "a turn calls a server that is deaf, crashes, floods stderr, or hangs"),
+    row(
+        Kind::ToolBig,
+        "tool-big",
+        Share,
+        "2%",
+        "a turn gets a result of 2 MB (200 kB in a build without optimisation)",
+    ),
+    row(
+        Kind::ToolSick,
+        "tool-sick",
+        Share,
+        "1%",
+        "a turn calls a server that is deaf, crashes, floods stderr, or hangs",
+    ),
     row(Kind::Malformed, "malformed", Share, "1%", "the model's first action in a turn cannot be read"),
     row(Kind::Llm429, "llm-429", Share, "3%", "a model call is answered with 429"),
     row(Kind::Llm5xx, "llm-5xx", Share, "1%", "a model call is answered with 503"),
@@ -143,7 +155,11 @@ impl Chaos {
                         rate => chaos.0.insert(row.kind, rate),
                     };
                 }
-                _ => return Err(format!("`{word}` is not `off`, `default` or `kind=rate`; --list-chaos names the kinds")),
+                _ => {
+                    return Err(format!(
+                        "`{word}` is not `off`, `default` or `kind=rate`; --list-chaos names the kinds"
+                    ));
+                }
             }
         }
         Ok(chaos)

@@ -46,8 +46,10 @@ use verdict::Verdict;
 const SIZE: (u32, u32) = (200, 5);
 const OWN_SIZE: (u32, u32) = (4, 2);
 
-/// How long a session waits before a turn unless it is said otherwise, in milliseconds.
+/// How long a session waits before a turn unless it is said otherwise, in milliseconds: two seconds, and so long that
+/// about 330 turns begin in a second.
 const THINK_MS: u64 = 2_000;
+const THINK_MS_EACH: u64 = 3;
 
 /// Lives a worker's life: what `soak` starts this program for.
 ///
@@ -126,12 +128,14 @@ fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, Failure> 
         return Err(Failure::usage("--defect is for builds for tests"));
     }
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let sessions = args.sessions.unwrap_or(usual_sessions);
+    let think_ms = THINK_MS.max(u64::from(sessions) * THINK_MS_EACH);
     Ok(Plan {
         folder: folder.to_owned(),
-        sessions: args.sessions.unwrap_or(usual_sessions),
+        sessions,
         turns: if args.duration.is_some() { None } else { Some(args.turns.unwrap_or(usual_turns)) },
         duration_ms: args.duration.map(millis),
-        think_ms: args.think.map_or(THINK_MS, millis),
+        think_ms: args.think.map_or(think_ms, millis),
         seed: args.seed,
         chaos,
         store: args.store,
@@ -142,7 +146,8 @@ fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, Failure> 
 
 /// A person's own configuration, which must hold, and the lines of the file.
 fn own(prompts: &Path, config: &Path) -> Result<Own, Failure> {
-    let cannot = |path: &Path, error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
+    let cannot =
+        |path: &Path, error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", path.display()));
     let text = std::fs::read_to_string(prompts).map_err(|error| cannot(prompts, error))?;
     let prompts: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
     if prompts.is_empty() {

@@ -27,9 +27,8 @@ fn strikes_come_in_order_and_as_often_as_their_rate_says() {
 fn a_share_meets_about_that_share_and_one_kind_does_not_tell_of_another() {
     let met = |kind| (0..20_000_u64).filter(|n| meets(3, &usual(), kind, &[n % 100, n / 100])).count();
     assert!((800..1_200).contains(&met(Kind::Cancel)), "{}", met(Kind::Cancel));
-    let both = (0..20_000_u64).filter(|n| {
-        meets(3, &usual(), Kind::Cancel, &[*n]) && meets(3, &usual(), Kind::Llm429, &[*n])
-    });
+    let both =
+        (0..20_000_u64).filter(|n| meets(3, &usual(), Kind::Cancel, &[*n]) && meets(3, &usual(), Kind::Llm429, &[*n]));
     assert!(both.count() < 80);
 }
 

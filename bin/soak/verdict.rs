@@ -91,9 +91,8 @@ impl Numbers {
         let used_ms = last.figures.cpu_ms.saturating_sub(ready.cpu_ms);
         self.step_cpu_us = used_ms as f64 * 1_000.0 / self.steps.max(1) as f64;
         let fullest = samples.iter().max_by_key(|sample| sample.live).filter(|sample| sample.live > 0);
-        self.session_kib = fullest.map_or(0.0, |sample| {
-            sample.figures.rss_kib.saturating_sub(ready.rss_kib) as f64 / sample.live as f64
-        });
+        self.session_kib = fullest
+            .map_or(0.0, |sample| sample.figures.rss_kib.saturating_sub(ready.rss_kib) as f64 / sample.live as f64);
     }
 }
 

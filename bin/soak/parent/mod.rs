@@ -155,8 +155,7 @@ impl Overseer<'_> {
         let lines = read(worker.stdout.take());
         let now = Instant::now();
         let stdin = worker.stdin.take();
-        let mut run =
-            Running { worker, stdin, started: now, went: None, heard: now, sampled: now, is_quiet: false };
+        let mut run = Running { worker, stdin, started: now, went: None, heard: now, sampled: now, is_quiet: false };
         let is_killed = loop {
             match lines.recv_timeout(SAMPLE_EVERY / 4) {
                 Ok(line) => self.take(&mut run, &line)?,
@@ -191,7 +190,7 @@ impl Overseer<'_> {
         if is_killed {
             self.seen.kills.push(now_ms());
             self.life.elapsed_ms += run.went.map_or(0, |went| millis(went.elapsed()));
-        } else if !is_unfinished && !(status.success() && run.is_quiet) {
+        } else if !(is_unfinished || status.success() && run.is_quiet) {
             self.seen.died = Some(format!("the worker ended with {status} before its work did"));
         }
         self.looking.until_gone();

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 /// Width and height of a plot, in the units of its view box.
@@ -42,7 +42,7 @@ pub(crate) fn lines(unit: &str, lines: &[Line], marks: &[f64]) -> String {
     svg(|area| {
         let points = || lines.iter().flat_map(|line| &line.points);
         let most_x = points().map(|point| point.0).chain(marks.iter().copied()).fold(1.0, f64::max);
-        let most_y = points().map(|point| point.1).fold(0.0, f64::max).max(1e-9) * 1.08;
+        let most_y = points().map(|point| point.1).fold(0.0, f64::max).max(1e-9) * 1.25;
         let mut chart = chart(&area, 0.0..most_x, 0.0..most_y, "seconds of the run", unit)?;
         for mark in marks {
             chart.draw_series(LineSeries::new([(*mark, 0.0), (*mark, most_y)], THIRD.mix(0.7).stroke_width(1)))?;
@@ -51,7 +51,9 @@ pub(crate) fn lines(unit: &str, lines: &[Line], marks: &[f64]) -> String {
             let style = line.colour.stroke_width(2);
             let drawn = chart.draw_series(LineSeries::new(thinned(&line.points), style))?;
             let colour = line.colour;
-            drawn.label(line.name).legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+            drawn
+                .label(line.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
         }
         chart
             .configure_series_labels()
@@ -100,6 +102,7 @@ pub(crate) fn instants(rows: &[(String, Vec<f64>)], most_x: f64) -> String {
             .bold_line_style(GRID)
             .axis_style(GRID)
             .x_desc("seconds of the run")
+            .x_label_formatter(&plain)
             .y_labels(rows.len() + 1)
             .y_label_formatter(&name)
             .y_label_offset(-6)
@@ -117,6 +120,7 @@ pub(crate) fn instants(rows: &[(String, Vec<f64>)], most_x: f64) -> String {
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 fn chart<'a, 'b>(
     area: &'b Area<'a>,
@@ -124,8 +128,7 @@ fn chart<'a, 'b>(
     y: std::ops::Range<f64>,
     x_name: &str,
     y_name: &str,
-) -> Result<ChartContext<'b, SVGBackend<'a>, Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>>, Box<dyn Error>>
-{
+) -> Result<Chart<'a, 'b>, Box<dyn Error>> {
     let mut chart =
         ChartBuilder::on(area).margin(8).x_label_area_size(34).y_label_area_size(56).build_cartesian_2d(x, y)?;
     mesh(&mut chart, x_name, y_name, 10, None)?;
@@ -133,17 +136,13 @@ fn chart<'a, 'b>(
 }
 
 /// Axes and grid in the page's colours.
-fn mesh<X, Y>(
-    chart: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
+fn mesh(
+    chart: &mut Chart<'_, '_>,
     x_name: &str,
     y_name: &str,
     x_labels: usize,
-    name: Option<&dyn Fn(&X::ValueType) -> String>,
-) -> Result<(), Box<dyn Error>>
-where
-    X: Ranged + ValueFormatter<X::ValueType>,
-    Y: Ranged + ValueFormatter<Y::ValueType>,
-{
+    name: Option<&dyn Fn(&f64) -> String>,
+) -> Result<(), Box<dyn Error>> {
     let mut mesh = chart.configure_mesh();
     mesh.light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
@@ -152,6 +151,8 @@ where
         .y_labels(6)
         .x_desc(x_name)
         .y_desc(y_name)
+        .x_label_formatter(&plain)
+        .y_label_formatter(&plain)
         .label_style(("sans-serif", 12).into_font().color(&INK))
         .axis_desc_style(("sans-serif", 13).into_font().color(&INK));
     if let Some(name) = name {
@@ -159,6 +160,12 @@ where
     }
     mesh.draw()?;
     Ok(())
+}
+
+/// A number without what nobody reads.
+fn plain(value: &f64) -> String {
+    let rounded = (value * 100.0).round() / 100.0;
+    format!("{rounded}")
 }
 
 /// Draws; what cannot be drawn is an empty picture, and the table says the same.
@@ -173,7 +180,9 @@ fn svg(draw: impl FnOnce(Area<'_>) -> Result<(), Box<dyn Error>>) -> String {
     // The page gives the width; the view box keeps the shape.
     let fixed = format!("width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\"", SIZE.0, SIZE.1, SIZE.0, SIZE.1);
     let text = text.replacen(&fixed, &scaled, 1);
-    VARIABLES.iter().fold(text, |text, (colour, variable)| text.replace(&format!("\"{colour}\""), &format!("\"{variable}\"")))
+    VARIABLES
+        .iter()
+        .fold(text, |text, (colour, variable)| text.replace(&format!("\"{colour}\""), &format!("\"{variable}\"")))
 }
 
 /// So many points that nobody misses one.

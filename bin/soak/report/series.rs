@@ -20,10 +20,15 @@ fn second(evidence: &Evidence, at: u64) -> f64 {
 
 /// When the worker was killed. The time it took to be back is part of the run's clock, but not of the samples' one.
 pub(crate) fn kills(evidence: &Evidence) -> Vec<f64> {
-    evidence.seen.samples.windows(2).filter_map(|pair| match pair {
-        [before, after] if before.life != after.life => Some(before.at_ms as f64 / 1_000.0),
-        _ => None,
-    }).collect()
+    evidence
+        .seen
+        .samples
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [before, after] if before.life != after.life => Some(before.at_ms as f64 / 1_000.0),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Percentiles of the time a turn took, over the run.
@@ -37,10 +42,15 @@ pub(crate) fn latency(evidence: &Evidence) -> Vec<Line> {
         stretches.entry((at / width) as usize).or_default().push(took);
     }
     let line = |name, colour, of: fn(&Times) -> f64| {
-        let point = |(at, took): (&usize, &Vec<u64>)| ((*at as f64 + 0.5) * width, of(&Times::of(took.iter().copied())));
+        let point =
+            |(at, took): (&usize, &Vec<u64>)| ((*at as f64 + 0.5) * width, of(&Times::of(took.iter().copied())));
         Line { name, colour, points: stretches.iter().map(point).collect() }
     };
-    vec![line("p50", FIRST, |times| times.p50), line("p90", THIRD, |times| times.p90), line("p99", SECOND, |times| times.p99)]
+    vec![
+        line("p50", FIRST, |times| times.p50),
+        line("p90", THIRD, |times| times.p90),
+        line("p99", SECOND, |times| times.p99),
+    ]
 }
 
 /// Memory, and the line of its growth.

@@ -67,7 +67,7 @@ impl FrontEnd {
     /// Before the outcome of a cancelled turn is looked at.
     pub(crate) async fn after_cancel(&self) {
         if self.plan.has(Defect::SlowCancel) {
-            tokio::time::sleep(Duration::from_millis(800)).await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
         }
     }
 }
@@ -140,15 +140,17 @@ impl SessionStore for BrokenStore {
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
         // One session is not stored from its fourth record on, and nobody is told.
-        let is_skipped =
-            |append: &Append| self.defect == Defect::SkipSave && append.session.as_str() == "s1" && append.expected_version > 3;
+        let is_skipped = |append: &Append| {
+            self.defect == Defect::SkipSave && append.session.as_str() == "s1" && append.expected_version > 3
+        };
         let said: Vec<Option<u64>> = batch
             .iter()
             .map(|append| is_skipped(append).then(|| append.expected_version + append.records.len() as u64))
             .collect();
         let kept = batch.into_iter().filter(|append| !is_skipped(append)).map(|append| {
             let before = std::iter::once(None).chain(append.records.iter().map(Some));
-            let records = append.records.iter().zip(before).map(|(record, before)| self.broken(before, record)).collect();
+            let records =
+                append.records.iter().zip(before).map(|(record, before)| self.broken(before, record)).collect();
             Append { records, ..append }
         });
         let kept: Vec<Append> = kept.collect();

@@ -95,10 +95,8 @@ impl Drop for GoesOn {
 fn pick(clients: &Clients, pick: u64) -> Option<(ServerStatus, Pid)> {
     let is_target = |server: &ServerStatus| clients.plan.own.is_some() || HEALTHY.contains(&server.id.as_str());
     let ready = clients.runtime.servers().into_iter().filter(|server| server.state == ServerState::Ready);
-    let targets: Vec<_> = ready
-        .filter(is_target)
-        .filter_map(|server| Some((server.pid.and_then(Pid::from_raw)?, server)))
-        .collect();
+    let targets: Vec<_> =
+        ready.filter(is_target).filter_map(|server| Some((server.pid.and_then(Pid::from_raw)?, server))).collect();
     let count = u64::try_from(targets.len()).ok().filter(|count| *count > 0)?;
     let at = usize::try_from(pick % count).ok()?;
     targets.into_iter().nth(at).map(|(pid, server)| (server, pid))

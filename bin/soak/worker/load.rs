@@ -71,7 +71,7 @@ impl Clients {
     async fn session(self, session: u32, first: u32, is_back: bool) {
         // Every other session has what the kill interrupted finished; for the rest the runtime reports it.
         if is_back && session % 2 == 1 {
-            self.finish(Place { session, turn: first }).await;
+            self.finish(&format!("s{session}")).await;
         }
         let turns = self.plan.turns.unwrap_or(u32::MAX);
         for turn in first..turns {
@@ -87,13 +87,22 @@ impl Clients {
         }
     }
 
-    async fn finish(&self, place: Place) {
-        let Ok(session) = SessionId::parse(&place.session_name()) else { return };
+    /// Has the turns of a session finished that were interrupted, and tells their outcomes.
+    async fn finish(&self, name: &str) {
+        let Ok(session) = SessionId::parse(name) else { return };
         let started = Instant::now();
         for result in self.runtime.finish(session).await.unwrap_or_default() {
             let request = result.response().request_id.as_ref().map(ToString::to_string).unwrap_or_default();
-            self.telling.tell(Told::Asked { session: place.session_name(), request: request.clone() });
+            self.telling.tell(Told::Asked { session: name.to_owned(), request: request.clone() });
             self.front.tell(answer(result.response(), request, started, None));
+        }
+    }
+
+    /// The clients of bursts do not ask again what a crash of the sessions' supervisor took from them: it is finished for
+    /// them, as whoever operates a runtime would.
+    pub(crate) async fn finish_bursts(&self) {
+        for session in 0..BURST.0 {
+            self.finish(&format!("b{session}")).await;
         }
     }
 

@@ -109,6 +109,7 @@ async fn work(clients: &Clients, life: &Life) {
         () = hands::servers_up(clients, BACK_WITHIN) => {}
         () = watch::servers(clients) => {}
     }
+    clients.finish_bursts().await;
     close_all(clients).await;
     let live = left_live(clients).await;
     clients.telling.tell(Told::Quiet { live, actors: watch::actors(clients).await });
