@@ -31,8 +31,8 @@ Examples:
   cli-agent batch questions.jsonl                many questions of many sessions
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a person, 5 model,
-6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
+Exit codes: 0 answer, 1 a soak's FAIL, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
+person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {

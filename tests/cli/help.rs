@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 18] = [
     &[],
     &["chat"],
     &["run"],
@@ -21,6 +21,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["mcp", "restart"],
     &["mcp", "reload"],
     &["doctor"],
+    &["soak"],
     &["init"],
     &["completions"],
 ];
