@@ -5,12 +5,20 @@
 
 mod batch;
 mod choices;
+mod running;
+#[cfg(feature = "drill")]
+mod soak;
 
 use std::path::PathBuf;
 
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "top")]
+pub(crate) use running::TopArgs;
+pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
+#[cfg(feature = "drill")]
+pub(crate) use soak::SoakArgs;
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]
@@ -25,10 +33,11 @@ Examples:
   cli-agent run \"List the files here.\"           one question, one answer
   git diff | cli-agent run --output json -       the same for scripts
   cli-agent batch questions.jsonl                many questions of many sessions
+  cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a person, 5 model,
-6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
+Exit codes: 0 answer, 1 a soak's FAIL, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
+person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {
@@ -55,8 +64,20 @@ pub(crate) enum Command {
     Tools(ListArgs),
     /// List the tool servers of the configuration, with their state and what went wrong last
     Mcp(McpArgs),
+    /// Show the live tree of a running process
+    Ps(PsArgs),
+    /// Watch and steer a running process on the whole screen
+    #[cfg(feature = "top")]
+    Top(TopArgs),
+    /// Cancel what runs in a session of a running process
+    Cancel(CancelArgs),
+    /// Have a running process begin no new turn, and end when those that run have ended
+    Drain(DrainArgs),
     /// Check configuration, keys, model, tools and store, and say what to do about each fault
     Doctor(ListArgs),
+    /// Run many sessions under chaos, and judge what became of them
+    #[cfg(feature = "drill")]
+    Soak(SoakArgs),
     /// Look at what a configuration found here would start, and trust it
     #[command(after_help = "\
 A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,
@@ -213,7 +234,7 @@ pub(crate) struct TrustArgs {
 
 /// `mcp`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json")]
+#[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json\n  cli-agent mcp restart files")]
 pub(crate) struct McpArgs {
     /// What to do with them
     #[command(subcommand)]
@@ -229,9 +250,16 @@ pub(crate) enum McpAction {
     Restart {
         /// The server
         id: String,
+        /// Which process, when several use the store
+        #[arg(long, value_name = "PID")]
+        pid: Option<u32>,
     },
     /// Have a running process read its servers from the configuration again; in a chat: /mcp reload
-    Reload,
+    Reload {
+        /// Which process, when several use the store
+        #[arg(long, value_name = "PID")]
+        pid: Option<u32>,
+    },
 }
 
 /// `init`.

@@ -21,6 +21,9 @@ use bob_messages::store::StoreError;
 pub(crate) enum Exit {
     /// There is a final answer, or the command did its work.
     Success = 0,
+    /// A soak's verdict is FAIL.
+    #[cfg(feature = "drill")]
+    Failed = 1,
     /// Arguments, configuration, session id, size of the input, provider or model.
     Usage = 2,
     /// A guard ended the turn.
@@ -104,6 +107,11 @@ impl Failure {
     /// A fault of this program.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(Exit::GaveUp, "internal", message)
+    }
+
+    /// A process that was asked something has ended or does not answer.
+    pub(crate) fn gone(message: impl Into<String>) -> Self {
+        Self { is_retryable: true, ..Self::new(Exit::TryLater, "unavailable", message) }
     }
 
     /// A signal came before there was a turn to cancel.

@@ -1,24 +1,32 @@
 //! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
 //! its work; it decides nothing about turns, tools or sessions.
 
+mod advice;
 mod batch;
 mod chat;
 mod cli;
+mod control;
 mod doctor;
 mod exit;
 mod house;
 mod init;
 mod logging;
 mod mcp;
+mod origin;
 mod output;
 mod print;
 mod progress;
 mod prompt;
+mod ps;
 mod run;
 mod sessions;
 mod show;
 mod signals;
+#[cfg(feature = "drill")]
+mod soak;
 mod tools;
+#[cfg(feature = "top")]
+mod top;
 mod trust;
 mod turn;
 mod warnings;
@@ -29,8 +37,9 @@ use bob::config::{Config, Environment, OnRestart, Overrides};
 use bob::sanitise;
 use clap::{CommandFactory, Parser};
 
-use cli::{ChatArgs, Cli, Command, OutputForm};
+use cli::{ChatArgs, Cli, Command, McpAction, OutputForm};
 use exit::{Exit, Failure};
+use origin::Origin;
 use output::ResultObject;
 
 fn main() {
@@ -47,6 +56,18 @@ fn main() {
     std::process::exit(i32::from(exit as u8));
 }
 
+/// `cli-agent soak-worker FOLDER`: what a soak starts as its child and kills. Like the drill server it is not among the
+/// commands: nobody but a soak has a folder for it.
+#[cfg(feature = "drill")]
+fn soak_worker() -> Option<Result<Exit, Failure>> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != "soak-worker" {
+        return None;
+    }
+    let folder = PathBuf::from(arguments.next().unwrap_or_default());
+    Some(in_runtime(soak::worker(folder)))
+}
+
 /// `cli-agent drill-server …`: a tool server that a soak starts as its child. It is a program of its own, without
 /// configuration, log or runtime, and it is not among the commands, so that no help and no completion offers it.
 #[cfg(feature = "drill")]
@@ -56,6 +77,10 @@ fn drill() -> Option<u8> {
 }
 
 fn enter() -> Exit {
+    #[cfg(feature = "drill")]
+    if let Some(result) = soak_worker() {
+        return result.unwrap_or_else(|failure| finish(&failure, OutputForm::Text, None));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
@@ -91,23 +116,46 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
-        Command::Mcp(args) => in_runtime(mcp::mcp(&args.action, || trusted(&Overrides::default()))),
+        Command::Mcp(args) => match args.action {
+            McpAction::List(list) => in_runtime(mcp::list(&trusted(&Overrides::default())?, list.json)),
+            McpAction::Restart { id, pid } => {
+                in_runtime(ps::restart_server(&id, pid, &configured(&file, &Overrides::default())?))
+            }
+            McpAction::Reload { pid } => {
+                in_runtime(ps::reload_servers(pid, &configured(&file, &Overrides::default())?))
+            }
+        },
+        Command::Ps(args) => in_runtime(ps::ps(&args, &configured(&file, &Overrides::default())?)),
+        #[cfg(feature = "top")]
+        Command::Top(args) => in_runtime(top::top(&args, &configured(&file, &Overrides::default())?)),
+        Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&file, &Overrides::default())?)),
+        Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&file, &Overrides::default())?)),
         Command::Sessions(args) => {
             in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
+        }
+        #[cfg(feature = "drill")]
+        Command::Soak(args) => {
+            // Only with prompts of one's own does a soak start what a configuration names.
+            if args.prompts.is_some() {
+                trusted(&Overrides::default())?;
+            }
+            in_runtime(soak::soak(&args, &file))
         }
         Command::Trust(args) => trust::trust(&args, &configured(&file, &Overrides::default())?),
         Command::Run(args) => {
             let overrides =
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
-            in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish)))
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish), source))
         }
         Command::Batch(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            in_runtime(batch::batch(&args, finishing(trusted(&overrides)?, args.finish)))
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(batch::batch(&args, finishing(trusted(&overrides)?, args.finish), source))
         }
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            let source = chat::Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
             in_runtime(chat::chat(&args, trusted(&overrides)?, source))
         }
     }
@@ -136,6 +184,8 @@ fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit,
         .enable_all()
         .build()
         .map_err(|error| Failure::internal(format!("cannot start the threads of the runtime: {error}")))?;
+    // As the first process of a container this one inherits what others leave behind.
+    runtime.spawn(bob_actors::child::reap_orphans());
     let result = runtime.block_on(work);
     // A thread may still wait for a pipe or a terminal; the process ends without it.
     runtime.shutdown_background();

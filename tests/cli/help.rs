@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 22] = [
     &[],
     &["chat"],
     &["run"],
@@ -20,7 +20,12 @@ const COMMANDS: [&[&str]; 17] = [
     &["mcp", "list"],
     &["mcp", "restart"],
     &["mcp", "reload"],
+    &["ps"],
+    &["top"],
+    &["cancel"],
+    &["drain"],
     &["doctor"],
+    &["soak"],
     &["init"],
     &["completions"],
 ];

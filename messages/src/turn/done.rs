@@ -192,6 +192,7 @@ impl Turn {
         state: &State,
         reason: EndReason,
         meant: Option<&TurnId>,
+        words: Option<String>,
         effects: &mut Vec<Effect>,
     ) {
         effects.push(Effect::AbandonAll);
@@ -213,7 +214,8 @@ impl Turn {
                 self.settle_calls(effects);
                 if let Some(open) = self.session.as_ref().and_then(Session::running) {
                     let ended = ended_by(reason, open);
-                    self.record_in_turn(Fact::Outcome(ended));
+                    let content = words.unwrap_or(ended.content);
+                    self.record_in_turn(Fact::Outcome(Ended { content, ..ended }));
                 }
             }),
         };

@@ -70,7 +70,7 @@ use crate::Millis;
 use crate::event::AgentEvent;
 use crate::ids::{RecordId, SessionId, Ticket, TurnId};
 use crate::session::Session;
-use crate::sessions::TurnOutcome;
+use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
 use journal::Journal;
 use prompt::Frame;
@@ -185,7 +185,8 @@ impl Turn {
             }
             (state, M::Steered { parts }) => self.steered(state, parts, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
-            (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), e),
+            (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
+            (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),
             (state, _late_or_out_of_place) => self.state = state,
         }
         effects

@@ -319,6 +319,6 @@ pub(super) fn paired(history: &[Arc<Message>]) -> Result<(), String> {
     pairing.owed().map_or(Ok(()), |call| Err(format!("{call} has no result")))
 }
 
-fn assert_paired(history: &[Arc<Message>]) {
+pub(super) fn assert_paired(history: &[Arc<Message>]) {
     assert_eq!(paired(history), Ok(()));
 }

@@ -107,7 +107,7 @@ fn a_cut_envelope_is_malformed() {
 /// What a model says in JSON is written into the journal and into a saved machine, and is
 /// the same when it is read again, however deep it is.
 #[test]
-fn the_deepest_arguments_can_be_written_down_and_read_back() {
+fn b5_the_deepest_arguments_can_be_written_down_and_read_back() {
     use crate::llm::LlmRequest;
     use crate::store::{Fact, Record};
     use crate::turn::Turn;
