@@ -205,6 +205,7 @@ fn b5_what_is_nested_too_deeply_is_refused_and_nothing_overflows() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the test measures what reading costs")]
 fn b4_a_megabyte_is_read_in_linear_time() {
     let padded = |fill: &str, between: &str, most: usize| {
         let mut text = String::new();
