@@ -6,6 +6,7 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
+use crate::pulse::Pulses;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
@@ -130,6 +131,8 @@ pub struct Rooms {
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.
     pub tools: ToolPlane,
+    /// Whether they get on with their messages.
+    pub pulses: Pulses,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
     /// What is counted there.

@@ -136,8 +136,11 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     if let Source::Person(editor) = &source {
         editor.restore();
     }
-    chat.house.close(&mut signals).await;
-    result
+    // Whoever does not want to wait for the children any more has ended the program.
+    match (chat.house.close(&mut signals).await, result) {
+        (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
+        (_, result) => result,
+    }
 }
 
 impl Chat {
@@ -150,13 +153,18 @@ impl Chat {
     }
 
     async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
+        let mut tree = self.house.runtime.ended();
         while !self.control.is_drained() {
             let input = tokio::select! {
+                // Nobody waits for an answer at the prompt, and there will be none any more.
+                _ = tree.wait_for(Option::is_some) => return Err(self.house.gave_up()),
                 input = source.next() => input,
                 caught = signals.next() => return Ok(caught.exit()),
                 () = self.control.drained() => break,
             };
             let line = match input {
+                // The signal of a terminal that was closed may come after the end of what is read from it.
+                Input::End if self.is_person && editor::terminal_is_gone() => return Ok(Exit::HungUp),
                 Input::End => break,
                 Input::Cleared => continue,
                 Input::Line(line) => line,

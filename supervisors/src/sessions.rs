@@ -31,6 +31,7 @@ use crate::family::{ChildSpec, Inside};
 use crate::guests::{Clock, GuestBook, Leaving, Owe, Owed};
 use bob_actors::feed::Feed;
 use bob_actors::metrics::Metrics;
+use bob_actors::pulse::Place;
 use bob_actors::rooms::Rooms;
 use bob_actors::turn::{Ending, TurnActor, TurnArguments};
 use bob_messages::ids::{SessionId, TurnId};
@@ -208,7 +209,8 @@ impl SessionsState {
             feed: Arc::clone(&self.started.feed),
             ending: Arc::clone(&guest.ending),
         };
-        match ActorRuntime::spawn_linked_instant(None, TurnActor, started, myself.get_cell()) {
+        let actor = self.started.rooms.pulses.attend(TurnActor, Place::Session(session.clone()));
+        match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
             Ok((actor, _started)) => self.book.moved_in(session, actor),
             Err(error) => {
                 self.settle_all(session, &format!("the session's actor could not be started: {error}"), myself)

@@ -72,7 +72,11 @@ impl SessionsState {
                 self.count(&owed, outcome);
                 self.announce(session, outcome);
             }
-            Err(_refusal) => self.metrics().refused(),
+            Err(_refusal) => {
+                self.metrics().refused();
+                // Of a turn that crashed before it was refused something may have been told.
+                self.started.feed.forget(session, &owed.submission);
+            }
         }
         owed.reply.send(result);
     }
@@ -203,6 +207,8 @@ impl SessionsState {
         self.drop_ahead(session);
         let Some(guest) = self.book.get_mut(session) else { return };
         if guest.running().is_none() {
+            // Crashes are counted in a turn, and there is none.
+            guest.crashes = 0;
             self.free_place(session, myself);
             self.forget(session);
             return self.tell_drained();
