@@ -71,6 +71,8 @@ fn a_tree_reads_well_in_eighty_columns() {
         batch (process 4242), up 62 min, draining
         store /home/me/.bob/sessions.db
         turns: 1 running, 1 waiting, 8 ended (7 final, 1 error)
+        provider gone: down for 8.6 s, next try in 3.4 s
+            provider gone cannot be reached
 
         actor                                     state           age restarts  queue
         store                                     running        61 s               0
