@@ -192,6 +192,10 @@ impl Chat {
             }
         }
         if self.control.is_drained() {
+            if self.is_person {
+                // The cursor stands behind the prompt, and what was typed there.
+                print::report("\n");
+            }
             print::note("somebody asked this process to drain; it takes no further message");
         }
         Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))

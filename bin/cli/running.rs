@@ -5,9 +5,9 @@ use clap::Args;
 /// `ps`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It shows the chat, batch or run that uses the store of this configuration: every actor with its state, how long it has been
-in it, how often it was started again, what waits for it, and why it was down last. Of the sessions it shows at most 1000,
-and counts the idle ones.
+It shows the chat, batch or run that uses the store of this configuration: every actor with its state, how long it has
+been in it, how often it was started again, what waits for it, and why it was down last. Of the sessions it shows at
+most 1000, and counts the idle ones.
 
 Examples:
   cli-agent ps

@@ -21,6 +21,7 @@ pub(crate) fn report(hello: &Hello, look: &Look, all: bool) -> String {
     let mut text = format!("{} (process {}), up {uptime}{memory}{draining}\n", hello.command, hello.pid);
     text.push_str(&format!("store {}\n", hello.store));
     text.push_str(&turns(metrics));
+    text.push_str(&providers(metrics));
     text.push('\n');
     text.push_str(&tree(&look.tree, metrics, all));
     text
@@ -54,6 +55,24 @@ fn turns(metrics: &MetricsSnapshot) -> String {
         ends.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
     let ended = if ends.is_empty() { String::new() } else { format!(" ({})", ends.join(", ")) };
     format!("turns: {} running, {} waiting, {} ended{ended}\n", now.running, now.waiting, turns.ended())
+}
+
+/// The providers that are not asked, since they fail; nothing when all are.
+fn providers(metrics: &MetricsSnapshot) -> String {
+    let mut text = String::new();
+    for provider in &metrics.providers {
+        let Some(down) = &provider.down else { continue };
+        let next = match down.next_try_in_ms {
+            Some(ms) => format!("next try in {}", duration(ms)),
+            None => "being tried".to_owned(),
+        };
+        let name = print::on_one_line(&provider.provider, NAME);
+        text.push_str(&format!("provider {name}: down for {}, {next}\n", duration(down.for_ms)));
+        if let Some(error) = &provider.last_error {
+            text.push_str(&mcp::wrapped(&print::on_one_line(error, MOST_ERROR)));
+        }
+    }
+    text
 }
 
 /// Every actor in a line, and below one that was down, why.

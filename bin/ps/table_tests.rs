@@ -1,5 +1,6 @@
 use super::*;
-use bob::SessionsLoad;
+use bob::{ProviderState, SessionsLoad};
+use bob_messages::breaker::Down;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::ServerState;
 use expect_test::expect;
@@ -10,6 +11,11 @@ fn node(name: &str, state: NodeStatus, children: Vec<NodeState>) -> NodeState {
 
 fn session(name: &str, state: NodeStatus, queued: usize) -> NodeState {
     NodeState { queued: Some(queued), age_ms: 1_234, ..node(name, state, Vec::new()) }
+}
+
+fn provider(name: &str, down: Option<Down>) -> ProviderState {
+    let last_error = Some(format!("provider {name} cannot be reached"));
+    ProviderState { provider: name.to_owned(), down, last_error }
 }
 
 #[test]
@@ -45,6 +51,10 @@ fn a_tree_reads_well_in_eighty_columns() {
         sessions: SessionsLoad { live: 5, running: 1, waiting: 1 },
         turns: bob::TurnCounts { answered: 7, error: 1, submitted: 10, ..Default::default() },
         servers: vec![server],
+        providers: vec![
+            provider("well", None),
+            provider("gone", Some(Down { for_ms: 8_657, next_try_in_ms: Some(3_482) })),
+        ],
         ..bob_actors::metrics::Metrics::default().snapshot()
     };
     let hello = Hello {
@@ -61,6 +71,8 @@ fn a_tree_reads_well_in_eighty_columns() {
         batch (process 4242), up 62 min, draining
         store /home/me/.bob/sessions.db
         turns: 1 running, 1 waiting, 8 ended (7 final, 1 error)
+        provider gone: down for 8.6 s, next try in 3.4 s
+            provider gone cannot be reached
 
         actor                                     state           age restarts  queue
         store                                     running        61 s               0

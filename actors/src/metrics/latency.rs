@@ -66,17 +66,17 @@ impl Latency {
     }
 
     pub(super) fn figures(&self) -> LatencyFigures {
+        let Some((all, sum_us, now, mut recent)) = self.copy() else { return LatencyFigures::default() };
+        let _of_the_same_kind = recent.add(&now);
+        LatencyFigures { sum_us, all: quantiles(&all), recent: quantiles(&recent), buckets: buckets(&all) }
+    }
+
+    /// What is kept. Counting waits for this copy and not for what is made of it.
+    fn copy(&self) -> Option<(Histogram<u64>, u64, Histogram<u64>, Histogram<u64>)> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(kept) = kept.as_mut() else { return LatencyFigures::default() };
+        let kept = kept.as_mut()?;
         kept.turn(Instant::now());
-        let mut recent = kept.before.clone();
-        let _of_the_same_kind = recent.add(&kept.now);
-        LatencyFigures {
-            sum_us: kept.sum_us,
-            all: quantiles(&kept.all),
-            recent: quantiles(&recent),
-            buckets: buckets(&kept.all),
-        }
+        Some((kept.all.clone(), kept.sum_us, kept.now.clone(), kept.before.clone()))
     }
 }
 

@@ -57,3 +57,18 @@ async fn a_guard_and_a_restart_are_counted() {
     assert_eq!((seen.turns.guard_exceeded, seen.guards.turn_timeout), (1, 1));
     assert_eq!((seen.cancel_latency.all.count, seen.restarts.sessions, seen.restarts.gave_up), (0, 0, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_the_tree_is_told_that_it_changed() {
+    let house = House::new(echo()).await;
+    let mut changes = house.tree.rooms.metrics.changes();
+    assert!(!changes.has_changed().unwrap());
+    paid(house.submit("hi", limits(90_000))).await;
+    house.load().await;
+    assert!(changes.has_changed().unwrap(), "a turn began and ended");
+    changes.mark_unchanged();
+    house.load().await;
+    assert!(!changes.has_changed().unwrap(), "a question is no change");
+    assert!(house.tree.restart("store").await);
+    tokio::time::timeout(DEADLINE, changes.changed()).await.expect("a restart is a change").unwrap();
+}
