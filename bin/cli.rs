@@ -5,12 +5,16 @@
 
 mod batch;
 mod choices;
+mod running;
 
 use std::path::PathBuf;
 
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "top")]
+pub(crate) use running::TopArgs;
+pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]
@@ -25,6 +29,7 @@ Examples:
   cli-agent run \"List the files here.\"           one question, one answer
   git diff | cli-agent run --output json -       the same for scripts
   cli-agent batch questions.jsonl                many questions of many sessions
+  cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
 Exit codes: 0 answer, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a person, 5 model,
@@ -55,6 +60,15 @@ pub(crate) enum Command {
     Tools(ListArgs),
     /// List the tool servers of the configuration, with their state and what went wrong last
     Mcp(McpArgs),
+    /// Show the live tree of a running process
+    Ps(PsArgs),
+    /// Watch and steer a running process on the whole screen
+    #[cfg(feature = "top")]
+    Top(TopArgs),
+    /// Cancel what runs in a session of a running process
+    Cancel(CancelArgs),
+    /// Have a running process begin no new turn, and end when those that run have ended
+    Drain(DrainArgs),
     /// Check configuration, keys, model, tools and store, and say what to do about each fault
     Doctor(ListArgs),
     /// Look at what a configuration found here would start, and trust it
@@ -213,7 +227,7 @@ pub(crate) struct TrustArgs {
 
 /// `mcp`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json")]
+#[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json\n  cli-agent mcp restart files")]
 pub(crate) struct McpArgs {
     /// What to do with them
     #[command(subcommand)]
@@ -229,9 +243,16 @@ pub(crate) enum McpAction {
     Restart {
         /// The server
         id: String,
+        /// Which process, when several use the store
+        #[arg(long, value_name = "PID")]
+        pid: Option<u32>,
     },
     /// Have a running process read its servers from the configuration again; in a chat: /mcp reload
-    Reload,
+    Reload {
+        /// Which process, when several use the store
+        #[arg(long, value_name = "PID")]
+        pid: Option<u32>,
+    },
 }
 
 /// `init`.

@@ -106,6 +106,11 @@ impl Failure {
         Self::new(Exit::GaveUp, "internal", message)
     }
 
+    /// A process that was asked something has ended or does not answer.
+    pub(crate) fn gone(message: impl Into<String>) -> Self {
+        Self { is_retryable: true, ..Self::new(Exit::TryLater, "unavailable", message) }
+    }
+
     /// A signal came before there was a turn to cancel.
     pub(crate) fn signalled(exit: Exit) -> Self {
         Self::new(exit, "cancelled", "interrupted before the turn began")

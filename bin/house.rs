@@ -1,8 +1,9 @@
 //! A runtime for one command: opened from the configuration, and closed in bounded time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bob::TreeEnd;
 use bob::assemble::{Assembly, Choices, assemble};
 use bob::config::Config;
 use bob::facade::{AgentRuntime, BuildError, Runtime};
@@ -12,11 +13,14 @@ use bob_messages::ids::ModelName;
 
 use crate::exit::Failure;
 use crate::print;
-use crate::signals::Signals;
+use crate::signals::{Caught, Signals};
 use crate::warnings::Warnings;
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
 const CLOSING: Duration = Duration::from_secs(3);
+
+/// The runtime of this process and how long its end may take, for an end that its front end does not see to.
+static OPENED: OnceLock<(Runtime, Duration)> = OnceLock::new();
 
 /// A running tree and what its front end must know of it.
 pub(crate) struct House {
@@ -45,7 +49,10 @@ impl House {
             BuildError::ToolServers(text) => Failure::usage(text),
             BuildError::NoModel | BuildError::Start(_) => Failure::internal(error.to_string()),
         })?;
+        #[cfg(feature = "drill")]
+        arm_traps(&runtime, environment(TRAPS))?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
+        let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self { runtime, model, default_model, workspace, grace })
     }
 
@@ -62,14 +69,51 @@ impl House {
         self.model.capabilities(model).map(|_can| ()).map_err(Failure::from)
     }
 
-    /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
-    /// left of the children then is ended by their watcher.
-    pub(crate) async fn close(self, signals: &mut Signals) {
-        let limit = self.grace + CLOSING;
-        tokio::select! {
-            () = self.runtime.shutdown() => {}
-            () = tokio::time::sleep(limit) => print::note("the runtime did not end in time and is left"),
-            _ = signals.next() => {}
+    /// Why the tree has ended without being asked to.
+    pub(crate) fn gave_up(&self) -> Failure {
+        match &*self.runtime.ended().borrow() {
+            Some(TreeEnd::GaveUp { reason }) => Failure::internal(format!("the runtime gave up: {reason}")),
+            Some(TreeEnd::Stopped | TreeEnd::Died) | None => {
+                Failure::internal("the runtime ended by a fault of its own")
+            }
         }
     }
+
+    /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
+    /// left of the children then is ended by their watcher. Says which signal that was.
+    pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
+        let limit = self.grace + CLOSING;
+        tokio::select! {
+            () = self.runtime.shutdown() => None,
+            () = tokio::time::sleep(limit) => {
+                print::note("the runtime did not end in time and is left");
+                None
+            }
+            caught = signals.next() => Some(caught),
+        }
+    }
+}
+
+/// Ends the tree of this process, if there is one, without its front end: in the same time as [`House::close`].
+pub(crate) async fn close_unheard() {
+    if let Some((runtime, limit)) = OPENED.get() {
+        let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
+    }
+}
+
+/// Names the traps a drill sets in this program, separated by `;`.
+#[cfg(feature = "drill")]
+const TRAPS: &str = "BOB_DRILL_TRAPS";
+
+/// Sets the traps of a drill: whoever starts the program may hurt its actors.
+///
+/// # Errors
+/// When one cannot be read.
+#[cfg(feature = "drill")]
+fn arm_traps(runtime: &Runtime, traps: Option<String>) -> Result<(), Failure> {
+    for text in traps.iter().flat_map(|traps| traps.split(';')) {
+        let trap = text.parse().map_err(|error| Failure::usage(format!("{TRAPS}: {error}")))?;
+        runtime.traps().arm(trap);
+    }
+    Ok(())
 }

@@ -24,12 +24,17 @@
 pub mod assemble;
 pub mod config;
 pub mod facade;
+pub mod runner;
 pub mod sanitise;
 
 pub use bob_actors::feed::EventSink;
 pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply};
 #[cfg(feature = "mcp")]
 pub use bob_actors::mcp::{HttpSpec, ServerSpec, Start as ServerStart, Transport as ServerTransport};
+pub use bob_actors::metrics::{
+    CallCounts, GuardCounts, LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts,
+    TokenCounts, TurnCounts,
+};
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
@@ -38,13 +43,14 @@ pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason,
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
 pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
-pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::session::{ApprovalsMode, SessionOptions};
-pub use bob_messages::sessions::{Decision, SuspendReason, TranscriptEntry};
+pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, TranscriptEntry};
 pub use bob_messages::store::{Record, SessionFilter, SessionPage};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, Limits, PromptLayers, ResumeReply};
+pub use bob_supervisors::look::NodeStatus;
 #[cfg(feature = "mcp")]
 pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};

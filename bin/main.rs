@@ -5,21 +5,26 @@ mod advice;
 mod batch;
 mod chat;
 mod cli;
+mod control;
 mod doctor;
 mod exit;
 mod house;
 mod init;
 mod logging;
 mod mcp;
+mod origin;
 mod output;
 mod print;
 mod progress;
 mod prompt;
+mod ps;
 mod run;
 mod sessions;
 mod show;
 mod signals;
 mod tools;
+#[cfg(feature = "top")]
+mod top;
 mod trust;
 mod turn;
 mod warnings;
@@ -30,8 +35,9 @@ use bob::config::{Config, Environment, OnRestart, Overrides};
 use bob::sanitise;
 use clap::{CommandFactory, Parser};
 
-use cli::{ChatArgs, Cli, Command, OutputForm};
+use cli::{ChatArgs, Cli, Command, McpAction, OutputForm};
 use exit::{Exit, Failure};
+use origin::Origin;
 use output::ResultObject;
 
 fn main() {
@@ -92,7 +98,20 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
-        Command::Mcp(args) => in_runtime(mcp::mcp(&args.action, || trusted(&Overrides::default()))),
+        Command::Mcp(args) => match args.action {
+            McpAction::List(list) => in_runtime(mcp::list(&trusted(&Overrides::default())?, list.json)),
+            McpAction::Restart { id, pid } => {
+                in_runtime(ps::restart_server(&id, pid, &configured(&file, &Overrides::default())?))
+            }
+            McpAction::Reload { pid } => {
+                in_runtime(ps::reload_servers(pid, &configured(&file, &Overrides::default())?))
+            }
+        },
+        Command::Ps(args) => in_runtime(ps::ps(&args, &configured(&file, &Overrides::default())?)),
+        #[cfg(feature = "top")]
+        Command::Top(args) => in_runtime(top::top(&args, &configured(&file, &Overrides::default())?)),
+        Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&file, &Overrides::default())?)),
+        Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&file, &Overrides::default())?)),
         Command::Sessions(args) => {
             in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
         }
@@ -100,15 +119,17 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Run(args) => {
             let overrides =
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
-            in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish)))
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish), source))
         }
         Command::Batch(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            in_runtime(batch::batch(&args, finishing(trusted(&overrides)?, args.finish)))
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(batch::batch(&args, finishing(trusted(&overrides)?, args.finish), source))
         }
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            let source = chat::Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
             in_runtime(chat::chat(&args, trusted(&overrides)?, source))
         }
     }
@@ -137,6 +158,8 @@ fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit,
         .enable_all()
         .build()
         .map_err(|error| Failure::internal(format!("cannot start the threads of the runtime: {error}")))?;
+    // As the first process of a container this one inherits what others leave behind.
+    runtime.spawn(bob_actors::child::reap_orphans());
     let result = runtime.block_on(work);
     // A thread may still wait for a pipe or a terminal; the process ends without it.
     runtime.shutdown_background();

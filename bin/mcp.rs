@@ -7,7 +7,6 @@ use bob_actors::store::MemoryStore;
 use bob_messages::mcp::{ServerState, ServerStatus};
 use serde_json::json;
 
-use crate::cli::McpAction;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::print;
@@ -25,26 +24,11 @@ const BETWEEN: usize = 39;
 /// How many characters of a server's last words are repeated.
 const MOST_ERROR: usize = 600;
 
-/// Obeys the command.
+/// `mcp list`.
 ///
 /// # Errors
-/// When there is no configuration to be used, and for what only a running process can do.
-pub(crate) async fn mcp(
-    action: &McpAction,
-    configured: impl FnOnce() -> Result<Config, Failure>,
-) -> Result<Exit, Failure> {
-    let verb = match action {
-        McpAction::List(args) => return list(&configured()?, args.json).await,
-        McpAction::Restart { .. } => "restart ID",
-        McpAction::Reload => "reload",
-    };
-    Err(Failure::usage(format!(
-        "`mcp {verb}` acts on a running process, and the control socket for that is not built yet; in a chat, \
-         /mcp {verb} does it"
-    )))
-}
-
-async fn list(config: &Config, as_json: bool) -> Result<Exit, Failure> {
+/// When the configuration cannot be used.
+pub(crate) async fn list(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     // Whoever lists servers wants nothing of the sessions, and sees a required one that fails in the list.
     let choices = Choices { store: Some(MemoryStore::new()), spares_servers: true, ..Choices::default() };
@@ -103,7 +87,7 @@ pub(crate) fn word(state: ServerState) -> &'static str {
 }
 
 /// A text in lines of the table's width, set in by four blanks.
-fn wrapped(text: &str) -> String {
+pub(crate) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::from("   ");
     for word in text.split_whitespace() {

@@ -13,8 +13,10 @@ use bob_messages::store::SessionFilter;
 use serde_json::{Map, Value};
 
 use crate::cli::{OutputForm, RunArgs};
+use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
+use crate::origin::Origin;
 use crate::output::{self, ResultObject};
 use crate::progress;
 use crate::show::{self, Show};
@@ -25,15 +27,18 @@ use crate::{print, prompt, turn};
 ///
 /// # Errors
 /// When there was no turn; the caller then prints the result object.
-pub(crate) async fn run(args: &RunArgs, config: Config) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let prepared = tokio::select! {
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
     let (house, prompt, folder) = prepared;
+    // A process with one turn drains by ending as it does anyway.
+    let control = Control::open(&house.runtime, &config, "run", origin).await;
     let result = one_turn(args, &house, prompt, folder, &mut signals).await;
     house.close(&mut signals).await;
+    drop(control);
     result
 }
 

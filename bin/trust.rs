@@ -25,22 +25,31 @@ use memory::Trusted;
 /// # Errors
 /// A usage error that says how to trust it.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
-    let starts = starts::of(config);
-    if starts.is_empty() || Trusted::open().is_ok_and(|trusted| trusted.has(&config.file, config.digest())) {
+    if is_trusted(config) {
         return Ok(());
     }
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        let file = config.file.display();
-        return Err(Failure::usage(format!(
-            "the configuration {file} was found here and would start {}; look at it with `cli-agent trust`, or name it: \
-             --config {file}",
-            starts::named(&starts)
-        )));
+        return Err(refusal(config));
     }
-    match ask(config, &starts)? {
+    match ask(config, &starts::of(config))? {
         true => remember(config),
         false => Err(Failure::usage("the configuration is not trusted; nothing was started")),
     }
+}
+
+/// Whether it starts nothing, or is trusted already.
+pub(crate) fn is_trusted(config: &Config) -> bool {
+    starts::of(config).is_empty() || Trusted::open().is_ok_and(|trusted| trusted.has(&config.file, config.digest()))
+}
+
+/// Why it may start nothing, and how it may.
+pub(crate) fn refusal(config: &Config) -> Failure {
+    let file = config.file.display();
+    Failure::usage(format!(
+        "the configuration {file} was found here and would start {}; look at it with `cli-agent trust`, or name it: \
+         --config {file}",
+        starts::named(&starts::of(config))
+    ))
 }
 
 /// `trust`: shows what the configuration would start, asks, and remembers.

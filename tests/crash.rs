@@ -4,9 +4,22 @@
 
 mod support;
 
+#[cfg(feature = "drill")]
+#[path = "crash/blocked.rs"]
+mod blocked;
+#[cfg(feature = "drill")]
+#[path = "crash/edges.rs"]
+mod edges;
+#[cfg(feature = "drill")]
+#[path = "crash/facade.rs"]
+mod facade;
 #[path = "crash/house.rs"]
 mod house;
+#[path = "crash/profiles.rs"]
+mod profiles;
 #[path = "crash/rooms.rs"]
 mod rooms;
+#[path = "crash/saves.rs"]
+mod saves;
 #[path = "crash/turns.rs"]
 mod turns;

@@ -5,8 +5,12 @@
 
 mod support;
 
+#[path = "servers/cancels.rs"]
+mod cancels;
 #[path = "servers/deaths.rs"]
 mod deaths;
+#[path = "servers/ends.rs"]
+mod ends;
 #[path = "servers/house.rs"]
 mod house;
 #[path = "servers/library.rs"]

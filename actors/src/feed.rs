@@ -15,6 +15,7 @@ use bob_messages::event::{AgentEvent, Envelope, SCHEMA};
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::{Millis, trace};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use subscription::Buffer;
@@ -24,7 +25,7 @@ pub use subscription::{Detached, Subscription};
 pub trait EventSink: Send + Sync + 'static {
     /// Takes one event. Called from the middle of a turn and under the feed's lock: it
     /// must not block, since every session waits meanwhile, and must not subscribe. A
-    /// panic in it is the embedding program's fault.
+    /// panic in it costs it that event and nobody else anything.
     fn emit(&self, event: &Envelope);
 }
 
@@ -103,8 +104,20 @@ impl Feed {
             watched.remove(session);
         }
         // Still under the lock, so that a sink sees a turn's events in their order.
-        for sink in &self.sinks {
-            sink.emit(&envelope);
+        self.tell_sinks(&envelope);
+    }
+
+    /// The turn was refused: whatever was told of it, no last event follows.
+    pub fn forget(&self, session: &SessionId, turn: &TurnId) {
+        if !self.is_watched() {
+            return;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_its_own = |entry: &&mut Watched| entry.turn.as_ref() == Some(turn);
+        let Some(entry) = watched.get_mut(session).filter(is_its_own) else { return };
+        entry.is_over = true;
+        if entry.buffers.is_empty() {
+            watched.remove(session);
         }
     }
 
@@ -118,8 +131,15 @@ impl Feed {
         let _one_at_a_time = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.of_tree.fetch_add(1, Ordering::Relaxed) + 1;
         let envelope = Envelope::of_tree(seq, at, event);
+        self.tell_sinks(&envelope);
+    }
+
+    /// A sink that panics has lost this event; whoever emits it is not to pay for that.
+    fn tell_sinks(&self, envelope: &Envelope) {
         for sink in &self.sinks {
-            sink.emit(&envelope);
+            if catch_unwind(AssertUnwindSafe(|| sink.emit(envelope))).is_err() {
+                tracing::error!(seq = envelope.seq, "a sink of events panicked and has lost one");
+            }
         }
     }
 

@@ -89,3 +89,28 @@ async fn nothing_is_kept_for_a_session_nobody_watches() {
     drop(reader);
     assert!(!feed.is_watched() && feed.watched.lock().unwrap().is_empty());
 }
+
+/// A sink that panics at each event of a session called `bad`.
+struct Touchy(AtomicUsize);
+
+impl EventSink for Touchy {
+    fn emit(&self, event: &Envelope) {
+        assert!(event.session_id.as_ref().is_none_or(|session| session.to_string() != "bad"), "as told");
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a2_a_sink_that_panics_costs_itself_one_event_and_nobody_else_anything() {
+    let (before, behind) = (Arc::new(Touchy(AtomicUsize::new(0))), Arc::new(Touchy(AtomicUsize::new(0))));
+    let feed = Feed::new(vec![before.clone(), behind.clone()]);
+    let (session, turn) = names();
+    let bad = SessionId::parse("bad").unwrap();
+    let mut reader = feed.subscribe(&bad);
+    for session in [&bad, &session, &bad, &session] {
+        feed.emit(session, &turn, 0, guard());
+    }
+    feed.emit_of_tree(0, guard());
+    assert_eq!(reader.next().await.unwrap().seq, 1, "readers get what the sink lost");
+    assert_eq!((before.0.load(Ordering::SeqCst), behind.0.load(Ordering::SeqCst)), (3, 3));
+}

@@ -9,9 +9,11 @@
 //! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
+//! | [`metrics`] | what is counted in a runtime (no actor either) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
-//! | `drill` | a tool server for tests and soaks, which runs as a process of its own | – |
+//! | [`pulse`] | whether the actors get on with their messages | – |
+//! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
@@ -23,7 +25,12 @@ pub mod feed;
 pub mod llm;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod metrics;
 pub mod model_server;
+#[cfg(any(feature = "genai", feature = "mcp"))]
+mod near;
+mod patience;
+pub mod pulse;
 pub mod rooms;
 pub mod store;
 pub mod tools;

@@ -5,6 +5,8 @@
 //! whoever sends to it. Rooms belong to one runtime, so several runtimes live in
 //! one process without sharing names.
 
+use crate::metrics::Metrics;
+use crate::pulse::Pulses;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
@@ -129,6 +131,10 @@ pub struct Rooms {
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.
     pub tools: ToolPlane,
+    /// Whether they get on with their messages.
+    pub pulses: Pulses,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
+    /// What is counted there.
+    pub metrics: Arc<Metrics>,
 }

@@ -19,6 +19,7 @@ use super::progress::Progress;
 use super::queue::{Queue, Rested};
 use super::stop::{Stop, Wish};
 use super::tally::Tally;
+use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::output::ResultObject;
@@ -51,11 +52,12 @@ pub(crate) struct Conductor<'a> {
     tally: Tally,
     progress: Progress,
     stop: Stop,
+    control: Control,
 }
 
 impl<'a> Conductor<'a> {
     /// A batch that has not begun.
-    pub(crate) fn new(house: &'a House, manner: Manner, input: Input) -> Self {
+    pub(crate) fn new(house: &'a House, manner: Manner, input: Input, control: Control) -> Self {
         Self {
             house,
             progress: Progress::new(manner.is_quiet),
@@ -72,6 +74,7 @@ impl<'a> Conductor<'a> {
             outbox: Outbox::new(),
             tally: Tally::default(),
             stop: Stop::default(),
+            control,
         }
     }
 
@@ -93,6 +96,7 @@ impl<'a> Conductor<'a> {
             tokio::select! {
                 caught = signals.next() => self.obey(caught),
                 () = self.stop.out_of_patience() => break,
+                () = self.control.drained(), if !self.stop.is_asked() => self.drain(),
                 _ = tree.wait_for(Option::is_some), if !self.stop.is_asked() => self.stop.gave_up(),
                 is_read = self.outbox.go_on(), if self.stop.is_read() => if !is_read { self.nobody_reads() },
                 Some(ended) = self.running.next() => self.ended(ended),
@@ -208,6 +212,13 @@ impl<'a> Conductor<'a> {
         }
     }
 
+    /// Somebody asked from outside: as after one Ctrl-C.
+    fn drain(&mut self) {
+        self.stop.drain();
+        let running = self.running.len();
+        print::note(&format!("asked to drain: no further line begins; {running} running; Ctrl-C twice cancels them"));
+    }
+
     fn nobody_reads(&mut self) {
         self.stop.nobody_reads();
         self.cancel_running();
@@ -249,6 +260,9 @@ impl<'a> Conductor<'a> {
         let not_run = self.input.total.get().map(|total| total.saturating_sub(self.tally.done()));
         if !self.manner.is_quiet {
             print::note(&self.tally.summary(self.progress.elapsed(), not_run));
+        }
+        if self.stop.is_drained() && not_run != Some(0) {
+            self.tally.mark(Exit::TryLater);
         }
         if self.stop.has_given_up() {
             self.tally.mark(Exit::GaveUp);

@@ -28,8 +28,10 @@ use bob_messages::session::ApprovalsMode;
 use bob_messages::tools::Risk;
 
 use crate::cli::BatchArgs;
+use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
+use crate::origin::Origin;
 use crate::print;
 use crate::signals::Signals;
 use conductor::Conductor;
@@ -54,7 +56,7 @@ pub(crate) struct Manner {
 ///
 /// # Errors
 /// When nothing could begin: the input, the configuration, the model's provider. What fails later is told line by line.
-pub(crate) async fn batch(args: &BatchArgs, config: Config) -> Result<Exit, Failure> {
+pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let prepared = tokio::select! {
         prepared = prepare(args, &config) => prepared?,
@@ -68,7 +70,8 @@ pub(crate) async fn batch(args: &BatchArgs, config: Config) -> Result<Exit, Fail
         approve: args.approve.risk(),
         approvals: args.approvals.mode(),
     };
-    let result = Conductor::new(&house, manner, input).run(&mut signals).await;
+    let control = Control::open(&house.runtime, &config, "batch", origin).await;
+    let result = Conductor::new(&house, manner, input, control).run(&mut signals).await;
     house.close(&mut signals).await;
     result
 }

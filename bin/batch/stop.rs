@@ -15,6 +15,7 @@ const LAST_WAIT: Duration = Duration::from_millis(1_500);
 pub(crate) struct Stop {
     caught: Vec<Caught>,
     nobody_reads: bool,
+    is_drained: bool,
     gave_up: bool,
     deadline: Option<Instant>,
 }
@@ -56,6 +57,16 @@ impl Stop {
         self.deadline.get_or_insert(Instant::now() + LAST_WAIT);
     }
 
+    /// Somebody asked this process to drain.
+    pub(crate) fn drain(&mut self) {
+        self.is_drained = true;
+    }
+
+    /// Whether somebody did.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
     /// The runtime ended by itself.
     pub(crate) fn gave_up(&mut self) {
         self.gave_up = true;
@@ -63,7 +74,7 @@ impl Stop {
 
     /// Whether no further line begins.
     pub(crate) fn is_asked(&self) -> bool {
-        !self.caught.is_empty() || self.nobody_reads || self.gave_up
+        !self.caught.is_empty() || self.nobody_reads || self.is_drained || self.gave_up
     }
 
     /// Whether somebody is reading stdout, as far as is known.

@@ -8,7 +8,7 @@ use bob_messages::store::SessionFilter;
 use super::Chat;
 use crate::exit::Failure;
 use crate::run::new_session;
-use crate::{mcp, print, sessions, tools};
+use crate::{mcp, print, ps, sessions, tools};
 
 /// How many sessions `/sessions` names.
 const SESSIONS_SHOWN: usize = 20;
@@ -16,6 +16,7 @@ const SESSIONS_SHOWN: usize = 20;
 const HELP: &str = "\
 /tools        the tools the model may use
 /mcp          the tool servers; /mcp restart ID starts one again, /mcp reload reads the configuration again
+/ps           what every actor of this process does
 /sessions     the sessions used last
 /new          begin another session
 /resume ID    go on with a session
@@ -58,6 +59,10 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             }
         }
         "/mcp" => servers(chat, argument).await?,
+        "/ps" => {
+            let (tree, metrics) = (chat.house.runtime.tree().await, chat.house.runtime.metrics().await);
+            print::text(&ps::table::tree(&tree, &metrics, true))?;
+        }
         "/sessions" => {
             let filter = SessionFilter { prefix: None, limit: SESSIONS_SHOWN };
             for summary in chat.house.runtime.sessions(filter, None).await?.sessions {
@@ -120,18 +125,15 @@ async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
 fn reload(chat: &Chat) -> Result<(), Failure> {
     let config = chat.origin.read()?;
     let reloaded = chat.house.runtime.reload_servers(bob::assemble::tool_servers(&config)?)?;
-    let lists = [
-        ("started", &reloaded.started),
-        ("started again", &reloaded.changed),
-        ("stopped", &reloaded.stopped),
-        ("left alone", &reloaded.kept),
-    ];
-    let named = lists.iter().filter(|(_, ids)| !ids.is_empty()).map(|(what, ids)| {
-        let ids: Vec<&str> = ids.iter().map(ServerId::as_str).collect();
-        format!("{what}: {}", ids.join(" "))
-    });
-    let text = named.collect::<Vec<_>>().join("; ");
-    print::note(if text.is_empty() { "no tool server is configured" } else { &text });
+    let names = |ids: &[ServerId]| ids.iter().map(ServerId::to_string).collect::<Vec<_>>();
+    let [started, changed, stopped, kept] =
+        [&reloaded.started, &reloaded.changed, &reloaded.stopped, &reloaded.kept].map(|ids| names(ids));
+    print::note(&ps::reloaded([
+        ("started", &started),
+        ("started again", &changed),
+        ("stopped", &stopped),
+        ("left alone", &kept),
+    ]));
     Ok(())
 }
 

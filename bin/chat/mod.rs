@@ -17,21 +17,22 @@ mod lines;
 #[cfg(not(feature = "mcp"))]
 use std::convert::Infallible;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 
 use bob::assemble::Choices;
-use bob::config::{Config, Environment, Overrides};
+use bob::config::Config;
 use bob::facade::AgentRequest;
 use bob_messages::ids::{ModelName, SessionId};
 
 use crate::cli::ChatArgs;
+use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
+use crate::origin::Origin;
 use crate::run::new_session;
 use crate::show::{self, Show};
 use crate::signals::Signals;
 use crate::warnings::Warnings;
-use crate::{print, progress, prompt, trust, turn};
+use crate::{print, progress, prompt, turn};
 use commands::Obeyed;
 use editor::Editor;
 use lines::Lines;
@@ -65,34 +66,11 @@ impl Source {
     }
 }
 
-/// Where the configuration came from, to read it again.
-pub(crate) struct Origin {
-    /// The file.
-    pub(crate) file: PathBuf,
-    /// What the command line lays over it.
-    pub(crate) overrides: Overrides,
-    /// Whether it was named, so that it needs no trust.
-    pub(crate) is_named: bool,
-}
-
-impl Origin {
-    /// Reads it again.
-    ///
-    /// # Errors
-    /// What is wrong with it, or that nobody trusts it.
-    pub(crate) fn read(&self) -> Result<Config, Failure> {
-        let config = bob::config::load(&self.file, &Environment::of_process(), &self.overrides)?;
-        if !self.is_named {
-            trust::check(&config)?;
-        }
-        Ok(config)
-    }
-}
-
 /// A conversation under way.
 pub(crate) struct Chat {
     house: House,
     origin: Origin,
+    control: Control,
     warnings: Warnings,
     #[cfg(feature = "mcp")]
     asked: forms::Asked,
@@ -139,9 +117,11 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         true => Source::Person(Editor::start(&config)?),
         false => Source::Pipe(Lines::start()),
     };
+    let control = Control::open(&house.runtime, &config, "chat", origin.clone()).await;
     let mut chat = Chat {
         house,
         origin,
+        control,
         warnings,
         #[cfg(feature = "mcp")]
         asked,
@@ -156,8 +136,11 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     if let Source::Person(editor) = &source {
         editor.restore();
     }
-    chat.house.close(&mut signals).await;
-    result
+    // Whoever does not want to wait for the children any more has ended the program.
+    match (chat.house.close(&mut signals).await, result) {
+        (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
+        (_, result) => result,
+    }
 }
 
 impl Chat {
@@ -170,12 +153,18 @@ impl Chat {
     }
 
     async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
-        loop {
+        let mut tree = self.house.runtime.ended();
+        while !self.control.is_drained() {
             let input = tokio::select! {
+                // Nobody waits for an answer at the prompt, and there will be none any more.
+                _ = tree.wait_for(Option::is_some) => return Err(self.house.gave_up()),
                 input = source.next() => input,
                 caught = signals.next() => return Ok(caught.exit()),
+                () = self.control.drained() => break,
             };
             let line = match input {
+                // The signal of a terminal that was closed may come after the end of what is read from it.
+                Input::End if self.is_person && editor::terminal_is_gone() => return Ok(Exit::HungUp),
                 Input::End => break,
                 Input::Cleared => continue,
                 Input::Line(line) => line,
@@ -201,6 +190,9 @@ impl Chat {
                 Err(failure) if failure.exit.is_cancelled() => return Err(failure),
                 Err(failure) => self.tell(&failure),
             }
+        }
+        if self.control.is_drained() {
+            print::note("somebody asked this process to drain; it takes no further message");
         }
         Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
     }

@@ -4,6 +4,7 @@ use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
 use super::stream::AgentStream;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
+use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, ServerId, SessionId};
 use bob_messages::mcp::ServerStatus;
@@ -90,8 +91,19 @@ pub trait AgentRuntime: Send + Sync {
     /// How the runtime is, asked now.
     fn health(&self) -> BoxFuture<'_, RuntimeHealth>;
 
+    /// What was counted since the runtime began: turns, steps, calls, tokens, restarts, how long things took, and how
+    /// providers and tool servers are. Comes at once; when the model side does not answer within a second, it has no
+    /// providers.
+    fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot>;
+
     /// The live tree of actors.
     fn tree(&self) -> BoxFuture<'_, Vec<NodeState>>;
+
+    /// Told when the live tree has changed since it was last read from here: an actor was started again, gave up or
+    /// stopped, or the number of live sessions, running turns or waiting inputs is another. Changes that come together
+    /// are told once, and what changed is in [`tree`](Self::tree). What one session does between the beginning and the
+    /// end of a turn is not told here, nor how tool servers come up, which [`server_changes`](Self::server_changes) tells.
+    fn tree_changes(&self) -> watch::Receiver<u64>;
 
     /// Takes no new turns, gives running ones their grace, cancels and saves them,
     /// stops every actor and child process. Idempotent.

@@ -11,6 +11,7 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Policy, ToolPort, local};
@@ -44,6 +45,7 @@ pub struct RuntimeBuilder {
     tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
     rules: SessionRules,
+    blocked_after: Duration,
     pub(super) shutdown_grace: Duration,
 }
 
@@ -92,6 +94,7 @@ impl RuntimeBuilder {
             tool_servers: Vec::new(),
             approvals: None,
             rules: SessionRules::default(),
+            blocked_after: BLOCKED_AFTER,
             shutdown_grace: Duration::from_secs(2),
         }
     }
@@ -224,6 +227,15 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How long a handler of an actor may take before it is said to block: a warning names
+    /// the actor and the message, and the live tree shows it. 100 ms unless said otherwise,
+    /// at least 1 ms.
+    #[must_use]
+    pub fn blocked_after(mut self, handling: Duration) -> Self {
+        self.blocked_after = handling;
+        self
+    }
+
     /// Lets a bundle register what it brings.
     #[must_use]
     pub fn bootstrap(self, bundle: &dyn AgentBootstrap) -> Self {
@@ -245,11 +257,14 @@ impl RuntimeBuilder {
             tools.splice(0..0, local::tools(&self.watcher));
         }
         let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
+        rooms.pulses.watch(self.blocked_after);
         #[cfg(feature = "mcp")]
         let tool_servers = {
             let house = Surroundings {
                 plane: rooms.tools.clone(),
+                pulses: rooms.pulses.clone(),
                 feed: Arc::clone(&feed),
+                metrics: Arc::clone(&rooms.metrics),
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),

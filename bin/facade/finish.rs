@@ -26,7 +26,7 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
         .collect();
     let mut results = Vec::with_capacity(owed.len());
     for owed in owed {
-        results.push(super::runtime::outcome(owed).await?);
+        results.push(super::runtime::outcome(runtime, owed).await?);
     }
     Ok(results)
 }

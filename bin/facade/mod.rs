@@ -12,6 +12,7 @@ mod request;
 mod runtime;
 mod servers;
 mod stream;
+mod submission;
 
 pub use agent_runtime::AgentRuntime;
 pub use approvals::ApprovalPort;

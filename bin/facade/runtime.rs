@@ -3,11 +3,13 @@
 use super::agent_runtime::AgentRuntime;
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, RuntimeStatus};
 use super::stream::AgentStream;
+use super::submission::{MOST_AGAIN, Owe, Submission};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
+use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::llm::LlmMessage;
@@ -63,9 +65,33 @@ impl Runtime {
         Self(Arc::new(inner))
     }
 
+    /// What hurts the actors of this runtime on purpose. For drills only: a program that
+    /// serves people has no use for it.
+    #[cfg(feature = "drill")]
+    pub fn traps(&self) -> &bob_actors::drill::traps::Traps {
+        self.0.tree.rooms.pulses.traps()
+    }
+
+    /// How often a handler of an actor blocked its thread for longer than
+    /// [`RuntimeBuilder::blocked_after`](super::RuntimeBuilder::blocked_after) says.
+    pub fn times_blocked(&self) -> u64 {
+        self.0.tree.rooms.pulses.times_blocked()
+    }
+
     /// Told when the tree has ended, and whether it gave up.
     pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
         self.0.tree.ended()
+    }
+
+    /// What is said of a turn without an outcome: a tree that ended owes an explanation.
+    pub(super) fn gone(&self) -> AgentError {
+        let kept = "what the turn did is in its session";
+        let text = match &*self.ended().borrow() {
+            Some(TreeEnd::GaveUp { reason }) => format!("the runtime gave up before the turn ended: {reason}; {kept}"),
+            Some(TreeEnd::Stopped | TreeEnd::Died) => format!("the runtime ended before the turn did; {kept}"),
+            None => format!("the supervisor of the sessions died before the turn ended; {kept}"),
+        };
+        AgentError::Internal(text)
     }
 
     /// Whom a turn belongs to whose caller went away.
@@ -113,7 +139,7 @@ impl Runtime {
         if request.cancel.is_some() {
             reply = told_also(reply, over);
         }
-        inner.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session.clone(), input, brief, reply });
+        self.send_in(session.clone(), input, brief, reply);
         if let Some(token) = request.cancel {
             self.cancel_with(token, session.clone(), turn.clone(), until_over);
         }
@@ -147,8 +173,13 @@ impl Runtime {
     /// Hands in an input as it is.
     pub(super) fn hand_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>) -> Owed {
         let (reply, answer) = Reply::channel();
-        self.0.tree.rooms.sessions.tell(SessionsMessage::Submit { session, input, brief, reply });
+        self.send_in(session, input, brief, reply);
         answer
+    }
+
+    fn send_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>, reply: Owe) {
+        let runtime = Arc::downgrade(&self.0);
+        Submission { runtime, session, input, brief, left: MOST_AGAIN }.hand_in(reply);
     }
 
     /// Lets the session's actor go, unless a turn of it runs.
@@ -198,20 +229,15 @@ fn told_also<T: Send + 'static>(reply: Reply<T>, over: oneshot::Sender<()>) -> R
     })
 }
 
-/// A tree that ended owes an explanation.
-pub(super) fn runtime_gone() -> AgentError {
-    AgentError::Internal("the runtime ended before the turn did; what the turn did is in its session".into())
-}
-
-pub(super) async fn outcome(owed: Owed) -> Result<AgentRunResult, AgentError> {
-    owed.await.unwrap_or_else(|| Err(runtime_gone())).map(AgentRunResult::from)
+pub(super) async fn outcome(runtime: &Runtime, owed: Owed) -> Result<AgentRunResult, AgentError> {
+    owed.await.unwrap_or_else(|| Err(runtime.gone())).map(AgentRunResult::from)
 }
 
 impl AgentRuntime for Runtime {
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
         async move {
             let (_, _, owed) = self.submit(request)?;
-            outcome(owed).await
+            outcome(self, owed).await
         }
         .boxed()
     }
@@ -249,7 +275,7 @@ impl AgentRuntime for Runtime {
             let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
             let message = SessionsMessage::Resume { session, submission, token, said, limits, brief, reply };
             self.0.tree.rooms.sessions.tell(message);
-            outcome(owed).await
+            outcome(self, owed).await
         }
         .boxed()
     }
@@ -358,8 +384,23 @@ impl AgentRuntime for Runtime {
         .boxed()
     }
 
+    fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot> {
+        async move {
+            let providers =
+                self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Providers { reply })).await;
+            let servers = self.servers();
+            let counted = self.0.tree.rooms.metrics.snapshot();
+            MetricsSnapshot { providers: providers.unwrap_or_default(), servers, ..counted }
+        }
+        .boxed()
+    }
+
     fn tree(&self) -> BoxFuture<'_, Vec<NodeState>> {
         self.0.tree.tree().boxed()
+    }
+
+    fn tree_changes(&self) -> watch::Receiver<u64> {
+        self.0.tree.rooms.metrics.changes()
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -1,7 +1,7 @@
 //! The events of one turn, as they happen.
 
 use super::request::AgentRunResult;
-use super::runtime::{Owed, Runtime, runtime_gone};
+use super::runtime::{Owed, Runtime};
 use bob_actors::clock;
 use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
@@ -91,7 +91,7 @@ impl AgentStream {
                 // Without a last event before it: refused, answered before, or detached.
                 result = owed => {
                     self.owed = None;
-                    return self.end_with(result.unwrap_or_else(|| Err(runtime_gone())));
+                    return self.end_with(result.unwrap_or_else(|| Err(self.runtime.gone())));
                 }
             };
             match event {
@@ -111,7 +111,7 @@ impl AgentStream {
     /// When the request was refused.
     pub async fn finish(mut self) -> Result<AgentRunResult, AgentError> {
         while self.next_event().await.is_some() {}
-        self.ended.take().unwrap_or_else(|| Err(runtime_gone()))
+        self.ended.take().unwrap_or_else(|| Err(self.runtime.gone()))
     }
 
     /// The outcome or the refusal, once the stream has ended.

@@ -49,7 +49,7 @@ pub enum Passage {
 }
 
 /// How something fails that is not asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Down {
     /// For how long it has failed, in milliseconds.
     pub for_ms: u64,

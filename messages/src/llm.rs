@@ -37,7 +37,7 @@ pub enum LlmMessage {
 }
 
 /// How a provider is, as it can be shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderState {
     /// Its name.
     pub provider: String,

@@ -160,6 +160,8 @@ pub struct LiveSession {
     pub at_door: usize,
     /// How often its actor was started again in the running turn.
     pub restarts: u32,
+    /// Why its actor last crashed, if one did since the session became live.
+    pub last_error: Option<String>,
 }
 
 /// What a live session does.

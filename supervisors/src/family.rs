@@ -25,7 +25,7 @@ mod stop;
 mod tests;
 
 pub use mailbox::{FamilyNews, Next, SupervisorMessage};
-pub use spec::{ChildSpec, ChildStart, Fate, Inside};
+pub use spec::{Attendance, ChildSpec, ChildStart, Fate, Inside};
 pub use start::StartError;
 
 use crate::look::{NodeState, NodeStatus};

@@ -23,7 +23,7 @@ fn at_most(max_restarts: u32, spec: ChildSpec) -> ChildSpec {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_comes_back_however_it_ended_and_its_siblings_notice_nothing() {
+async fn a2_a_child_comes_back_however_it_ended_and_its_siblings_notice_nothing() {
     for (how, why) in
         [(Poke::Panic, "as told"), (Poke::Fail, "as told"), (Poke::Kill, "killed"), (Poke::Stop, "stopped")]
     {
@@ -40,7 +40,7 @@ async fn a_child_comes_back_however_it_ended_and_its_siblings_notice_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sender_finds_nobody_and_then_the_successor() {
+async fn a3_a_sender_finds_nobody_and_then_the_successor() {
     let (_diary, a, _, _) = parts();
     // A server waits before its restart, so there is a time in which nobody is there.
     let house = House::of(vec![ChildSpec { awaited: true, ..a.server() }]).await.unwrap();
@@ -66,7 +66,7 @@ async fn the_first_restart_of_a_core_actor_takes_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_starts_count_and_the_child_comes_back_after_them() {
+async fn a4_failed_starts_count_and_the_child_comes_back_after_them() {
     let (diary, a, _, _) = parts();
     let house = House::of(vec![at_most(4, a.core())]).await.unwrap();
     a.failing.store(3, Ordering::SeqCst);
@@ -77,7 +77,7 @@ async fn failed_starts_count_and_the_child_comes_back_after_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_never_ends_is_a_death() {
+async fn a4_a_start_that_never_ends_is_a_death() {
     let (_diary, a, _, _) = parts();
     let house = House::of(vec![a.core()]).await.unwrap();
     a.stuck.store(1, Ordering::SeqCst);
@@ -93,8 +93,8 @@ async fn a_child_that_dies_before_its_start_is_told_is_not_taken_for_alive() {
     // Its start is told late: when it has died young, its end comes first.
     let (spec, dying_young) = (a.core(), Arc::clone(&a.dying_young));
     let start = Arc::clone(&spec.start);
-    let start: ChildStart = Arc::new(move |supervisor| {
-        let (start, dies) = (start(supervisor), dying_young.load(Ordering::SeqCst) > 0);
+    let start: ChildStart = Arc::new(move |supervisor, attendance| {
+        let (start, dies) = (start(supervisor, attendance), dying_young.load(Ordering::SeqCst) > 0);
         Box::pin(async move {
             let actor = start.await?;
             if dies {
@@ -131,7 +131,7 @@ impl Actor for Bomber {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_whose_remains_panic_harms_nobody() {
+async fn a8_a_child_whose_remains_panic_harms_nobody() {
     let (_diary, a, b, _) = parts();
     let rule = RestartRule { restart: RestartType::Temporary, ..RestartRule::CORE };
     let bomber = ChildSpec { rule, ..ChildSpec::core("bomber", a.address.clone(), || (Bomber, ())) };
@@ -142,7 +142,7 @@ async fn a_child_whose_remains_panic_harms_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_critical_child_that_dies_too_often_ends_the_tree_in_reverse_order_with_a_reason() {
+async fn a6_a_critical_child_that_dies_too_often_ends_the_tree_in_reverse_order_with_a_reason() {
     let (diary, a, b, c) = parts();
     let house = House::of(vec![a.core(), at_most(2, b.core()), c.core()]).await.unwrap();
     house.reborn(&b, Poke::Panic).await;
@@ -264,9 +264,9 @@ async fn a_server_that_cannot_start_keeps_nobody_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn making_a_child_that_panics_is_a_failed_start() {
+async fn a4_making_a_child_that_panics_is_a_failed_start() {
     let (_diary, a, _, _) = parts();
-    let spec = ChildSpec { start: Arc::new(|_supervisor| panic!("as told")), ..a.core() };
+    let spec = ChildSpec { start: Arc::new(|_supervisor, _attendance| panic!("as told")), ..a.core() };
     let error = House::of(vec![spec]).await.err().unwrap();
     assert_eq!(error.to_string(), "failed to start a: the making of it panicked");
 }
@@ -340,7 +340,7 @@ async fn nobody_is_started_while_others_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_without_a_handle_leaves_nobody_alive() {
+async fn a5_a_tree_without_a_handle_leaves_nobody_alive() {
     let (_diary, a, b, c) = parts();
     let house = House::of(vec![a.core(), b.core(), c.core()]).await.unwrap();
     let actors = [&a, &b, &c].map(|part| part.address.actor().unwrap().get_cell());

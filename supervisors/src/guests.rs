@@ -40,6 +40,8 @@ pub(crate) struct Guest {
     pub(crate) owed: VecDeque<Owed>,
     /// How often the actor crashed in the running turn.
     pub(crate) crashes: u32,
+    /// What it last crashed of.
+    pub(crate) crashed_of: Option<Box<str>>,
     /// Set while the actor is being stopped.
     pub(crate) leaving: Option<Leaving>,
     /// Whether it has one of the places for running turns.
@@ -95,6 +97,10 @@ pub(crate) struct Owed {
     /// Whether it was cancelled while it waited; an actor that is started again is
     /// told so, too.
     pub(crate) cancelled: bool,
+    /// When it was handed in.
+    pub(crate) came: Instant,
+    /// When its cancel was asked for, the first time.
+    pub(crate) cancel_asked: Option<Instant>,
 }
 
 /// An actor on its way out.
@@ -158,6 +164,7 @@ impl Guest {
             brief,
             owed: VecDeque::new(),
             crashes: 0,
+            crashed_of: None,
             leaving: None,
             has_place: false,
             ahead: None,

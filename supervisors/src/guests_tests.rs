@@ -20,6 +20,8 @@ fn owed(name: &str, paid: &Arc<AtomicUsize>) -> Owed {
         clock: Clock::new(&Limits::default()),
         let_in: true,
         cancelled: false,
+        came: Instant::now(),
+        cancel_asked: None,
     }
 }
 

@@ -27,6 +27,10 @@
 //! | [`restart`] | when a dead child is started again; pure |
 //! | [`look`] | the live tree as it can be shown |
 
+// A supervisor can only start again what did not take the process with it.
+#[cfg(not(panic = "unwind"))]
+compile_error!("supervision needs `panic = \"unwind\"` in every profile");
+
 pub(crate) mod admission;
 pub(crate) mod deadlines;
 pub mod family;

@@ -30,6 +30,8 @@ use crate::deadlines::{Deadlines, Due};
 use crate::family::{ChildSpec, Inside};
 use crate::guests::{Clock, GuestBook, Leaving, Owe, Owed};
 use bob_actors::feed::Feed;
+use bob_actors::metrics::Metrics;
+use bob_actors::pulse::Place;
 use bob_actors::rooms::Rooms;
 use bob_actors::turn::{Ending, TurnActor, TurnArguments};
 use bob_messages::ids::{SessionId, TurnId};
@@ -159,6 +161,7 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Load { reply } => reply.send(state.load()),
             SessionsMessage::Drain { grace_ms, reply } => state.drain(grace_ms, reply, &myself),
         }
+        state.metrics().load(state.load());
         Ok(())
     }
 
@@ -180,6 +183,7 @@ impl Actor for SessionsSupervisor {
             }
             _starts_and_groups_need_nothing => {}
         }
+        state.metrics().load(state.load());
         Ok(())
     }
 
@@ -191,6 +195,10 @@ impl Actor for SessionsSupervisor {
 }
 
 impl SessionsState {
+    fn metrics(&self) -> &Metrics {
+        &self.started.rooms.metrics
+    }
+
     /// Starts the session's actor. It reads the journal itself, so this never waits.
     fn open(&mut self, session: &SessionId, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
@@ -201,7 +209,8 @@ impl SessionsState {
             feed: Arc::clone(&self.started.feed),
             ending: Arc::clone(&guest.ending),
         };
-        match ActorRuntime::spawn_linked_instant(None, TurnActor, started, myself.get_cell()) {
+        let actor = self.started.rooms.pulses.attend(TurnActor, Place::Session(session.clone()));
+        match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
             Ok((actor, _started)) => self.book.moved_in(session, actor),
             Err(error) => {
                 self.settle_all(session, &format!("the session's actor could not be started: {error}"), myself)
@@ -246,5 +255,15 @@ impl SessionsState {
 }
 
 fn owed(submission: TurnId, request: TurnMessage, reply: Owe, limits: &Limits) -> Owed {
-    Owed { submission, request, reply, clock: Clock::new(limits), let_in: false, cancelled: false }
+    let clock = Clock::new(limits);
+    Owed {
+        submission,
+        request,
+        reply,
+        clock,
+        let_in: false,
+        cancelled: false,
+        came: Instant::now(),
+        cancel_asked: None,
+    }
 }

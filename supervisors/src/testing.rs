@@ -23,6 +23,8 @@ pub(crate) enum Poke {
     Kill,
 }
 
+bob_actors::kinds!(Poke: Panic, Fail, Hang, Stop, Kill);
+
 /// What happened, in order: `+name` for a start, `-name` for a polite end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);

@@ -9,11 +9,12 @@
 mod tests;
 
 use crate::family::{ChildSpec, Inside, StartError, SupervisorMessage};
-use crate::look::NodeState;
+use crate::look::{self, NodeState};
 use crate::root::{RootArguments, RootSupervisor, TreeEnd};
 use crate::tools::{self, Roster, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
+use bob_actors::pulse::{BLOCKED_AFTER, Place};
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
@@ -27,6 +28,9 @@ use tokio::sync::watch;
 
 /// How long a killed tree is waited for.
 const KILLED_LIMIT: Duration = Duration::from_millis(100);
+
+/// How long the root may take to say who is alive; it asks each supervisor for half of that.
+const LOOK_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a tree is made of.
 pub struct TreeSpec {
@@ -72,12 +76,14 @@ impl TreeSpec {
         let llm = llm_child(&rooms, LlmArguments::new(llm, Arc::clone(&feed), retry));
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
-        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local");
+        let metrics = Arc::clone(&rooms.metrics);
+        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local").counted_by(&metrics);
+        let local = local.attended(&rooms.pulses, "tools/local");
         children.push(tools_child(&rooms, local, servers));
         children.push(sessions);
         let heard = |child: ChildSpec| {
             let path = child.name.clone();
-            child.heard_by(&feed, path)
+            child.attended(&rooms.pulses, path.as_str()).heard_by(&feed, path).counted_by(&metrics)
         };
         children.into_iter().map(heard).collect()
     }
@@ -86,7 +92,10 @@ impl TreeSpec {
 fn store_child(rooms: &Rooms, store: Arc<dyn SessionStore>) -> ChildSpec {
     let queued = StoreActor::default().queued();
     let gauge = Arc::clone(&queued);
-    ChildSpec::core("store", rooms.store.clone(), move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store)))
+    rooms.metrics.store_queued(Arc::clone(&queued));
+    let make = move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store));
+    // The last words of the sessions, which stop just before it, are still in its mailbox then.
+    ChildSpec { drains: true, ..ChildSpec::core("store", rooms.store.clone(), make) }
         .queued(move || gauge.load(Ordering::Relaxed))
 }
 
@@ -116,6 +125,7 @@ fn tools_child(rooms: &Rooms, local: ChildSpec, servers: Roster) -> ChildSpec {
 /// again by then. Dropping the future kills what had been started.
 pub async fn start(spec: TreeSpec) -> Result<Tree, StartError> {
     let (rooms, feed) = (spec.rooms.clone(), Arc::clone(&spec.feed));
+    rooms.pulses.watch(BLOCKED_AFTER);
     start_children(rooms, feed, spec.children()).await
 }
 
@@ -127,14 +137,17 @@ pub(crate) async fn start_children(
     let downs: Vec<_> = children.iter().map(|child| Arc::clone(&child.on_down)).collect();
     let end = Arc::new(OnceLock::new());
     let arguments = RootArguments { children, end: Arc::clone(&end) };
-    let (root, ends) = Actor::spawn(None, RootSupervisor, arguments).await.map_err(start_error)?;
+    let actor = rooms.pulses.attend(RootSupervisor, Place::Room("root".into()));
+    let (root, ends) = Actor::spawn(None, actor, arguments).await.map_err(start_error)?;
     let (tell, ended) = watch::channel(None);
+    let pulses = rooms.pulses.clone();
     tokio::spawn(async move {
         let _cancelled_with_the_runtime = ends.await;
         // A root that was killed has cleared no address.
         for down in downs {
             down();
         }
+        pulses.rest();
         tell.send_replace(Some(end.get().cloned().unwrap_or(TreeEnd::Died)));
     });
     Ok(Tree { rooms, feed, root: Arc::new(Root(root)), ended })
@@ -195,12 +208,16 @@ impl Tree {
         self.ended.clone()
     }
 
-    /// Who is alive, the root's children first. Empty when the tree has ended.
+    /// Who is alive, the root's children first. Empty when the tree has ended; a root that does
+    /// not answer within 2 s leaves only those whose handlers block.
     pub async fn tree(&self) -> Vec<NodeState> {
         let (reply, answer) = Reply::channel();
         // A message that was not taken comes back, and its reply answers when it is dropped.
         drop(self.root.0.send_message(SupervisorMessage::Tree { reply }));
-        answer.await.unwrap_or_default()
+        let answer = tokio::time::timeout(LOOK_LIMIT, answer).await;
+        let mut nodes = answer.ok().flatten().unwrap_or_default();
+        look::tell_blocked(&mut nodes, &self.rooms.pulses.blocked());
+        nodes
     }
 
     /// Starts an actor again, whatever it does now: `store`, `tools/local`. Says

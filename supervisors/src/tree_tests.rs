@@ -79,7 +79,7 @@ async fn the_live_tree_shows_every_actor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stored_survives_its_actor() {
+async fn a2_what_is_stored_survives_its_actor() {
     let home = home().await;
     assert_eq!(claim(&home.tree, "one").await, 1);
     let actor = home.tree.rooms.store.actor().unwrap();
@@ -90,7 +90,7 @@ async fn what_is_stored_survives_its_actor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tools_come_back_with_their_supervisor() {
+async fn a2_the_tools_come_back_with_their_supervisor() {
     let home = home().await;
     let before = home.tree.rooms.tools.local().actor().unwrap();
     assert!(home.tree.restart("tools").await);
@@ -106,7 +106,7 @@ async fn the_tools_come_back_with_their_supervisor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_die_too_often_leave_the_house_alone() {
+async fn a6_tools_that_die_too_often_leave_the_house_alone() {
     let home = home().await;
     loop {
         let tools = home.tree.tree().await.remove(2);
@@ -154,7 +154,7 @@ async fn a_stop_empties_every_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kill_of_the_root_leaves_no_actor_alive() {
+async fn a5_kill_of_the_root_leaves_no_actor_alive() {
     let home = home().await;
     let rooms = home.tree.rooms.clone();
     let actors = [
@@ -180,7 +180,7 @@ const TOUGH: RestartRule = RestartRule {
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_kills_of_random_actors_leave_the_tree_whole() {
+async fn a5_a_hundred_kills_of_random_actors_leave_the_tree_whole() {
     let sessions = Part::new("sessions", &Diary::default());
     let spec = spec(&sessions);
     let (rooms, feed) = (spec.rooms.clone(), Arc::clone(&spec.feed));
@@ -217,7 +217,7 @@ async fn a_hundred_kills_of_random_actors_leave_the_tree_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_restarts_are_fast() {
+async fn a2_two_hundred_restarts_are_fast() {
     let part = Part::new("a", &Diary::default());
     let house = House::of(vec![ChildSpec { rule: TOUGH, ..part.core() }]).await.unwrap();
     let mut micros = Vec::new();

@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 21] = [
     &[],
     &["chat"],
     &["run"],
@@ -20,6 +20,10 @@ const COMMANDS: [&[&str]; 17] = [
     &["mcp", "list"],
     &["mcp", "restart"],
     &["mcp", "reload"],
+    &["ps"],
+    &["top"],
+    &["cancel"],
+    &["drain"],
     &["doctor"],
     &["init"],
     &["completions"],

@@ -16,7 +16,7 @@ fn talks() -> ScriptedLlm {
 }
 
 #[tokio::test]
-async fn a_store_that_dies_with_an_append_in_flight_loses_nothing() {
+async fn a2_a_store_that_dies_with_an_append_in_flight_loses_nothing() {
     // The claim, the input, the outcome: whichever is under way when the actor dies.
     for (operation, nth, ends) in [
         (Operation::Claim, 1, FinishReason::Cancelled),
@@ -51,7 +51,7 @@ async fn a_store_that_dies_with_an_append_in_flight_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_that_panics_is_asked_again_with_the_same_records() {
+async fn a2_a_store_that_panics_is_asked_again_with_the_same_records() {
     for (operation, nth) in [(Operation::Claim, 1), (Operation::Append, 1), (Operation::Append, 2)] {
         for fault in [Fault::Panic, Fault::PanicLater] {
             let store = FaultStore::new(MemoryStore::new());
@@ -65,7 +65,7 @@ async fn a_store_that_panics_is_asked_again_with_the_same_records() {
 }
 
 #[tokio::test]
-async fn a_model_call_survives_a_restart_of_its_actor() {
+async fn a2_a_model_call_survives_a_restart_of_its_actor() {
     let model = bob_actors::llm::scripted::Rule {
         when: None,
         replies: vec![ScriptedReply::text("fine")],
@@ -82,7 +82,7 @@ async fn a_model_call_survives_a_restart_of_its_actor() {
 }
 
 #[tokio::test]
-async fn a_tools_room_that_dies_leaves_a_result_and_the_turn_goes_on() {
+async fn a2_a_tools_room_that_dies_leaves_a_result_and_the_turn_goes_on() {
     let (entered, let_go) = (Arc::<Notify>::default(), Arc::<Notify>::default());
     let model =
         ScriptedLlm::replies(vec![ScriptedReply::call("test/endless", json!({})), ScriptedReply::text("went on")]);
@@ -106,7 +106,7 @@ async fn a_tools_room_that_dies_leaves_a_result_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn a_sessions_supervisor_that_dies_answers_everybody_it_owes() {
+async fn a2_a_sessions_supervisor_that_dies_answers_everybody_it_owes() {
     let house = House::new(
         ScriptedLlm::from_fn(|request| match format!("{:?}", request.messages.last()).contains("stall") {
             true => ScriptedReply::Stall,

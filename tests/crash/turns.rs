@@ -16,18 +16,18 @@ use crate::house::House;
 use crate::support::runtime::{Nothing, session, within};
 
 /// A tool that runs when the test lets it, and counts how often it was entered.
-struct Gate {
-    entered: Arc<Notify>,
-    open: Arc<Semaphore>,
-    runs: Arc<AtomicUsize>,
+pub(crate) struct Gate {
+    pub(crate) entered: Arc<Notify>,
+    pub(crate) open: Arc<Semaphore>,
+    pub(crate) runs: Arc<AtomicUsize>,
 }
 
 impl Gate {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { entered: Arc::default(), open: Arc::new(Semaphore::new(0)), runs: Arc::default() }
     }
 
-    fn tool(&self) -> FnTool {
+    pub(crate) fn tool(&self) -> FnTool {
         let (entered, open, runs) = (Arc::clone(&self.entered), Arc::clone(&self.open), Arc::clone(&self.runs));
         tool("test/gate", "Waits to be let through.", move |_: Nothing, _| {
             runs.fetch_add(1, Ordering::SeqCst);
@@ -41,7 +41,7 @@ impl Gate {
     }
 }
 
-fn calls_the_gate() -> ScriptedLlm {
+pub(crate) fn calls_the_gate() -> ScriptedLlm {
     ScriptedLlm::replies(vec![ScriptedReply::call("test/gate", json!({})), ScriptedReply::text("done")])
 }
 
@@ -51,7 +51,7 @@ fn restarts(house: &House) -> usize {
 }
 
 #[tokio::test]
-async fn a_killed_turn_finishes_and_a_call_in_doubt_is_not_run_again() {
+async fn a1_a_killed_turn_finishes_and_a_call_in_doubt_is_not_run_again() {
     let gate = Gate::new();
     let house = House::new(calls_the_gate(), vec![gate.tool()]).await;
     let owed = house.submit("s", "go");
@@ -69,7 +69,7 @@ async fn a_killed_turn_finishes_and_a_call_in_doubt_is_not_run_again() {
 }
 
 #[tokio::test]
-async fn a_killed_turn_runs_a_harmless_call_again() {
+async fn a1_a_killed_turn_runs_a_harmless_call_again() {
     let gate = Gate::new();
     let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
     let owed = house.submit("s", "go");
@@ -84,7 +84,7 @@ async fn a_killed_turn_runs_a_harmless_call_again() {
 }
 
 #[tokio::test]
-async fn a_turn_whose_actor_dies_again_and_again_ends_in_a_clear_error() {
+async fn a1_a_turn_whose_actor_dies_again_and_again_ends_in_a_clear_error() {
     let gate = Gate::new();
     let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
     let owed = house.submit("s", "go");
@@ -133,7 +133,7 @@ async fn an_input_that_waited_in_an_earlier_process_has_its_one_end_for_whoever_
 }
 
 #[tokio::test]
-async fn a_turn_killed_at_any_event_ends_once() {
+async fn a1_a_turn_killed_at_any_event_ends_once() {
     let quick = || tool("test/gate", "Returns.", |_: Nothing, _| async move { Ok(ToolOutput::text("ok")) });
     let whole = House::new(calls_the_gate(), vec![quick()]).await;
     whole.run("how many events has a turn?").await;
@@ -154,7 +154,7 @@ async fn a_turn_killed_at_any_event_ends_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_turns_killed_at_once_all_end() {
+async fn a7_many_turns_killed_at_once_all_end() {
     const SESSIONS: usize = 200;
     let gate = Gate::new();
     let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;

@@ -1,6 +1,6 @@
-//! A tool server for drills: it behaves, or misbehaves in one named way.
+//! For drills: traps that hurt actors of this process, and a tool server that behaves, or misbehaves in one named way.
 //!
-//! It is a stdio server of the Model Context Protocol (revision 2025-11-25) that a test or a soak starts as a child
+//! The tool server is a stdio server of the Model Context Protocol (revision 2025-11-25) that a test or a soak starts as a child
 //! process. It owns its stdin, its stdout and the log that is named on its command line; the client under test talks to
 //! it, and whoever runs the drill reads the log afterwards. It is written by hand on blocking reads and threads, on
 //! purpose: it shares no code with the client it tests, so that a mistake of one is not repeated by the other. It never
@@ -15,6 +15,8 @@
 //! | `tools` | the tools and the pages they are listed in |
 //! | `modes` | the ways to misbehave |
 //! | `garbage` | what else may stand on stdout before an answer |
+//! | `words` | traps as one writes them |
+//! | [`traps`] | which actor is hurt where (no part of the server) |
 //! | `log` | what happened, for whoever runs the drill |
 
 mod arguments;
@@ -25,11 +27,14 @@ mod modes;
 mod protocol;
 mod server;
 mod tools;
+pub mod traps;
+mod words;
 
 use std::io::{self, Write};
 
 use arguments::Wish;
 use server::Server;
+pub use words::InvalidTrap;
 
 /// Runs the server on stdin and stdout until stdin ends, and returns the exit code: 0, or 2 when the arguments are wrong.
 ///

@@ -171,7 +171,7 @@ async fn a_refusal_is_the_servers_and_the_end_of_the_line_is_not() {
 }
 
 #[tokio::test]
-async fn an_abandoned_call_is_taken_back() {
+async fn c4_an_abandoned_call_is_taken_back() {
     let mut line = line(None).await;
     let caller = line.connection.caller();
     let running = tokio::spawn(async move { caller.call(&invocation("slow", json!({})), true).await });

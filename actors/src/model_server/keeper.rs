@@ -8,6 +8,7 @@
 use super::probe::Health;
 use super::{ModelServerMessage, ModelServerSpec, Ready};
 use crate::child::{Child, ChildSpec, Exit, Stdin, Stdout};
+use crate::patience::Patience;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::Reply;
 use ractor::ActorRef;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::sleep;
 
 /// Between two questions whether the server is ready.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -88,11 +89,11 @@ impl Keeper {
 
     async fn start(&self, held: &mut Held) -> Ready {
         held.place = Some(Arc::clone(&self.spec.place).lock_owned().await);
-        let deadline = Instant::now() + self.spec.ready_timeout;
-        match timeout_at(deadline, self.somebody_elses()).await {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(_silent) => return Err(self.never_answered(None)),
+        let mut patience = Patience::of(self.spec.ready_timeout);
+        match patience.within(self.somebody_elses()).await {
+            Some(true) => return Ok(()),
+            Some(false) => {}
+            None => return Err(self.never_answered(None)),
         }
         let is_ready = Arc::new(AtomicBool::new(false));
         let child = Child::spawn(self.command(&is_ready), &self.spec.watcher)
@@ -100,18 +101,18 @@ impl Keeper {
         let child = held.child.insert(child);
         let ended = tokio::select! { biased;
             exit = child.exited() => self.ended_early(exit, &child.last_words().await),
-            answered = timeout_at(deadline, self.answers()) => {
-                is_ready.store(answered.is_ok(), Ordering::Relaxed);
-                return answered.map_err(|_not_in_time| self.never_answered(Some(child)));
+            answered = patience.within(self.answers()) => {
+                is_ready.store(answered.is_some(), Ordering::Relaxed);
+                return answered.ok_or_else(|| self.never_answered(Some(child)));
             }
         };
         // Another process may have started its server at the same time, and ours found the port taken.
-        match timeout_at(deadline, self.somebody_elses()).await {
-            Ok(true) => {
+        match patience.within(self.somebody_elses()).await {
+            Some(true) => {
                 held.child = None;
                 Ok(())
             }
-            Ok(false) | Err(_) => Err(ended),
+            Some(false) | None => Err(ended),
         }
     }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 /// The most bytes a tool's name may have.
-pub const MAX_NAME_BYTES: usize = 128;
+pub(crate) const MAX_NAME_BYTES: usize = 128;
 /// How like a name must be to be suggested: 0 is nothing alike, 1 is the same.
 const ALIKE: f64 = 0.8;
 /// How many names are suggested at most.

@@ -1,13 +1,14 @@
 //! A turn's way to a room over the room's restarts.
 //!
 //! An actor may be started again between a question and its answer. Records have
-//! ids and a claim has no effect but a higher epoch, so these may be asked a second
-//! time; that waits for the actor to be back, in a task, never in a handler.
+//! ids, a claim has no effect but a higher epoch, and a model that was not asked yet
+//! may be asked, so these may be asked a second time; that waits for the actor to be
+//! back, in a task, never in a handler.
 
 use super::llm_gone;
 use crate::rooms::{Address, Rooms};
 use bob_messages::ids::{ModelName, SessionId, Ticket};
-use bob_messages::llm::{LlmError, LlmMessage, ModelProfile};
+use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage, LlmRequest, ModelProfile};
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, StoreError, StoreMessage};
 use bob_messages::turn::TurnMessage;
@@ -60,12 +61,27 @@ pub(super) fn profile(
         return tell(Ok(profile));
     }
     let profiles = rooms.profiles.clone();
-    let reply = Reply::to(move |answer: Option<Result<Arc<ModelProfile>, LlmError>>| {
+    let question = |model, reply| LlmMessage::Profile { model, reply };
+    ask_twice(&rooms.llm, model, question, move |answer: Option<Result<Arc<ModelProfile>, LlmError>>| {
         let result = answer.unwrap_or_else(|| Err(llm_gone()));
         result.iter().for_each(|profile| profiles.keep(profile));
         tell(result);
     });
-    rooms.llm.tell(LlmMessage::Profile { model, reply });
+}
+
+/// Asks the model. A call survives its actor, so a question that comes back unanswered was
+/// not taken up, and is asked once more.
+pub(super) fn infer(
+    llm: &Address<LlmMessage>,
+    request: Arc<LlmRequest>,
+    remaining_ms: u64,
+    reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
+) {
+    let (room, again) = (llm.clone(), Arc::clone(&request));
+    let reply = reply.if_unheard(move |reply| {
+        when_back(room, LlmMessage::Infer { request: again, remaining_ms, reply });
+    });
+    llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
 }
 
 /// Asks about `what`, and a second time when the room was left meanwhile.
@@ -78,23 +94,20 @@ fn ask_twice<M: ractor::Message, W: Clone + Send + 'static, T: Send + 'static>(
     let (address, again) = (room.clone(), what.clone());
     let reply = Reply::to(move |answer: Option<T>| match answer {
         Some(answer) => tell(Some(answer)),
-        None => ask_again(address, move |reply| question(again, reply), tell),
+        None => when_back(address, question(again, Reply::to(tell))),
     });
     room.tell(question(what, reply));
 }
 
-fn ask_again<M: ractor::Message, T: Send + 'static>(
-    room: Address<M>,
-    question: impl FnOnce(Reply<T>) -> M + Send + 'static,
-    tell: impl FnOnce(Option<T>) + Send + 'static,
-) {
+/// Says it to whoever is in the room next; to nobody, when nobody comes, and then the
+/// reply in it answers.
+fn when_back<M: ractor::Message>(room: Address<M>, message: M) {
     // A reply may be dropped while the program ends, outside any runtime.
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return tell(None) };
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
-        if room.inhabited(RETURNS_WITHIN).await.is_none() {
-            return tell(None);
+        if room.inhabited(RETURNS_WITHIN).await.is_some() {
+            room.tell(message);
         }
-        room.tell(question(Reply::to(tell)));
     });
 }
 

@@ -13,12 +13,14 @@ mod closing;
 mod tests;
 
 use crate::clock;
+#[cfg(feature = "drill")]
+use crate::drill::traps::EffectEdges;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
 use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
-use bob_messages::llm::{LlmError, LlmErrorKind, LlmMessage};
+use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::{Interest, Reply};
 use bob_messages::sessions::{EndReason, SessionsMessage};
 use bob_messages::store::StoreMessage;
@@ -90,9 +92,13 @@ impl Actor for TurnActor {
         {
             drop(state.in_flight.swap_remove(at));
         }
+        #[cfg(feature = "drill")]
+        let mut edges = EffectEdges::of(&message);
         let now = clock::now();
         state.turn.watched(state.started.feed.is_watched());
         for effect in state.turn.apply(now, message) {
+            #[cfg(feature = "drill")]
+            edges.pass(state.started.rooms.pulses.traps(), &state.started.session)?;
             state.perform(effect, now, &myself);
         }
         Ok(())
@@ -144,7 +150,7 @@ impl TurnState {
                 self.in_flight.push((ticket, interest));
                 let passed_ms = u64::try_from(now - started_at).unwrap_or(0);
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
-                rooms.llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
+                again::infer(&rooms.llm, request, remaining_ms, reply);
             }
             Effect::Check { ticket, check, context } => {
                 let myself = myself.clone();

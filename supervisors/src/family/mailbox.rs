@@ -42,6 +42,8 @@ pub enum SupervisorMessage {
     News(FamilyNews),
 }
 
+bob_actors::kinds!(SupervisorMessage: Tree, Restart, Stop, Replace, News);
+
 /// What a family's own tasks tell it.
 #[derive(Debug)]
 pub enum FamilyNews {

@@ -5,6 +5,8 @@ use crate::look::NodeState;
 use crate::restart::RestartRule;
 use bob_actors::clock;
 use bob_actors::feed::Feed;
+use bob_actors::metrics::Metrics;
+use bob_actors::pulse::{Kinds, Place, Pulses};
 use bob_actors::rooms::Address;
 use bob_messages::event::AgentEvent;
 use futures_util::future::BoxFuture;
@@ -12,9 +14,20 @@ use ractor::{Actor, ActorCell, SpawnErr};
 use std::fmt;
 use std::sync::Arc;
 
-/// Starts a child linked to the supervisor it is given, and resolves when the child
-/// runs and its address is filled. Dropping the future abandons the start.
-pub type ChildStart = Arc<dyn Fn(ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> + Send + Sync>;
+/// Starts a child linked to the supervisor it is given, at its place in the tree, and
+/// resolves when the child runs and its address is filled. Dropping the future abandons
+/// the start.
+pub type ChildStart =
+    Arc<dyn Fn(ActorCell, Attendance) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> + Send + Sync>;
+
+/// Where a child stands in the tree, and who sees to it that it gets on there.
+#[derive(Debug, Clone)]
+pub struct Attendance {
+    /// Those of its runtime.
+    pub pulses: Pulses,
+    /// The names of its supervisors below the root and its own, with `/` between.
+    pub path: Arc<str>,
+}
 
 /// What stands below a child, for the live tree.
 #[derive(Clone)]
@@ -60,6 +73,8 @@ pub struct ChildSpec {
     pub start_ms: u64,
     /// How long it may take to stop, in milliseconds, before it is killed.
     pub shutdown_ms: u64,
+    /// Whether a stop lets it do what it was told before, within its time.
+    pub drains: bool,
     /// Whether its supervisor cannot do without it: dying too often then ends the
     /// supervisor too.
     pub critical: bool,
@@ -79,23 +94,27 @@ pub struct ChildSpec {
     pub queued: Option<Arc<dyn Fn() -> usize + Send + Sync>>,
     /// What stands below it.
     pub inside: Option<Inside>,
+    /// Where it stands.
+    pub attendance: Attendance,
 }
 
 impl ChildSpec {
     /// An actor the house cannot do without: critical, awaited, first restart at once,
     /// 20 s to start and 2 s to stop. `make` gives the actor and its arguments for
     /// every start.
-    pub fn core<A: Actor>(
+    pub fn core<A: Actor<Msg: Kinds>>(
         name: impl Into<String>,
         address: Address<A::Msg>,
         make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static,
     ) -> Self {
         let cleared = address.clone();
+        let name = name.into();
         Self {
-            name: name.into(),
+            name: name.clone(),
             rule: RestartRule::CORE,
             start_ms: 20_000,
             shutdown_ms: 2_000,
+            drains: false,
             critical: true,
             awaited: true,
             start: starter(address, make),
@@ -104,12 +123,13 @@ impl ChildSpec {
             tells: false,
             queued: None,
             inside: None,
+            attendance: Attendance { pulses: Pulses::default(), path: name.into() },
         }
     }
 
     /// An actor in front of something outside: it starts on its own, each restart waits
     /// a while, and dying too often leaves it down without harm to anybody else.
-    pub fn server<A: Actor>(
+    pub fn server<A: Actor<Msg: Kinds>>(
         name: impl Into<String>,
         address: Address<A::Msg>,
         make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static,
@@ -153,6 +173,27 @@ impl ChildSpec {
         })
     }
 
+    /// Puts the child among the actors of a runtime, under this path.
+    #[must_use]
+    pub fn attended(mut self, pulses: &Pulses, path: impl Into<Arc<str>>) -> Self {
+        self.attendance = Attendance { pulses: pulses.clone(), path: path.into() };
+        self
+    }
+
+    /// Counts also that it was started again, or left down.
+    #[must_use]
+    pub fn counted_by(self, metrics: &Arc<Metrics>) -> Self {
+        let metrics = Arc::clone(metrics);
+        self.telling(move |fate| {
+            match fate {
+                Fate::Restarted { .. } => metrics.child_restarted(),
+                Fate::GaveUp { .. } => metrics.child_gave_up(),
+                Fate::Restarting { .. } | Fate::Stopped => {}
+            }
+            metrics.changed();
+        })
+    }
+
     /// Shows what stands below the child.
     #[must_use]
     pub fn inside(mut self, inside: Inside) -> Self {
@@ -178,12 +219,13 @@ impl fmt::Debug for ChildSpec {
     }
 }
 
-fn starter<A: Actor>(
+fn starter<A: Actor<Msg: Kinds>>(
     address: Address<A::Msg>,
     make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static,
 ) -> ChildStart {
-    Arc::new(move |supervisor| {
+    Arc::new(move |supervisor, Attendance { pulses, path }| {
         let (actor, arguments) = make();
+        let actor = pulses.attend(actor, Place::Room(path));
         let address = address.clone();
         Box::pin(async move {
             // Without a name: names are global to the process, and several runtimes live in one.

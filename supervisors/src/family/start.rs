@@ -142,7 +142,7 @@ impl Family {
 /// One start: it ends in time and never panics. The error is a sentence for people.
 async fn begin(spec: &ChildSpec, supervisor: ActorCell) -> Result<ActorCell, String> {
     let limit = Duration::from_millis(spec.start_ms);
-    let start = AssertUnwindSafe(async { (spec.start)(supervisor).await }).catch_unwind();
+    let start = AssertUnwindSafe(async { (spec.start)(supervisor, spec.attendance.clone()).await }).catch_unwind();
     match tokio::time::timeout(limit, start).await {
         Ok(Ok(Ok(actor))) => Ok(actor),
         // Its own words say more than that it could not be started.

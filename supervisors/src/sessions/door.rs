@@ -21,8 +21,9 @@ use tokio::time::Instant;
 
 impl SessionsState {
     pub(super) fn submit(&mut self, session: &SessionId, owed: Owed, brief: &Arc<Brief>, myself: &Myself) {
+        self.metrics().submitted();
         if self.draining.is_some() {
-            return owed.reply.send(Err(closing()));
+            return self.turn_away(owed, closing());
         }
         let known = self.book.get_mut(session);
         let (debts, at_door, has_place) =
@@ -30,12 +31,12 @@ impl SessionsState {
         if debts > brief.max_waiting {
             let waiting = debts - 1;
             let error = format!("the session has {waiting} inputs waiting; try again when it has answered");
-            return owed.reply.send(Err(AgentError::Busy(error)));
+            return self.turn_away(owed, AgentError::Busy(error));
         }
         // In the order they came: nobody passes what waits of the same session.
         let comes_in = at_door == 0 && self.admission.is_open(has_place);
         if !comes_in && self.admission.is_full() {
-            return owed.reply.send(Err(self.overloaded()));
+            return self.turn_away(owed, self.overloaded());
         }
         let guest = self.book.entry(session, brief);
         guest.brief = Arc::clone(brief);
@@ -51,6 +52,12 @@ impl SessionsState {
         }
     }
 
+    /// Nothing was done for it and nothing will be.
+    fn turn_away(&self, owed: Owed, why: AgentError) {
+        self.metrics().refused();
+        owed.reply.send(Err(why));
+    }
+
     /// The first that waits at the door comes in: its session has a place.
     fn let_in(&mut self, session: &SessionId, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
@@ -58,6 +65,7 @@ impl SessionsState {
         guest.has_place = true;
         let Some(owed) = guest.owed.iter_mut().find(|owed| !owed.let_in) else { return };
         owed.let_in = true;
+        self.started.rooms.metrics.let_in(owed.came.elapsed());
         let request = owed.request.clone();
         if !was_busy {
             guest.since = Instant::now();
@@ -109,6 +117,7 @@ impl SessionsState {
             }
             return runs;
         };
+        guest.owed[at].cancel_asked.get_or_insert_with(Instant::now);
         match &guest.leaving {
             _ if !guest.owed[at].let_in => self.turn_away_cancelled(session, at, myself),
             None if at == 0 && guest.ahead.is_none() => self.stop(session, EndReason::Cancelled, myself),
@@ -161,7 +170,7 @@ impl SessionsState {
                 self.book.get_mut(&session).and_then(|guest| guest.owed.pop_back_if(|owed| !owed.let_in))
             {
                 self.admission.went(1);
-                owed.reply.send(Err(closing()));
+                self.turn_away(owed, closing());
             }
             self.admission.leave_queue(&session);
             self.forget(&session);

@@ -3,6 +3,7 @@
 use super::{Myself, SessionsState};
 use crate::guests::Owed;
 use bob_actors::clock;
+use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::{SessionId, TurnId};
@@ -45,7 +46,12 @@ impl SessionsState {
                 }
                 self.pay(session, owed, result);
             }
-            None => self.announce_unowed(session, &result),
+            None => {
+                if let Ok(outcome) = &result {
+                    self.metrics().ended(outcome);
+                }
+                self.announce_unowed(session, &result);
+            }
         }
         match was_running {
             true => self.turn_over(session, myself),
@@ -60,12 +66,28 @@ impl SessionsState {
         for key in owed.clock.reset() {
             self.deadlines.remove(key);
         }
-        if let Ok(outcome) = &result
-            && !owed.repeats(outcome)
-        {
-            self.announce(session, outcome);
+        match &result {
+            Ok(outcome) if owed.repeats(outcome) => self.metrics().repeated(),
+            Ok(outcome) => {
+                self.count(&owed, outcome);
+                self.announce(session, outcome);
+            }
+            Err(_refusal) => {
+                self.metrics().refused();
+                // Of a turn that crashed before it was refused something may have been told.
+                self.started.feed.forget(session, &owed.submission);
+            }
         }
         owed.reply.send(result);
+    }
+
+    fn count(&self, owed: &Owed, outcome: &TurnOutcome) {
+        let metrics = self.metrics();
+        metrics.ended(outcome);
+        metrics.answered(owed.came.elapsed());
+        if let Some(asked) = owed.cancel_asked.filter(|_asked| outcome.finish_reason == FinishReason::Cancelled) {
+            metrics.cancelled(asked.elapsed());
+        }
     }
 
     /// A turn has ended: the next one of the session runs, or somebody else's, or the
@@ -152,8 +174,10 @@ impl SessionsState {
     fn crashed(&mut self, session: &SessionId, reason: &str, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
         guest.crashes += 1;
+        guest.crashed_of = Some(reason.into());
         let crashes = guest.crashes;
         tracing::warn!(%session, crashes, reason, "the session's actor crashed");
+        self.started.rooms.metrics.session_restarted();
         if let Some(submission) = guest.running().cloned() {
             // Whoever is started now says again what it asks a person; until then time passes.
             self.unpause(session, &submission, myself);
@@ -183,6 +207,8 @@ impl SessionsState {
         self.drop_ahead(session);
         let Some(guest) = self.book.get_mut(session) else { return };
         if guest.running().is_none() {
+            // Crashes are counted in a turn, and there is none.
+            guest.crashes = 0;
             self.free_place(session, myself);
             self.forget(session);
             return self.tell_drained();

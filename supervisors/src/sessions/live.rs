@@ -51,6 +51,7 @@ fn seen(session: &SessionId, guest: &Guest) -> LiveSession {
         owed: guest.owed.len(),
         at_door: guest.at_door(),
         restarts: guest.crashes,
+        last_error: guest.crashed_of.as_deref().map(str::to_owned),
     }
 }
 
@@ -75,7 +76,7 @@ fn node(live: LiveSession) -> NodeState {
         },
         age_ms: live.age_ms,
         restarts: live.restarts,
-        last_error: None,
+        last_error: live.last_error,
         queued: Some(live.owed),
         children: Vec::new(),
     }

@@ -13,6 +13,8 @@ use crate::family::{ChildSpec, Fate};
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, Start};
+use bob_actors::metrics::Metrics;
+use bob_actors::pulse::Pulses;
 use bob_actors::rooms::Address;
 use bob_actors::tools::Policy;
 use bob_actors::tools::plane::{Joining, Shelf, ToolPlane};
@@ -42,6 +44,10 @@ pub struct Surroundings {
     pub plane: ToolPlane,
     /// Where it is told that they were started again.
     pub feed: Arc<Feed>,
+    /// Whether they get on with their messages.
+    pub pulses: Pulses,
+    /// Where that is counted.
+    pub metrics: Arc<Metrics>,
     /// The rules over their tools.
     pub policy: Policy,
     /// Ends their processes when this program cannot.
@@ -183,7 +189,9 @@ impl Surroundings {
         let path = format!("tools/{name}");
         let child = ChildSpec::server(name, address, make)
             .telling(move |fate| tell(&id, &shelf, fate))
-            .heard_by(&self.feed, path);
+            .attended(&self.pulses, path.as_str())
+            .heard_by(&self.feed, path)
+            .counted_by(&self.metrics);
         ChildSpec { tells: true, ..child }
     }
 }

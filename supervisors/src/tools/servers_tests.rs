@@ -41,7 +41,9 @@ impl Tools {
         let rooms = Rooms::default();
         let house = Surroundings {
             plane: rooms.tools.clone(),
+            pulses: rooms.pulses.clone(),
             feed: Feed::new(Vec::new()),
+            metrics: Arc::clone(&rooms.metrics),
             policy: Policy::default(),
             watcher: Watcher::new(),
             elicit: None,
@@ -103,6 +105,16 @@ async fn has_ended(pid: i32) {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), ended).await.expect("a process that is stopped ends");
+}
+
+/// Waits until a process has written its id down, which it does a moment after it was started.
+async fn has_begun(file: &Path, pid: i32) {
+    let begun = async {
+        while !pids(file).contains(&pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), begun).await.expect("a process that was started begins");
 }
 
 #[tokio::test]
@@ -226,9 +238,9 @@ async fn a_reload_while_the_supervisor_is_being_started_again_is_not_lost() {
     let local = super::super::local(&Rooms::default(), Vec::new(), Policy::default());
     let (begin, servers) = (Arc::clone(&local.start), tools.servers.clone());
     // The roster was read by then, and whoever starts the supervisor does not have it yet.
-    let start: crate::family::ChildStart = Arc::new(move |supervisor| {
+    let start: crate::family::ChildStart = Arc::new(move |supervisor, attendance| {
         servers.reload(vec![mute("old"), mute("new")]).unwrap();
-        begin(supervisor)
+        begin(supervisor, attendance)
     });
     let local = ChildSpec { start, ..local };
     let arguments = ToolsSupervisorArguments { local, servers: tools.servers.roster() };
@@ -268,6 +280,7 @@ async fn m4_a_reload_never_runs_two_of_a_server() {
     }
     tools.until("the last one runs", |tools| tools.status("one").is_some_and(|status| status.pid.is_some())).await;
     let last = tools.pid("one").await;
+    has_begun(&file, last).await;
     let started = pids(&file);
     println!("figure: M4 {rounds} reloads, {} processes, at most {most} at once", started.len());
     assert!(most <= 2 && rounds >= 20, "{most} {rounds}");

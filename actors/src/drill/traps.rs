@@ -1,0 +1,281 @@
+//! Traps: whoever drills a runtime hurts one of its actors at a chosen edge.
+//!
+//! Owns what is armed in one runtime and what was sprung. A test or a soak arms; the
+//! wrapper of every actor ([`Attended`](crate::pulse::Attended)) passes each edge here,
+//! and a turn passes one before each effect. When nothing is armed a passage is one
+//! relaxed load. It exists with the feature `drill` only and never acts on its own.
+
+use crate::pulse::{Kinds, Place};
+use bob_messages::ids::SessionId;
+use bob_messages::turn::TurnMessage;
+use ractor::{ActorCell, ActorProcessingErr};
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The traps of one runtime. Clones are the same traps.
+#[derive(Debug, Clone, Default)]
+pub struct Traps(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// How many traps may still spring.
+    armed: AtomicUsize,
+    sprung: AtomicUsize,
+    traps: Mutex<Vec<Armed>>,
+}
+
+#[derive(Debug)]
+struct Armed {
+    trap: Trap,
+    /// How often it may still spring.
+    left: u32,
+    sprung: u32,
+}
+
+/// One trap: whom it is for, where it stands, and what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trap {
+    /// Whom it waits for.
+    pub victim: Victim,
+    /// Where it stands.
+    pub edge: Edge,
+    /// What it does.
+    pub harm: Harm,
+    /// How many passages it lets by first.
+    pub lets_by: u32,
+    /// How often it springs; 0 springs never.
+    pub times: u32,
+}
+
+/// Whom a trap waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Victim {
+    /// Whichever session's actor comes first.
+    AnyTurn,
+    /// The actor of this session.
+    Turn(SessionId),
+    /// Another actor by its path in the tree: `root`, `store`, `llm`, `tools` (the
+    /// supervisor), `tools/local`, `tools/<server>`, `sessions` (the supervisor),
+    /// `model server <provider>`.
+    Room(String),
+}
+
+/// Where a trap stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// The next message, whatever it is, before it is handled.
+    Next,
+    /// Before a message of this kind is handled. The kind is the name of the message's
+    /// variant: for a turn `Start`, `BuildPrompt`, `LlmInfer`, `ParseAction`, `CallTool`, `Done`,
+    /// `Loaded`, `Saved`, `Checked`, `ToolReturned` and so on. Besides, every actor has
+    /// `Stopping` and `SupervisionEvent`, and those that are no sessions' have `Starting`.
+    Before(&'static str),
+    /// After a message of this kind was handled and all its effects were performed.
+    After(&'static str),
+    /// Of a turn: when a message of this kind was applied and this many of its effects
+    /// were performed, of those that it has.
+    Effect {
+        /// The kind of the message.
+        of: &'static str,
+        /// How many effects were performed.
+        performed: usize,
+    },
+}
+
+/// What a trap does to the actor that steps on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harm {
+    /// The handler panics.
+    Panic,
+    /// The handler fails.
+    Fail,
+    /// The actor is killed where it stands. While it starts or stops, or has to do with
+    /// its children, this is the same as `Fail`.
+    Kill,
+    /// The handler blocks its thread for this long, in milliseconds, then goes on.
+    Block {
+        /// How long.
+        ms: u64,
+    },
+}
+
+impl Trap {
+    /// A trap that springs once, at the first passage.
+    pub fn new(victim: Victim, edge: Edge, harm: Harm) -> Self {
+        Self { victim, edge, harm, lets_by: 0, times: 1 }
+    }
+
+    /// The same after this many passages.
+    #[must_use]
+    pub fn after(self, passages: u32) -> Self {
+        Self { lets_by: passages, ..self }
+    }
+
+    /// The same, that many times.
+    #[must_use]
+    pub fn times(self, times: u32) -> Self {
+        Self { times, ..self }
+    }
+}
+
+/// A trap that was armed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrapId(usize);
+
+impl Traps {
+    /// Arms a trap. At an edge where several stand, the one that was armed first springs.
+    pub fn arm(&self, trap: Trap) -> TrapId {
+        let mut traps = self.traps();
+        let left = trap.times;
+        if left > 0 {
+            self.0.armed.fetch_add(1, Ordering::Relaxed);
+        }
+        traps.push(Armed { trap, left, sprung: 0 });
+        TrapId(traps.len() - 1)
+    }
+
+    /// Takes a trap away; what it has done stays counted.
+    pub fn disarm(&self, id: TrapId) {
+        if let Some(armed) = self.traps().get_mut(id.0)
+            && std::mem::take(&mut armed.left) > 0
+        {
+            self.0.armed.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often this trap has sprung.
+    pub fn sprung(&self, id: TrapId) -> u32 {
+        self.traps().get(id.0).map_or(0, |armed| armed.sprung)
+    }
+
+    /// How often all traps together have sprung.
+    pub fn sprung_in_all(&self) -> usize {
+        self.0.sprung.load(Ordering::Relaxed)
+    }
+
+    /// How many traps may still spring.
+    pub fn armed(&self) -> usize {
+        self.0.armed.load(Ordering::Relaxed)
+    }
+
+    /// An actor passes an edge. It may panic here, or be held up.
+    ///
+    /// # Errors
+    /// When a trap says so; [`Snared`] when the actor is to be killed.
+    #[inline]
+    pub(crate) fn pass(&self, place: &Place, edge: Edge) -> Result<(), ActorProcessingErr> {
+        if self.0.armed.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        self.step_on(place, edge)
+    }
+
+    #[cold]
+    fn step_on(&self, place: &Place, edge: Edge) -> Result<(), ActorProcessingErr> {
+        let Some(harm) = self.spring(place, edge) else { return Ok(()) };
+        match harm {
+            // Without the hook, which would tell people of what was done on purpose.
+            Harm::Panic => {
+                std::panic::resume_unwind(Box::new(format!("a drill: {place} stepped on a trap at {edge:?}")))
+            }
+            Harm::Fail => Err(format!("a drill: {place} stepped on a trap at {edge:?}").into()),
+            Harm::Kill => Err(Box::new(Snared)),
+            Harm::Block { ms } => {
+                std::thread::sleep(Duration::from_millis(ms));
+                Ok(())
+            }
+        }
+    }
+
+    /// What happens at this passage. The lock is free again by then.
+    fn spring(&self, place: &Place, edge: Edge) -> Option<Harm> {
+        let mut traps = self.traps();
+        let stands_here =
+            |armed: &&mut Armed| armed.left > 0 && armed.trap.victim.is(place) && armed.trap.edge.is(edge);
+        for armed in traps.iter_mut().filter(stands_here) {
+            if let Some(lets_by) = armed.trap.lets_by.checked_sub(1) {
+                armed.trap.lets_by = lets_by;
+                continue;
+            }
+            armed.left -= 1;
+            armed.sprung += 1;
+            if armed.left == 0 {
+                self.0.armed.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.0.sprung.fetch_add(1, Ordering::Relaxed);
+            return Some(armed.trap.harm);
+        }
+        None
+    }
+
+    fn traps(&self) -> std::sync::MutexGuard<'_, Vec<Armed>> {
+        self.0.traps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Victim {
+    fn is(&self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::AnyTurn, Place::Session(_)) => true,
+            (Self::Turn(session), Place::Session(other)) => session == other,
+            (Self::Room(path), Place::Room(other)) => **path == **other,
+            (Self::AnyTurn | Self::Turn(_), Place::Room(_)) | (Self::Room(_), Place::Session(_)) => false,
+        }
+    }
+}
+
+impl Edge {
+    fn is(self, passed: Self) -> bool {
+        let of_the_mailbox = |kind| !matches!(kind, "Starting" | "Stopping" | "SupervisionEvent");
+        match (self, passed) {
+            (Self::Next, Self::Before(kind)) => of_the_mailbox(kind),
+            (edge, passed) => edge == passed,
+        }
+    }
+}
+
+/// The edges between the effects of one message to a turn.
+#[derive(Debug)]
+pub(crate) struct EffectEdges {
+    of: &'static str,
+    performed: usize,
+}
+
+impl EffectEdges {
+    /// None of this message's effects was performed yet.
+    pub(crate) fn of(message: &TurnMessage) -> Self {
+        Self { of: message.kind_name(), performed: 0 }
+    }
+
+    /// As [`Traps::pass`], before the next effect.
+    pub(crate) fn pass(&mut self, traps: &Traps, session: &SessionId) -> Result<(), ActorProcessingErr> {
+        let edge = Edge::Effect { of: self.of, performed: self.performed };
+        self.performed += 1;
+        match traps.armed() {
+            0 => Ok(()),
+            _ => traps.step_on(&Place::Session(session.clone()), edge),
+        }
+    }
+}
+
+/// The word of a handler that its actor is to be killed.
+#[derive(Debug)]
+pub(crate) struct Snared;
+
+impl Snared {
+    /// Kills the actor whose handler waits for this; never resolves.
+    pub(crate) async fn killed(actor: ActorCell) -> Result<(), ActorProcessingErr> {
+        actor.kill();
+        std::future::pending().await
+    }
+}
+
+impl fmt::Display for Snared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a drill: killed by a trap")
+    }
+}
+
+impl std::error::Error for Snared {}

@@ -1,0 +1,294 @@
+//! What is counted in one runtime: turns, steps, calls, tokens, restarts, and how long things took.
+//!
+//! Owns the figures and nothing else. The sessions supervisor tells it of submissions and outcomes, supervisors of
+//! restarts; whoever has the runtime reads a [`MetricsSnapshot`]. Nothing is counted in the middle of a turn: what a turn
+//! used stands in its outcome, and is added when that is told. It belongs to one runtime, starts from nothing with it,
+//! and never asks an actor, waits, or writes anywhere.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `snapshot` | the figures as plain data, for a reader and for an exporter |
+//! | `latency` | one histogram of all times and one of the last ones |
+
+mod latency;
+mod snapshot;
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;
+
+pub use snapshot::{
+    CallCounts, GuardCounts, LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, SCHEMA,
+    TokenCounts, TurnCounts,
+};
+
+use bob_messages::chat::{CallStatus, FinishReason, GuardReason};
+use bob_messages::sessions::{SessionsLoad, TurnOutcome};
+use latency::Latency;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// The figures of one runtime. Counting never waits longer than a copy of a histogram takes.
+#[derive(Debug)]
+pub struct Metrics {
+    began: Instant,
+    live: AtomicUsize,
+    running: AtomicUsize,
+    waiting: AtomicUsize,
+    /// The store's own count of what waits for it.
+    store_queue: OnceLock<Arc<AtomicUsize>>,
+    submitted: Counter,
+    refused: Counter,
+    repeated: Counter,
+    unsaved: Counter,
+    finished: [Counter; 5],
+    guards: [Counter; 6],
+    calls: [Counter; 5],
+    steps: Counter,
+    input_tokens: Counter,
+    output_tokens: Counter,
+    total_tokens: Counter,
+    cached_input_tokens: Counter,
+    restarted_sessions: Counter,
+    restarted_children: Counter,
+    gave_up: Counter,
+    turn: Latency,
+    door: Latency,
+    cancel: Latency,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            live: AtomicUsize::default(),
+            running: AtomicUsize::default(),
+            waiting: AtomicUsize::default(),
+            store_queue: OnceLock::new(),
+            submitted: Counter::default(),
+            refused: Counter::default(),
+            repeated: Counter::default(),
+            unsaved: Counter::default(),
+            finished: Default::default(),
+            guards: Default::default(),
+            calls: Default::default(),
+            steps: Counter::default(),
+            input_tokens: Counter::default(),
+            output_tokens: Counter::default(),
+            total_tokens: Counter::default(),
+            cached_input_tokens: Counter::default(),
+            restarted_sessions: Counter::default(),
+            restarted_children: Counter::default(),
+            gave_up: Counter::default(),
+            turn: Latency::default(),
+            door: Latency::default(),
+            cancel: Latency::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Metrics {
+    /// Where the store tells how many operations wait for it. Only the first one counts.
+    pub fn store_queued(&self, queued: Arc<AtomicUsize>) {
+        let _the_first_one_counts = self.store_queue.set(queued);
+    }
+
+    /// How much there is to do now.
+    pub fn load(&self, load: SessionsLoad) {
+        let before = SessionsLoad {
+            live: self.live.swap(load.live, Ordering::Relaxed),
+            running: self.running.swap(load.running, Ordering::Relaxed),
+            waiting: self.waiting.swap(load.waiting, Ordering::Relaxed),
+        };
+        if before != load {
+            self.changed();
+        }
+    }
+
+    /// Something of the tree is not as it was.
+    pub fn changed(&self) {
+        // Nobody looks: then there is nobody to be woken, and no lock to be taken.
+        if self.changes.receiver_count() > 0 {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Told of that; changes that come together are told once.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Somebody wants a turn run, or resumed.
+    pub fn submitted(&self) {
+        self.submitted.add(1);
+    }
+
+    /// A submission was not taken, or will have no outcome here.
+    pub fn refused(&self) {
+        self.refused.add(1);
+    }
+
+    /// A submission was answered with the outcome of an earlier one of the same name.
+    pub fn repeated(&self) {
+        self.repeated.add(1);
+    }
+
+    /// A submission waited so long at the door.
+    pub fn let_in(&self, waited: Duration) {
+        self.door.record(waited);
+    }
+
+    /// Whoever submitted has the outcome, so long after they did.
+    pub fn answered(&self, after: Duration) {
+        self.turn.record(after);
+    }
+
+    /// Whoever waited has the outcome of a turn that was cancelled so long ago.
+    pub fn cancelled(&self, after: Duration) {
+        self.cancel.record(after);
+    }
+
+    /// A run ended. What a suspended turn used is counted when it ends for good: its last outcome has all of it.
+    pub fn ended(&self, outcome: &TurnOutcome) {
+        self.finished[finish_place(outcome.finish_reason)].add(1);
+        if let Some(guard) = outcome.guard_reason {
+            self.guards[guard_place(guard)].add(1);
+        }
+        if !outcome.saved {
+            self.unsaved.add(1);
+        }
+        if outcome.finish_reason == FinishReason::Suspended {
+            return;
+        }
+        self.steps.add(u64::from(outcome.steps));
+        for call in outcome.tool_transcript.iter() {
+            self.calls[call_place(call.status)].add(1);
+        }
+        self.input_tokens.add(outcome.usage.input_tokens);
+        self.output_tokens.add(outcome.usage.output_tokens);
+        self.total_tokens.add(outcome.usage.total_tokens);
+        self.cached_input_tokens.add(outcome.usage.cached_input_tokens.unwrap_or(0));
+    }
+
+    /// A session's actor crashed and was started again.
+    pub fn session_restarted(&self) {
+        self.restarted_sessions.add(1);
+    }
+
+    /// Another actor of the tree was down and runs again.
+    pub fn child_restarted(&self) {
+        self.restarted_children.add(1);
+    }
+
+    /// An actor of the tree died too often and is left down.
+    pub fn child_gave_up(&self) {
+        self.gave_up.add(1);
+    }
+
+    /// All figures as they are now, without those of providers and tool servers, which are asked elsewhere. Figures
+    /// that change together may differ by what is being counted at this moment.
+    pub fn snapshot(&self) -> MetricsSnapshot {
+        MetricsSnapshot {
+            schema: SCHEMA,
+            uptime_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            sessions: SessionsLoad {
+                live: self.live.load(Ordering::Relaxed),
+                running: self.running.load(Ordering::Relaxed),
+                waiting: self.waiting.load(Ordering::Relaxed),
+            },
+            store_queue: self.store_queue.get().map_or(0, |queued| queued.load(Ordering::Relaxed)),
+            turns: TurnCounts {
+                submitted: self.submitted.get(),
+                refused: self.refused.get(),
+                repeated: self.repeated.get(),
+                answered: self.finished[finish_place(FinishReason::Final)].get(),
+                guard_exceeded: self.finished[finish_place(FinishReason::GuardExceeded)].get(),
+                cancelled: self.finished[finish_place(FinishReason::Cancelled)].get(),
+                suspended: self.finished[finish_place(FinishReason::Suspended)].get(),
+                error: self.finished[finish_place(FinishReason::Error)].get(),
+                unsaved: self.unsaved.get(),
+            },
+            guards: GuardCounts {
+                max_steps: self.guards[guard_place(GuardReason::MaxSteps)].get(),
+                max_tool_calls: self.guards[guard_place(GuardReason::MaxToolCalls)].get(),
+                max_consecutive_errors: self.guards[guard_place(GuardReason::MaxConsecutiveErrors)].get(),
+                max_identical_calls: self.guards[guard_place(GuardReason::MaxIdenticalCalls)].get(),
+                max_total_tokens: self.guards[guard_place(GuardReason::MaxTotalTokens)].get(),
+                turn_timeout: self.guards[guard_place(GuardReason::TurnTimeout)].get(),
+            },
+            steps: self.steps.get(),
+            tool_calls: CallCounts {
+                ok: self.calls[call_place(CallStatus::Ok)].get(),
+                error: self.calls[call_place(CallStatus::Error)].get(),
+                denied: self.calls[call_place(CallStatus::Denied)].get(),
+                unknown: self.calls[call_place(CallStatus::Unknown)].get(),
+                cancelled: self.calls[call_place(CallStatus::Cancelled)].get(),
+            },
+            tokens: TokenCounts {
+                input: self.input_tokens.get(),
+                output: self.output_tokens.get(),
+                total: self.total_tokens.get(),
+                cached_input: self.cached_input_tokens.get(),
+            },
+            restarts: RestartCounts {
+                sessions: self.restarted_sessions.get(),
+                children: self.restarted_children.get(),
+                gave_up: self.gave_up.get(),
+            },
+            turn_latency: self.turn.figures(),
+            door_wait: self.door.figures(),
+            cancel_latency: self.cancel.figures(),
+            providers: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+}
+
+fn finish_place(reason: FinishReason) -> usize {
+    match reason {
+        FinishReason::Final => 0,
+        FinishReason::GuardExceeded => 1,
+        FinishReason::Cancelled => 2,
+        FinishReason::Suspended => 3,
+        FinishReason::Error => 4,
+    }
+}
+
+fn guard_place(reason: GuardReason) -> usize {
+    match reason {
+        GuardReason::MaxSteps => 0,
+        GuardReason::MaxToolCalls => 1,
+        GuardReason::MaxConsecutiveErrors => 2,
+        GuardReason::MaxIdenticalCalls => 3,
+        GuardReason::MaxTotalTokens => 4,
+        GuardReason::TurnTimeout => 5,
+    }
+}
+
+fn call_place(status: CallStatus) -> usize {
+    match status {
+        CallStatus::Ok => 0,
+        CallStatus::Error => 1,
+        CallStatus::Denied => 2,
+        CallStatus::Unknown => 3,
+        CallStatus::Cancelled => 4,
+    }
+}

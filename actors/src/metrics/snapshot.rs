@@ -1,0 +1,184 @@
+//! The figures of a runtime as plain data.
+//!
+//! Names and kinds are such that an exporter needs nothing else: what is called a count only rises while the runtime
+//! lives (a counter), a time has its quantiles (a summary) and its cumulative buckets (a histogram), everything else is
+//! what it is now (a gauge).
+
+use bob_messages::llm::ProviderState;
+use bob_messages::mcp::ServerStatus;
+use bob_messages::sessions::SessionsLoad;
+use serde::{Deserialize, Serialize};
+
+/// The form of a [`MetricsSnapshot`]; a reader ignores what it does not know.
+pub const SCHEMA: u32 = 1;
+
+/// All figures of a runtime at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricsSnapshot {
+    /// The form: [`SCHEMA`].
+    pub schema: u32,
+    /// For how long the runtime has been there, in milliseconds.
+    pub uptime_ms: u64,
+    /// Live sessions, running turns, submissions at the door, now.
+    pub sessions: SessionsLoad,
+    /// Operations that wait for the store now.
+    pub store_queue: usize,
+    /// Turns, by how they ended.
+    pub turns: TurnCounts,
+    /// Of these, those a guard ended, by the guard.
+    pub guards: GuardCounts,
+    /// Model calls of turns that ended; repetitions after a failure are not counted.
+    pub steps: u64,
+    /// Tool calls of turns that ended, by how they ended.
+    pub tool_calls: CallCounts,
+    /// Tokens of turns that ended, as the providers told them.
+    pub tokens: TokenCounts,
+    /// Actors that were started again.
+    pub restarts: RestartCounts,
+    /// From the submission to its outcome, waiting included.
+    pub turn_latency: LatencyFigures,
+    /// From the submission until its turn might run.
+    pub door_wait: LatencyFigures,
+    /// From a cancel to the outcome of the turn it cancelled.
+    pub cancel_latency: LatencyFigures,
+    /// Every provider that was asked, with its breaker.
+    pub providers: Vec<ProviderState>,
+    /// Every tool server; one that gave up is one whose breaker is open.
+    pub servers: Vec<ServerStatus>,
+}
+
+/// Submissions, and the ends of turns.
+///
+/// `submitted` is `refused`, `repeated`, the five ends, and what is still owed; a turn that an earlier process left has
+/// an end and no submission here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnCounts {
+    /// Inputs handed in, and suspended turns resumed.
+    pub submitted: u64,
+    /// Not taken: busy, overloaded, invalid, or the store failed before the input was durable.
+    pub refused: u64,
+    /// Answered with the outcome an earlier submission of the same request had.
+    pub repeated: u64,
+    /// Ended with the model's answer.
+    #[serde(rename = "final")]
+    pub answered: u64,
+    /// Ended by a guard.
+    pub guard_exceeded: u64,
+    /// Cancelled, by whomever.
+    pub cancelled: u64,
+    /// Suspended; they go on when somebody resumes them.
+    pub suspended: u64,
+    /// Failed.
+    pub error: u64,
+    /// Of all that ended: those whose outcome was told before it was known to be durable.
+    pub unsaved: u64,
+}
+
+impl TurnCounts {
+    /// How many runs ended, in whatever way.
+    pub fn ended(&self) -> u64 {
+        self.answered + self.guard_exceeded + self.cancelled + self.suspended + self.error
+    }
+}
+
+/// Which guards ended turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardCounts {
+    /// `max_steps`.
+    pub max_steps: u64,
+    /// `max_tool_calls`.
+    pub max_tool_calls: u64,
+    /// `max_consecutive_errors`.
+    pub max_consecutive_errors: u64,
+    /// `max_identical_calls`.
+    pub max_identical_calls: u64,
+    /// `max_total_tokens`.
+    pub max_total_tokens: u64,
+    /// `turn_timeout_ms`.
+    pub turn_timeout: u64,
+}
+
+/// How tool calls ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallCounts {
+    /// The tool answered.
+    pub ok: u64,
+    /// The tool, or the way to it, failed.
+    pub error: u64,
+    /// Policy or a person said no.
+    pub denied: u64,
+    /// It may or may not have run.
+    pub unknown: u64,
+    /// It was not run, or its answer was no longer wanted.
+    pub cancelled: u64,
+}
+
+impl CallCounts {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.ok + self.error + self.denied + self.unknown + self.cancelled
+    }
+}
+
+/// Tokens, summed over the turns that ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenCounts {
+    /// Of the prompts.
+    pub input: u64,
+    /// Of the answers.
+    pub output: u64,
+    /// Both, or what the providers say instead.
+    pub total: u64,
+    /// Of the input, read from a provider's cache, where reported.
+    pub cached_input: u64,
+}
+
+/// How often actors were started again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestartCounts {
+    /// Actors of sessions that crashed in a turn.
+    pub sessions: u64,
+    /// Every other actor of the tree, tool servers among them.
+    pub children: u64,
+    /// How often one of these died too often and was left down.
+    pub gave_up: u64,
+}
+
+/// How long something took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyFigures {
+    /// The sum of all times since the runtime began, in microseconds.
+    pub sum_us: u64,
+    /// All times since then.
+    pub all: LatencyQuantiles,
+    /// Those of the last 10 to 20 s.
+    pub recent: LatencyQuantiles,
+    /// All times, cumulative; empty when there are none.
+    pub buckets: Vec<LatencyBucket>,
+}
+
+/// Quantiles of a number of times; zeros when there are none. Three digits count; an hour stands for whatever took longer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyQuantiles {
+    /// How many times.
+    pub count: u64,
+    /// The median, in microseconds.
+    pub p50_us: u64,
+    /// Nine of ten took at most so long, in microseconds.
+    pub p90_us: u64,
+    /// 99 of 100, in microseconds.
+    pub p99_us: u64,
+    /// 999 of 1,000, in microseconds.
+    pub p999_us: u64,
+    /// The longest, in microseconds.
+    pub max_us: u64,
+}
+
+/// How many took at most so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyBucket {
+    /// So long, in microseconds.
+    pub at_most_us: u64,
+    /// So many.
+    pub count: u64,
+}

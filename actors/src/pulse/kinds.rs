@@ -1,0 +1,49 @@
+//! The kinds of messages, by name.
+
+use crate::model_server::ModelServerMessage;
+use bob_messages::llm::LlmMessage;
+use bob_messages::mcp::McpMessage;
+use bob_messages::sessions::SessionsMessage;
+use bob_messages::store::StoreMessage;
+use bob_messages::tools::ToolsMessage;
+use bob_messages::turn::TurnMessage;
+
+/// A mailbox whose messages have names.
+pub trait Kinds: ractor::Message {
+    /// The names, in the order of the numbers; at most 250.
+    const KINDS: &'static [&'static str];
+
+    /// The number of this message's kind.
+    fn kind(&self) -> u8;
+
+    /// The name of this message's kind.
+    fn kind_name(&self) -> &'static str {
+        Self::KINDS.get(usize::from(self.kind())).copied().unwrap_or_default()
+    }
+}
+
+/// Names every variant of an enum; one that is missing here does not compile.
+#[macro_export]
+macro_rules! kinds {
+    ($message:ty: $($kind:ident),+ $(,)?) => {
+        impl $crate::pulse::Kinds for $message {
+            const KINDS: &'static [&'static str] = &[$(stringify!($kind)),+];
+
+            fn kind(&self) -> u8 {
+                enum Number { $($kind),+ }
+                match self { $(Self::$kind { .. } => Number::$kind as u8),+ }
+            }
+        }
+    };
+}
+
+kinds!(TurnMessage:
+    Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done,
+    Wake, Resume, Loaded, Saved, ToolsListed, Profiled, Checked, ToolReturned, Decided, Steered, Withdrawn, Dismissed, Stopped,
+);
+kinds!(LlmMessage: Profile, Infer, Providers);
+kinds!(ToolsMessage: Check, Call);
+kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ending, Ended, Waited);
+kinds!(StoreMessage: Claim, Load, Append, Release, List, Delete, Flush, BatchEnded);
+kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, Live, Load, Drain);
+kinds!(ModelServerMessage: Ensure, Ended);

@@ -1,0 +1,109 @@
+//! The connections of a control socket.
+//!
+//! Every bound here is on the side of the process: a line has a longest length, an answer a time to be read in, a
+//! silence an end, and there are only so many connections. What goes beyond is told why, if it reads at all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
+
+use super::desk::Desk;
+use super::wire::{LONGEST_QUESTION, Said};
+
+/// Connections at once.
+const MOST_CONNECTIONS: usize = 32;
+
+/// How long an answer may take to be read.
+const READ_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a connection may be silent.
+const SILENT_FOR: Duration = Duration::from_secs(300);
+
+/// How long nothing is accepted after the system refused.
+const AFTER_REFUSAL: Duration = Duration::from_millis(200);
+
+type Line = Framed<UnixStream, LinesCodec>;
+
+/// Serves whoever connects, until the task is dropped; its connections end with it.
+pub(super) async fn listen(listener: UnixListener, desk: Desk) {
+    let desk = Arc::new(desk);
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_ended) = connections.join_next() => continue,
+        };
+        let Ok((stream, _nameless)) = accepted else {
+            tokio::time::sleep(AFTER_REFUSAL).await;
+            continue;
+        };
+        let line = Framed::new(stream, LinesCodec::new_with_max_length(LONGEST_QUESTION));
+        if !is_own(line.get_ref().peer_cred().map(|peer| peer.uid()).ok()) {
+            connections.spawn(refuse(line, Said::refused("not_allowed", "this process belongs to another user")));
+            continue;
+        }
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => {
+                let desk = Arc::clone(&desk);
+                connections.spawn(async move {
+                    serve(line, &desk).await;
+                    drop(place);
+                });
+            }
+            // What is refused has no place, and is gone when it was told or does not read.
+            Err(_full) if connections.len() < MOST_CONNECTIONS * 2 => {
+                let why = format!("{MOST_CONNECTIONS} others ask already; try again later");
+                connections.spawn(refuse(line, Said::refused("busy", why)));
+            }
+            Err(_full) => drop(line),
+        }
+    }
+}
+
+/// Whether the peer is this process's own user, or the one who may do anything.
+fn is_own(uid: Option<u32>) -> bool {
+    uid.is_some_and(|uid| uid == 0 || uid == rustix::process::geteuid().as_raw())
+}
+
+async fn refuse(mut line: Line, why: Said) {
+    let _nobody_reads = say(&mut line, why.line(0)).await;
+}
+
+async fn serve(mut line: Line, desk: &Desk) {
+    let greeting = Said::Hello(desk.hello().clone()).line(0);
+    let mut is_read = say(&mut line, greeting).await;
+    while is_read {
+        let Ok(Some(question)) = tokio::time::timeout(SILENT_FOR, line.next()).await else { return };
+        let answer = match question {
+            Ok(question) => desk.answer(&question).await,
+            Err(LinesCodecError::MaxLineLengthExceeded) => {
+                let why = format!("a line has more than {LONGEST_QUESTION} bytes");
+                return refuse(line, Said::refused("too_long", why)).await;
+            }
+            Err(LinesCodecError::Io(_)) => return,
+        };
+        is_read = say(&mut line, answer).await;
+    }
+}
+
+/// Says a line; whether it was read in time.
+async fn say(line: &mut Line, text: String) -> bool {
+    matches!(tokio::time::timeout(READ_WITHIN, line.send(text)).await, Ok(Ok(())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_listens_to_its_own_user_and_to_nobody_else() {
+        let own = rustix::process::geteuid().as_raw();
+        assert!(is_own(Some(own)) && is_own(Some(0)));
+        assert!(!is_own(Some(own + 1)) && !is_own(None));
+    }
+}

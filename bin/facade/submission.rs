@@ -1,0 +1,70 @@
+//! A submission's way to the sessions supervisor, also over a restart of it.
+//!
+//! The supervisor knows who is owed an answer, so its end drops every such answer. The
+//! turns themselves are in their journals: the same input, handed in again under its own
+//! name, is taken up where it was and never a second time.
+
+use super::runtime::Inner;
+use bob_messages::error::AgentError;
+use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
+use bob_messages::session::TurnInput;
+use bob_messages::sessions::{SessionsMessage, TurnOutcome};
+use bob_messages::turn::{Brief, OnRestart};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long a submission waits for the supervisor to be started again.
+const RETURNS_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often one is handed in again: once for a supervisor that was not there, and once
+/// for one that ended with it. An input that ends every supervisor must not end the house.
+pub(super) const MOST_AGAIN: u32 = 2;
+
+/// Where an outcome goes.
+pub(super) type Owe = Reply<Result<Box<TurnOutcome>, AgentError>>;
+
+/// An input on its way.
+pub(super) struct Submission {
+    /// Weak: what waits in the tree does not keep the tree alive.
+    pub(super) runtime: Weak<Inner>,
+    pub(super) session: SessionId,
+    pub(super) input: Arc<TurnInput>,
+    pub(super) brief: Arc<Brief>,
+    /// How often it may still be handed in again.
+    pub(super) left: u32,
+}
+
+impl Submission {
+    /// Hands it in. The reply is dropped without an answer when the runtime has ended, or
+    /// its supervisor ended too often.
+    pub(super) fn hand_in(self, reply: Owe) {
+        let Some(runtime) = self.runtime.upgrade() else { return };
+        let (session, input, brief) = (self.session.clone(), Arc::clone(&self.input), Arc::clone(&self.brief));
+        let reply = Reply::to(move |answer| match answer {
+            Some(answer) => reply.send(answer),
+            None => self.hand_in_again(reply),
+        });
+        runtime.tree.rooms.sessions.tell(SessionsMessage::Submit { session, input, brief, reply });
+    }
+
+    fn hand_in_again(self, reply: Owe) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        let Some(runtime) = self.runtime.upgrade() else { return };
+        // A reply may be dropped while the program ends, outside any runtime of tasks.
+        let Ok(tasks) = tokio::runtime::Handle::try_current() else { return };
+        let (sessions, mut ended) = (runtime.tree.rooms.sessions.clone(), runtime.tree.ended());
+        drop(runtime);
+        tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(Option::is_some) => {}
+                there = sessions.inhabited(RETURNS_WITHIN) => if there.is_some() {
+                    // It is the same turn, whatever is to become of those of an earlier process.
+                    let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(*self.brief).clone() });
+                    Self { brief, left, ..self }.hand_in(reply);
+                },
+            }
+        });
+    }
+}

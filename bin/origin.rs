@@ -1,0 +1,49 @@
+//! Where a configuration came from, to read it again while the program runs.
+
+use std::path::PathBuf;
+
+use bob::config::{Config, Environment, Overrides};
+
+use crate::exit::Failure;
+use crate::trust;
+
+/// Where the configuration came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// What the command line lays over it.
+    pub(crate) overrides: Overrides,
+    /// Whether it was named, so that it needs no trust.
+    pub(crate) is_named: bool,
+}
+
+impl Origin {
+    /// Reads it again.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that nobody trusts it.
+    pub(crate) fn read(&self) -> Result<Config, Failure> {
+        let config = self.load()?;
+        if !self.is_named {
+            trust::check(&config)?;
+        }
+        Ok(config)
+    }
+
+    /// The same where nobody can be asked whether it is trusted.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn read_quietly(&self) -> Result<Config, Failure> {
+        let config = self.load()?;
+        match self.is_named || trust::is_trusted(&config) {
+            true => Ok(config),
+            false => Err(trust::refusal(&config)),
+        }
+    }
+
+    fn load(&self) -> Result<Config, Failure> {
+        Ok(bob::config::load(&self.file, &Environment::of_process(), &self.overrides)?)
+    }
+}

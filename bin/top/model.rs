@@ -1,0 +1,279 @@
+//! What `top` knows and shows: a value that changes when the process was looked at and when a key is pressed.
+
+use std::collections::VecDeque;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::rows::{self, Kind, Row};
+use crate::control::wire::{Entry, Hello, Look, Question, Said};
+use crate::exit::{Exit, Failure};
+
+/// How many looks are remembered: two minutes.
+const REMEMBERED: usize = 120;
+
+/// How many records of a session are asked for.
+const RECORDS: usize = 100;
+
+/// The longest filter, characters.
+const LONGEST_FILTER: usize = 40;
+
+/// How far a page goes, lines.
+const PAGE: usize = 10;
+
+/// Everything on the screen.
+pub(crate) struct Model {
+    /// Whose picture it is.
+    pub(crate) hello: Hello,
+    /// What was seen last.
+    pub(crate) look: Option<Look>,
+    /// Its tree as lines, those that the filter lets through.
+    pub(crate) rows: Vec<Row>,
+    /// What the lines must have in them.
+    pub(crate) filter: String,
+    /// What lies over the picture, or is being typed.
+    pub(crate) mode: Mode,
+    /// What was just done, or went wrong.
+    pub(crate) note: String,
+    /// The process has ended.
+    pub(crate) is_gone: bool,
+    /// No colours.
+    pub(crate) is_plain: bool,
+    /// Turns that ended between two looks, for each second, and memory in bytes; the newest last.
+    pub(crate) past: VecDeque<Sample>,
+    all: Vec<Row>,
+    selected: Option<String>,
+}
+
+/// One look in the past.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    uptime_ms: u64,
+    ended: u64,
+    /// Turns that ended in a second, since the look before.
+    pub(crate) turns_per_s: f64,
+    /// Memory of the process, in bytes.
+    pub(crate) rss_bytes: u64,
+}
+
+/// What a key is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The picture.
+    Tree,
+    /// The filter is typed.
+    Filter,
+    /// The keys are explained.
+    Help,
+    /// Whether that is meant.
+    Confirm(Serious),
+    /// A session's last records, and how many of the newest are scrolled away.
+    Events {
+        /// The session.
+        session: String,
+        /// Its records, the oldest first; `None` while they are on their way.
+        records: Option<Vec<Entry>>,
+        /// How many of the newest are not shown.
+        scrolled: usize,
+    },
+}
+
+/// What is done only when a person says so twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Serious {
+    /// Cancel what runs in this session.
+    Cancel(String),
+    /// Start this server again.
+    Restart(String),
+}
+
+/// What a key asks of whoever has the terminal and the connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wish {
+    /// The end.
+    Leave,
+    /// A question to the process.
+    Ask(Question),
+}
+
+impl Model {
+    /// A picture of nothing yet.
+    pub(crate) fn new(hello: Hello, is_plain: bool) -> Self {
+        let clean = |text: String| rows::clean(&text, 200);
+        let hello = Hello {
+            command: clean(hello.command),
+            config: clean(hello.config),
+            store: clean(hello.store),
+            version: clean(hello.version),
+            ..hello
+        };
+        Self {
+            hello,
+            look: None,
+            rows: Vec::new(),
+            filter: String::new(),
+            mode: Mode::Tree,
+            note: String::new(),
+            is_gone: false,
+            is_plain,
+            past: VecDeque::new(),
+            all: Vec::new(),
+            selected: None,
+        }
+    }
+
+    /// The process was looked at.
+    pub(crate) fn take(&mut self, look: Look) {
+        let (uptime_ms, ended) = (look.metrics.uptime_ms, look.metrics.turns.ended());
+        let before = self.past.back().copied().unwrap_or(Sample { uptime_ms, ended, turns_per_s: 0.0, rss_bytes: 0 });
+        let passed_ms = uptime_ms.saturating_sub(before.uptime_ms);
+        // Two looks within a moment may be one and the same.
+        if passed_ms > 0 || self.past.is_empty() {
+            let more = ended.saturating_sub(before.ended);
+            let turns_per_s = if passed_ms == 0 { 0.0 } else { more as f64 * 1_000.0 / passed_ms as f64 };
+            let rss_bytes = look.process.rss_bytes.unwrap_or(0);
+            self.past.push_back(Sample { uptime_ms, ended, turns_per_s, rss_bytes });
+        }
+        if self.past.len() > REMEMBERED {
+            self.past.pop_front();
+        }
+        self.all = rows::rows(&look.tree, &look.metrics.servers);
+        self.look = Some(look);
+        self.sift();
+    }
+
+    /// The process said something.
+    pub(crate) fn told(&mut self, said: Result<Said, Failure>) {
+        match said {
+            Ok(Said::Look(look)) => self.take(*look),
+            Ok(Said::Cancelled { was_running: true }) => self.note = "cancelled".to_owned(),
+            Ok(Said::Cancelled { was_running: false }) => self.note = "nothing runs there".to_owned(),
+            Ok(Said::Restarted) => self.note = "it is started again".to_owned(),
+            Ok(Said::Records { records }) => {
+                if let Mode::Events { records: shown, .. } = &mut self.mode {
+                    let clean = |entry: Entry| Entry {
+                        kind: rows::clean(&entry.kind, 40),
+                        text: rows::clean(&entry.text, 400),
+                        ..entry
+                    };
+                    *shown = Some(records.into_iter().map(clean).collect());
+                }
+            }
+            Ok(Said::Hello(_) | Said::Draining { .. } | Said::Reloaded { .. } | Said::Refused { .. }) => {}
+            Err(failure) => {
+                self.is_gone |= failure.exit == Exit::TryLater;
+                self.note = rows::clean(&failure.message, 200);
+                if matches!(self.mode, Mode::Events { records: None, .. }) {
+                    self.mode = Mode::Tree;
+                }
+            }
+        }
+    }
+
+    /// A key was pressed.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Wish> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+            return Some(Wish::Leave);
+        }
+        match &mut self.mode {
+            Mode::Tree => return self.tree_key(key.code),
+            Mode::Filter => self.filter_key(key.code),
+            Mode::Help => self.mode = Mode::Tree,
+            Mode::Confirm(asked) => {
+                let asked = asked.clone();
+                self.mode = Mode::Tree;
+                if key.code != KeyCode::Char('y') {
+                    return None;
+                }
+                return Some(Wish::Ask(match asked {
+                    Serious::Cancel(session) => Question::Cancel { session },
+                    Serious::Restart(server) => Question::RestartServer { server },
+                }));
+            }
+            Mode::Events { records, scrolled, .. } => {
+                let most = records.as_ref().map_or(0, |records| records.len().saturating_sub(1));
+                match key.code {
+                    KeyCode::Up | KeyCode::Char('k') => *scrolled = (*scrolled + 1).min(most),
+                    KeyCode::Down | KeyCode::Char('j') => *scrolled = scrolled.saturating_sub(1),
+                    KeyCode::PageUp => *scrolled = (*scrolled + PAGE).min(most),
+                    KeyCode::PageDown => *scrolled = scrolled.saturating_sub(PAGE),
+                    _back => self.mode = Mode::Tree,
+                }
+            }
+        }
+        None
+    }
+
+    fn tree_key(&mut self, key: KeyCode) -> Option<Wish> {
+        self.note.clear();
+        let selected = self.selected().cloned();
+        match (key, selected.map(|row| row.kind)) {
+            (KeyCode::Char('q'), _) => return Some(Wish::Leave),
+            (KeyCode::Up | KeyCode::Char('k'), _) => self.step(|at| at.saturating_sub(1)),
+            (KeyCode::Down | KeyCode::Char('j'), _) => self.step(|at| at + 1),
+            (KeyCode::PageUp, _) => self.step(|at| at.saturating_sub(PAGE)),
+            (KeyCode::PageDown, _) => self.step(|at| at + PAGE),
+            (KeyCode::Home, _) => self.step(|_at| 0),
+            (KeyCode::End, _) => self.step(|_at| usize::MAX),
+            (KeyCode::Char('/' | 'f'), _) => self.mode = Mode::Filter,
+            (KeyCode::Esc, _) => {
+                self.filter.clear();
+                self.sift();
+            }
+            (KeyCode::Char('?' | 'h'), _) => self.mode = Mode::Help,
+            (KeyCode::Char('c'), Some(Kind::Session(session))) => {
+                self.mode = Mode::Confirm(Serious::Cancel(session));
+            }
+            (KeyCode::Char('r'), Some(Kind::Server(server))) => self.mode = Mode::Confirm(Serious::Restart(server)),
+            (KeyCode::Char('e') | KeyCode::Enter, Some(Kind::Session(session))) => {
+                self.mode = Mode::Events { session: session.clone(), records: None, scrolled: 0 };
+                return Some(Wish::Ask(Question::Records { session, most: RECORDS }));
+            }
+            (KeyCode::Char('c' | 'e'), _) => self.note = "select a session for that".to_owned(),
+            (KeyCode::Char('r'), _) => self.note = "select a tool server for that".to_owned(),
+            _nothing_of_ours => {}
+        }
+        None
+    }
+
+    fn filter_key(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Enter => self.mode = Mode::Tree,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.mode = Mode::Tree;
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(typed) if self.filter.chars().count() < LONGEST_FILTER => self.filter.push(typed),
+            _nothing_of_ours => {}
+        }
+        self.sift();
+    }
+
+    fn sift(&mut self) {
+        let wanted = self.filter.to_lowercase();
+        let fits = |row: &&Row| {
+            wanted.is_empty() || row.path.to_lowercase().contains(&wanted) || row.state.contains(wanted.as_str())
+        };
+        self.rows = self.all.iter().filter(fits).cloned().collect();
+    }
+
+    /// Which line is selected: the first one, if the one that was is gone.
+    pub(crate) fn at(&self) -> usize {
+        let selected = self.selected.as_ref();
+        selected.and_then(|path| self.rows.iter().position(|row| row.path == *path)).unwrap_or(0)
+    }
+
+    /// The line that is selected.
+    pub(crate) fn selected(&self) -> Option<&Row> {
+        self.rows.get(self.at())
+    }
+
+    fn step(&mut self, to: impl FnOnce(usize) -> usize) {
+        let last = self.rows.len().saturating_sub(1);
+        self.selected = self.rows.get(to(self.at()).min(last)).map(|row| row.path.clone());
+    }
+}
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

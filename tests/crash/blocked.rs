@@ -1,0 +1,93 @@
+//! A handler that blocks is named, and the others go on.
+
+use std::time::{Duration, Instant};
+
+use bob::{ScriptedLlm, ScriptedReply};
+use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
+
+use crate::house::House;
+use crate::support::runtime::{session, within};
+
+/// How long the actor blocks: long enough for what goes on meanwhile on a crowded machine.
+const BLOCKED_MS: u64 = 3_000;
+
+async fn p99_of(house: &House, turns: usize, prefix: &str) -> Duration {
+    let mut took = Vec::with_capacity(turns);
+    for number in 0..turns {
+        let begun = Instant::now();
+        let outcome = house.outcome(house.submit(&format!("{prefix}{}", number % 5), "hi")).await;
+        assert_eq!(outcome.content, "fine");
+        took.push(begun.elapsed());
+    }
+    took.sort_unstable();
+    took[turns * 99 / 100]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a10_an_actor_that_blocks_is_named_in_the_tree_and_the_others_go_on() {
+    let house = House::new(ScriptedLlm::replies(vec![ScriptedReply::text("fine")]), Vec::new()).await;
+    let pulses = house.tree.rooms.pulses.clone();
+    let usual = p99_of(&house, 100, "before").await;
+    let told_before = pulses.times_blocked();
+    let victim = Victim::Turn(session("stuck"));
+    pulses.traps().arm(Trap::new(victim, Edge::Before("Start"), Harm::Block { ms: BLOCKED_MS }));
+    let begun = Instant::now();
+    let owed = house.submit("stuck", "hi");
+    let named = || pulses.blocked().into_iter().find(|it| it.place.to_string() == "sessions/stuck");
+    within(async {
+        while named().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let named_after = begun.elapsed();
+    let blocked = named().expect("an incident");
+    assert_eq!((blocked.message, blocked.is_over), ("Start", false));
+    let tree = within(house.tree.tree()).await;
+    let sessions = tree.iter().find(|node| node.name == "sessions").expect("the sessions");
+    let stuck = sessions.children.iter().find(|node| node.name == "stuck").expect("the session");
+    let told = stuck.last_error.clone().unwrap_or_default();
+    assert!(told.starts_with("its handler of Start blocks for"), "{told}");
+    let meanwhile = p99_of(&house, 100, "meanwhile").await;
+    let others_took = begun.elapsed();
+    assert!(others_took < Duration::from_millis(BLOCKED_MS), "a hundred turns ended meanwhile: {others_took:?}");
+    assert_eq!(house.outcome(owed).await.content, "fine", "it goes on when it can");
+    within(async {
+        while named().is_some_and(|it| !it.is_over) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let whole = named().expect("an incident").for_ms;
+    println!("named after {named_after:?}, {whole} ms in all; p99 of others {usual:?} before, {meanwhile:?} meanwhile");
+    assert!((BLOCKED_MS - 500..).contains(&whole), "{whole} ms");
+    assert!(pulses.times_blocked() > told_before);
+    house.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a10_the_tree_names_whoever_blocks_also_when_its_supervisor_or_the_root_does() {
+    let house = House::new(ScriptedLlm::replies(vec![ScriptedReply::text("fine")]), Vec::new()).await;
+    let pulses = house.tree.rooms.pulses.clone();
+    for (path, kind) in [("sessions", "Submit"), ("root", "Tree")] {
+        let block = Harm::Block { ms: BLOCKED_MS };
+        pulses.traps().arm(Trap::new(Victim::Room(path.to_owned()), Edge::Before(kind), block));
+        let owed = house.submit("s", "hi");
+        let begun = Instant::now();
+        let tree = within(async {
+            loop {
+                let tree = house.tree.tree().await;
+                if tree.iter().any(|node| node.name == path && node.last_error.is_some()) {
+                    return tree;
+                }
+            }
+        })
+        .await;
+        assert!(begun.elapsed() < Duration::from_millis(BLOCKED_MS), "{path}: {:?}", begun.elapsed());
+        let node = tree.iter().find(|node| node.name == path).expect("its node");
+        let told = node.last_error.as_deref().unwrap_or_default();
+        assert!(told.starts_with(&format!("its handler of {kind} blocks for")), "{told}");
+        assert_eq!(house.outcome(owed).await.content, "fine");
+    }
+    house.stop().await;
+}

@@ -1,0 +1,182 @@
+//! Rooms die under a whole runtime: whoever asked has an answer, and mostly the one they asked for.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bob::{
+    AgentError, AgentRequest, AgentRunResult, AgentRuntime, FinishReason, Runtime, ScriptedReply, ToolOutput, tool,
+};
+use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
+use bob_messages::chat::CallStatus;
+use serde_json::json;
+
+use crate::support::runtime::{Nothing, Recorder, build, endless, scripted, session, within};
+
+const SESSIONS: usize = 8;
+
+async fn runtime(recorder: &Arc<Recorder>) -> Runtime {
+    let quick = tool("test/quick", "Returns.", |_: Nothing, _| async move { Ok(ToolOutput::text("ok")) });
+    let replies = vec![ScriptedReply::call("test/quick", json!({})), ScriptedReply::text("fine")];
+    build(scripted(replies).tools(Arc::new(quick)).sink(recorder.clone())).await
+}
+
+/// A turn in each of the sessions at once.
+async fn turns(runtime: &Runtime) -> Vec<Result<AgentRunResult, AgentError>> {
+    let turns: Vec<_> = (0..SESSIONS)
+        .map(|number| {
+            let runtime = runtime.clone();
+            tokio::spawn(async move { runtime.run(AgentRequest::text(session(&format!("s{number}")), "go")).await })
+        })
+        .collect();
+    let mut ended = Vec::new();
+    for turn in turns {
+        ended.push(within(turn).await.expect("no panic reaches whoever asked"));
+    }
+    ended
+}
+
+/// How many turns had a final answer.
+fn finals(ended: &[Result<AgentRunResult, AgentError>]) -> usize {
+    let is_final = |ended: &&Result<AgentRunResult, AgentError>| match ended {
+        Ok(AgentRunResult::Finished(response)) => {
+            response.finish_reason == FinishReason::Final && response.content == "fine"
+        }
+        Ok(_) | Err(_) => false,
+    };
+    ended.iter().filter(is_final).count()
+}
+
+/// Room, edge, and whether every turn ends as if nothing had happened.
+fn rooms() -> Vec<(&'static str, Edge)> {
+    let at = |room, kinds: &[&'static str]| {
+        kinds
+            .iter()
+            .flat_map(|kind| [Edge::Before(kind), Edge::After(kind)])
+            .map(|edge| (room, edge))
+            .collect::<Vec<_>>()
+    };
+    [
+        at("store", &["Claim", "Append"]),
+        at("llm", &["Profile", "Infer"]),
+        at("tools/local", &["Check", "Call"]),
+        at("sessions", &["Submit", "News"]),
+        at("tools", &["Tree"]),
+    ]
+    .concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a2_a3_a_room_that_panics_under_turns_is_back_and_no_user_sees_it() {
+    for harm in [Harm::Panic, Harm::Kill] {
+        for (room, edge) in rooms() {
+            let recorder = Recorder::new();
+            let runtime = runtime(&recorder).await;
+            // What a model can do is asked once.
+            let passages = if matches!(edge, Edge::Before("Profile") | Edge::After("Profile")) { 0 } else { 2 };
+            let trap = Trap::new(Victim::Room(room.to_owned()), edge, harm).after(passages);
+            let trap = runtime.traps().arm(trap);
+            // Whoever looks at the tree is answered, too.
+            let (ended, _nodes) = tokio::join!(turns(&runtime), async {
+                for _ in 0..4 {
+                    within(runtime.tree()).await;
+                }
+            });
+            assert_eq!(finals(&ended), SESSIONS, "{harm:?} of {room} at {edge:?}: {ended:#?}");
+            let sprung = runtime.traps().sprung(trap);
+            assert_eq!(sprung, 1, "{harm:?} of {room} at {edge:?}");
+            runtime.traps().disarm(trap);
+            let next = turns(&runtime).await;
+            assert_eq!(finals(&next), SESSIONS, "{harm:?} of {room} at {edge:?}: the sessions are usable");
+            assert!(runtime.ended().borrow().is_none(), "the root lives");
+            recorder.assert_in_order();
+            within(runtime.shutdown()).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a2_a_root_that_dies_answers_everybody_at_once() {
+    let recorder = Recorder::new();
+    let runtime = build(scripted(vec![ScriptedReply::Stall]).sink(recorder.clone())).await;
+    runtime.traps().arm(Trap::new(Victim::Room("root".to_owned()), Edge::Before("Tree"), Harm::Panic));
+    let (ended, ()) = tokio::join!(turns(&runtime), async {
+        recorder.seen_times(SESSIONS, |event| matches!(event, bob::AgentEvent::LlmRequested { .. })).await;
+        assert!(within(runtime.tree()).await.is_empty());
+    });
+    for ended in ended {
+        assert!(matches!(&ended, Err(AgentError::Internal(why)) if why.contains("ended before the turn")), "{ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a2_an_input_that_kills_every_supervisor_is_given_up_and_the_house_stands() {
+    let recorder = Recorder::new();
+    let runtime = runtime(&recorder).await;
+    let trap =
+        runtime.traps().arm(Trap::new(Victim::Room("sessions".into()), Edge::Before("Submit"), Harm::Panic).times(3));
+    let ended = within(runtime.run(AgentRequest::text(session("s"), "go"))).await;
+    assert!(
+        matches!(&ended, Err(AgentError::Internal(why)) if why.contains("the supervisor of the sessions died")),
+        "{ended:?}"
+    );
+    assert_eq!(runtime.traps().sprung(trap), 3, "once, and twice again");
+    assert_eq!(finals(&turns(&runtime).await), SESSIONS);
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a4_rooms_whose_starts_fail_are_back_after_their_delays_under_the_same_names() {
+    let recorder = Recorder::new();
+    let runtime = runtime(&recorder).await;
+    let begun = Instant::now();
+    for room in ["llm", "tools/local"] {
+        runtime.traps().arm(Trap::new(Victim::Room(room.into()), Edge::Before("Starting"), Harm::Fail).times(2));
+        runtime.traps().arm(Trap::new(Victim::Room(room.into()), Edge::Next, Harm::Kill));
+    }
+    let _whatever_came_of_them = turns(&runtime).await;
+    within(async {
+        loop {
+            let tree = runtime.tree().await;
+            let is_up = |node: &bob::NodeState| serde_json::to_value(node).is_ok_and(|node| node["state"] == "running");
+            if tree.iter().all(is_up)
+                && tree.iter().flat_map(|node| &node.children).all(|node| node.name.starts_with('s') || is_up(node))
+                && runtime.traps().armed() == 0
+            {
+                let names: Vec<_> = tree.iter().map(|node| node.name.as_str()).collect();
+                assert_eq!(names, ["store", "llm", "tools", "sessions"]);
+                let llm = &tree[1];
+                assert_eq!(llm.restarts, 3, "one death and two starts that failed");
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    println!("two starts that failed, back after {:?}", begun.elapsed());
+    assert_eq!(finals(&turns(&runtime).await), SESSIONS);
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a5_a_turn_that_is_killed_lets_go_of_its_call() {
+    let (entered, let_go) = (Arc::default(), Arc::default());
+    let replies = vec![ScriptedReply::call("test/endless", json!({})), ScriptedReply::text("fine")];
+    let runtime = build(scripted(replies).tools(Arc::new(endless(&entered, &let_go)))).await;
+    let running = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { runtime.run(AgentRequest::text(session("s"), "go")).await }
+    });
+    within(entered.notified()).await;
+    runtime.traps().arm(Trap::new(Victim::Turn(session("s")), Edge::Next, Harm::Kill));
+    let behind = runtime.run(AgentRequest::text(session("s"), "more"));
+    let (running, behind, ()) = tokio::join!(within(running), within(behind), async {
+        within(let_go.notified()).await;
+        // The one behind calls the tool, too, and nobody waits for that.
+        within(entered.notified()).await;
+        within(runtime.shutdown()).await;
+    });
+    let running = running.expect("no panic").expect("an outcome");
+    assert_eq!(running.response().content, "fine");
+    assert_eq!(running.response().tool_transcript[0].status, CallStatus::Unknown);
+    behind.expect("an outcome");
+}
