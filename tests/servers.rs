@@ -5,6 +5,8 @@
 
 mod support;
 
+#[path = "servers/crowds.rs"]
+mod crowds;
 #[path = "servers/deaths.rs"]
 mod deaths;
 #[path = "servers/ends.rs"]
