@@ -1,6 +1,6 @@
 //! A runtime for one command: opened from the configuration, and closed in bounded time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bob::TreeEnd;
@@ -13,11 +13,14 @@ use bob_messages::ids::ModelName;
 
 use crate::exit::Failure;
 use crate::print;
-use crate::signals::Signals;
+use crate::signals::{Caught, Signals};
 use crate::warnings::Warnings;
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
 const CLOSING: Duration = Duration::from_secs(3);
+
+/// The runtime of this process and how long its end may take, for an end that its front end does not see to.
+static OPENED: OnceLock<(Runtime, Duration)> = OnceLock::new();
 
 /// A running tree and what its front end must know of it.
 pub(crate) struct House {
@@ -49,6 +52,7 @@ impl House {
         #[cfg(feature = "drill")]
         arm_traps(&runtime, environment(TRAPS))?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
+        let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self { runtime, model, default_model, workspace, grace })
     }
 
@@ -76,13 +80,16 @@ impl House {
     }
 
     /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
-    /// left of the children then is ended by their watcher.
-    pub(crate) async fn close(self, signals: &mut Signals) {
+    /// left of the children then is ended by their watcher. Says which signal that was.
+    pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
         let limit = self.grace + CLOSING;
         tokio::select! {
-            () = self.runtime.shutdown() => {}
-            () = tokio::time::sleep(limit) => print::note("the runtime did not end in time and is left"),
-            _ = signals.next() => {}
+            () = self.runtime.shutdown() => None,
+            () = tokio::time::sleep(limit) => {
+                print::note("the runtime did not end in time and is left");
+                None
+            }
+            caught = signals.next() => Some(caught),
         }
     }
 }
@@ -102,4 +109,11 @@ fn arm_traps(runtime: &Runtime, traps: Option<String>) -> Result<(), Failure> {
         runtime.traps().arm(trap);
     }
     Ok(())
+}
+
+/// Ends the tree of this process, if there is one, without its front end: in the same time as [`House::close`].
+pub(crate) async fn close_unheard() {
+    if let Some((runtime, limit)) = OPENED.get() {
+        let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
+    }
 }

@@ -24,6 +24,7 @@
 pub mod assemble;
 pub mod config;
 pub mod facade;
+pub mod runner;
 pub mod sanitise;
 
 pub use bob_actors::feed::EventSink;

@@ -1,6 +1,7 @@
 //! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
 //! its work; it decides nothing about turns, tools or sessions.
 
+mod advice;
 mod batch;
 mod chat;
 mod cli;
@@ -136,6 +137,8 @@ fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit,
         .enable_all()
         .build()
         .map_err(|error| Failure::internal(format!("cannot start the threads of the runtime: {error}")))?;
+    // As the first process of a container this one inherits what others leave behind.
+    runtime.spawn(bob_actors::child::reap_orphans());
     let result = runtime.block_on(work);
     // A thread may still wait for a pipe or a terminal; the process ends without it.
     runtime.shutdown_background();

@@ -1,6 +1,6 @@
-//! The prompt of `run`: the argument, or all of stdin.
+//! What a message may be, and where it is read from: the argument of `run`, all of stdin, or a line of it.
 
-use std::io::Read;
+use std::io::{self, BufRead, Read};
 
 use crate::exit::Failure;
 
@@ -39,12 +39,49 @@ pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
     }
 }
 
+/// The next line without its end, cut one byte behind the largest size, which is enough for it to be refused; the rest of
+/// it is passed over. `false` at the end.
+///
+/// # Errors
+/// When the source cannot be read.
+pub(crate) fn next_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    // Room for one huge line is not kept for the small ones after it.
+    line.clear();
+    line.shrink_to(1 << 16);
+    let mut limited = source.by_ref().take(MAX_BYTES as u64 + 2);
+    if limited.read_until(b'\n', line)? == 0 {
+        return Ok(false);
+    }
+    if line.pop_if(|last| *last == b'\n').is_some() {
+        line.pop_if(|last| *last == b'\r');
+    } else if line.len() > MAX_BYTES {
+        skip_line(source)?;
+    }
+    line.truncate(MAX_BYTES + 1);
+    Ok(true)
+}
+
+/// Passes over the rest of a line without keeping it.
+fn skip_line(source: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let bytes = source.fill_buf()?;
+        let (length, is_over) = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (bytes.len(), bytes.is_empty()),
+        };
+        source.consume(length);
+        if is_over {
+            return Ok(());
+        }
+    }
+}
+
 /// Everything on stdin, but never more than is taken anyway.
 async fn stdin() -> Result<Vec<u8>, Failure> {
     tracing::debug!("reading the prompt from stdin");
     let read = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
-        std::io::stdin().lock().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map(|_count| bytes)
+        io::stdin().lock().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map(|_count| bytes)
     });
     match read.await {
         Ok(Ok(bytes)) => Ok(bytes),
@@ -74,5 +111,19 @@ mod tests {
     #[test]
     fn control_characters_are_kept() {
         assert_eq!(checked(b"a\0\x1b[31mb\r\n".to_vec()).as_deref(), Ok("a\0\u{1b}[31mb\r\n"));
+    }
+
+    #[test]
+    fn a_line_is_kept_to_one_byte_behind_the_limit_and_the_next_one_is_whole() {
+        for (length, kept) in [(MAX_BYTES, MAX_BYTES), (MAX_BYTES + 1, MAX_BYTES + 1), (MAX_BYTES * 3, MAX_BYTES + 1)] {
+            for end in ["\n", "\r\n"] {
+                let text = format!("{}{end}next", "x".repeat(length));
+                let (mut source, mut line) = (text.as_bytes(), Vec::new());
+                assert!(next_line(&mut source, &mut line).unwrap());
+                assert_eq!(line.len(), kept, "{length} {end:?}");
+                assert!(next_line(&mut source, &mut line).unwrap());
+                assert_eq!((line.as_slice(), next_line(&mut source, &mut Vec::new()).unwrap()), (&b"next"[..], false));
+            }
+        }
     }
 }

@@ -16,6 +16,9 @@ use crate::exit::{Exit, Failure};
 use crate::output::ResultObject;
 use crate::print;
 
+/// How many sessions are asked for at once.
+const LARGE_PAGE: usize = 100_000;
+
 /// How many characters of a tool's arguments and results `show` prints.
 const MOST_SHOWN: usize = 100;
 
@@ -59,7 +62,8 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
 /// All sessions, the last used first, and the journals that cannot be read.
 async fn all(store: &dyn SessionStore) -> Result<SessionPage, Failure> {
     let mut all = SessionPage::default();
-    let filter = SessionFilter::default();
+    // A store that lists a folder looks at all of it for each page, so pages are large.
+    let filter = SessionFilter { limit: LARGE_PAGE, ..SessionFilter::default() };
     let mut cursor: Option<String> = None;
     loop {
         let page = store.list(&filter, cursor.as_deref()).await?;

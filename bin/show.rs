@@ -13,7 +13,7 @@ use bob_messages::ids::CallId;
 use bob_messages::sessions::TurnOutcome;
 use serde_json::Value;
 
-use crate::print;
+use crate::{advice, print};
 
 /// How many characters of a call's arguments and of its result are shown: what a line of a terminal holds.
 const MOST_ARGUMENTS: usize = 60;
@@ -208,11 +208,14 @@ fn remarks(outcome: &TurnOutcome) -> Vec<String> {
     for denied in &outcome.denied {
         remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
     }
-    if let Some(error) = &outcome.error {
-        remarks.push(format!("error: {error}"));
-    }
-    if !outcome.saved {
-        remarks.push("[this turn is not saved, or not yet]".to_owned());
+    let kept = match outcome.saved {
+        true => format!("what was said and done is in the session {}", outcome.session_id),
+        false => "this turn is not saved, or not yet".to_owned(),
+    };
+    match &outcome.error {
+        Some(error) => remarks.extend([format!("error: {error}"), format!("[{kept}; {}]", advice::what_to_do(error))]),
+        None if !outcome.saved => remarks.push(format!("[{kept}]")),
+        None => {}
     }
     remarks
 }

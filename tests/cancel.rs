@@ -8,5 +8,9 @@ mod support;
 mod races;
 #[path = "cancel/shutdown.rs"]
 mod shutdown;
+#[path = "cancel/states.rs"]
+mod states;
+#[path = "cancel/times.rs"]
+mod times;
 #[path = "cancel/waits.rs"]
 mod waits;

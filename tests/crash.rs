@@ -19,5 +19,7 @@ mod house;
 mod profiles;
 #[path = "crash/rooms.rs"]
 mod rooms;
+#[path = "crash/saves.rs"]
+mod saves;
 #[path = "crash/turns.rs"]
 mod turns;

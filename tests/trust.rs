@@ -87,7 +87,7 @@ fn a_named_configuration_was_decided_about() {
 }
 
 #[test]
-fn what_is_trusted_is_remembered_for_its_user_alone() {
+fn g4_what_is_trusted_is_remembered_for_its_user_alone() {
     use std::os::unix::fs::PermissionsExt;
     let found = Found::new();
     assert_eq!(found.run(["trust", "--yes"]).code, Some(0));

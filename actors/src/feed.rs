@@ -107,6 +107,20 @@ impl Feed {
         self.tell_sinks(&envelope);
     }
 
+    /// The turn was refused: whatever was told of it, no last event follows.
+    pub fn forget(&self, session: &SessionId, turn: &TurnId) {
+        if !self.is_watched() {
+            return;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_its_own = |entry: &&mut Watched| entry.turn.as_ref() == Some(turn);
+        let Some(entry) = watched.get_mut(session).filter(is_its_own) else { return };
+        entry.is_over = true;
+        if entry.buffers.is_empty() {
+            watched.remove(session);
+        }
+    }
+
     /// Tells the sinks one event of the tree, which belongs to no session: readers of
     /// sessions do not get it.
     pub fn emit_of_tree(&self, at: Millis, event: AgentEvent) {

@@ -25,6 +25,9 @@ pub mod llm;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model_server;
+#[cfg(any(feature = "genai", feature = "mcp"))]
+mod near;
+mod patience;
 pub mod pulse;
 pub mod rooms;
 pub mod store;

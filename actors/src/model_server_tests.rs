@@ -159,6 +159,25 @@ async fn a_server_that_ends_before_it_is_ready_says_why_and_is_tried_again() {
 }
 
 #[tokio::test]
+async fn g3_a_server_that_repeats_what_it_was_given_is_quoted_without_it() {
+    let port = Port::reserve();
+    let script = "echo \"the index is $INDEX\"; echo \"$KEY was refused\" >&2; exit 4";
+    let mut house = House::new(port.endpoint(), NO_LIMIT, script);
+    house.spec.command.env =
+        vec![("KEY".into(), "sk-canary-7".into()), ("INDEX".into(), "https://me:canary-8@host/".into())];
+    let (actor, _ended) = house.start_actor().await;
+    let error = soon(house.servers.ready("tiny")).await.unwrap_err();
+    let mut shown = format!("{error} {:?} {:?}", error, house.spec);
+    house.progress.close();
+    while let Some(line) = soon(house.progress.recv()).await {
+        shown += &line;
+    }
+    assert!(shown.contains("… was refused") && shown.contains("the index is …"), "{shown}");
+    assert!(!shown.contains("canary"), "{shown}");
+    actor.stop(None);
+}
+
+#[tokio::test]
 async fn a_command_that_cannot_start_is_named() {
     let port = Port::reserve();
     let mut house = House::new(port.endpoint(), NO_LIMIT, "");

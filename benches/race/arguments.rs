@@ -7,7 +7,9 @@ pub(crate) struct Arguments {
     /// together. `idle`: as `load`; the figure is the memory that remains. `start`:
     /// one turn, from the start of the process. `deltas`: as `load`, with a reader.
     /// `appends`: no turns; `conc` sessions append `n` records of `words` bytes each
-    /// through the store's actor, one after another.
+    /// through the store's actor, one after another. `recover`: `n` sessions whose turns a
+    /// kill interrupted are found and finished by a new runtime. `cancel`: `conc` sessions
+    /// are busy with turns of `k` calls, and `n` others are cancelled in each state and each wait.
     pub(crate) mode: String,
     /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
     pub(crate) backend: String,

@@ -32,7 +32,7 @@ pub(crate) async fn drive(arguments: Arguments, house: House) -> String {
         }
         "load" | "idle" | "deltas" => (lanes(&arguments, &house).await, resident()),
         "hold" => held(&arguments, &house).await,
-        other => panic!("the mode {other:?} is not known: use load, hold, idle, start, deltas or appends"),
+        other => panic!("the mode {other:?} is not known: use load, hold, idle, start, deltas, appends or cancel"),
     };
     let (wall, used) = (began.elapsed().as_secs_f64(), cpu() - cpu_before);
     let sessions = arguments.n as f64;

@@ -20,9 +20,13 @@
 
 mod appends;
 mod arguments;
+mod cancel;
 mod driver;
 mod figures;
+mod recover;
 mod store;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 mod turn;
 
 use arguments::Arguments;
@@ -38,8 +42,13 @@ fn main() {
     }
     let runtime = builder.enable_all().build().unwrap();
     let (line, _house) = runtime.block_on(async {
-        if arguments.mode == "appends" {
-            return (appends::drive(&arguments).await, None);
+        match arguments.mode.as_str() {
+            "appends" => return (appends::drive(&arguments).await, None),
+            "cancel" => return (cancel::drive(&arguments).await, None),
+            _ => {}
+        }
+        if arguments.mode == "recover" {
+            return (recover::drive(&arguments).await, None);
         }
         let house = turn::House::build(&arguments).await;
         // Kept until the process ends: without it, the sessions would be let go meanwhile.

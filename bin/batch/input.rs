@@ -4,7 +4,7 @@
 //! faster than the turns waits.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read as _};
+use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::line::{BadLine, Line};
 use crate::exit::Failure;
 use crate::print;
-use crate::prompt::MAX_BYTES;
+use crate::prompt::next_line;
 
 /// Lines the thread may be ahead; with lines of the largest size that is as many MiB.
 const AHEAD: usize = 32;
@@ -129,39 +129,6 @@ fn read_to_end(mut source: impl BufRead, to: &mpsc::Sender<Found>) {
     }
 }
 
-/// The next line without its newline, cut one byte behind the largest size. `false` at the end.
-fn next_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    // Room for one huge line is not kept for the small ones after it.
-    line.clear();
-    line.shrink_to(1 << 16);
-    let mut limited = source.by_ref().take(MAX_BYTES as u64 + 2);
-    if limited.read_until(b'\n', line)? == 0 {
-        return Ok(false);
-    }
-    if line.last() == Some(&b'\n') {
-        line.pop();
-    } else if line.len() > MAX_BYTES {
-        skip_line(source)?;
-    }
-    line.truncate(MAX_BYTES + 1);
-    Ok(true)
-}
-
-/// Passes over the rest of a line without keeping it.
-fn skip_line(source: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let bytes = source.fill_buf()?;
-        let (length, is_over) = match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (bytes.len(), bytes.is_empty()),
-        };
-        source.consume(length);
-        if is_over {
-            return Ok(());
-        }
-    }
-}
-
 /// How many lines are not blank.
 fn count(mut source: impl BufRead) -> io::Result<u64> {
     let (mut lines, mut is_blank) = (0, true);
@@ -187,6 +154,7 @@ fn count(mut source: impl BufRead) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prompt::MAX_BYTES;
 
     fn all(text: &[u8]) -> Vec<Found> {
         let (sender, mut found) = mpsc::channel(64);
@@ -224,8 +192,5 @@ mod tests {
             assert!(matches!(&found[1], Found::Line(line) if line.number == 2), "{excess}: {found:?}");
             assert_eq!(found.len(), 2);
         }
-        let mut kept = Vec::new();
-        next_line(&mut "x".repeat(MAX_BYTES * 3).as_bytes(), &mut kept).unwrap();
-        assert_eq!(kept.len(), MAX_BYTES + 1);
     }
 }

@@ -94,6 +94,11 @@ impl Editor {
     }
 }
 
+/// Whether the terminal was closed, and not only what a person had to say.
+pub(super) fn terminal_is_gone() -> bool {
+    tcgetattr(std::io::stdin()).is_err()
+}
+
 /// Answers each question with one line.
 fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: Option<&Path>) {
     let is_typed = Rc::new(Cell::new(false));

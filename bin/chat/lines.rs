@@ -1,6 +1,6 @@
 //! Lines of a pipe or a file: one message each, undecorated.
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use tokio::sync::mpsc;
 
@@ -36,37 +36,10 @@ impl Lines {
     }
 }
 
-/// One line without its end. Of a line that is too long one byte more than the limit is kept, which is enough for it to
-/// be refused; the rest is passed over.
 fn read(source: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut line = Vec::new();
-    let most = prompt::MAX_BYTES as u64 + 2;
-    source.by_ref().take(most).read_until(b'\n', &mut line).ok()?;
-    if line.is_empty() {
-        return None;
-    }
-    if line.last() == Some(&b'\n') {
-        line.pop();
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
-    } else if line.len() as u64 == most {
-        skip_line(source);
-    }
-    Some(line)
-}
-
-fn skip_line(source: &mut impl BufRead) {
-    while let Ok(buffer) = source.fill_buf() {
-        let (length, is_end) = match buffer.iter().position(|&byte| byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (buffer.len(), buffer.is_empty()),
-        };
-        source.consume(length);
-        if is_end {
-            break;
-        }
-    }
+    // What cannot be read has ended.
+    prompt::next_line(source, &mut line).ok()?.then_some(line)
 }
 
 #[cfg(test)]

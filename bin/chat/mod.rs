@@ -156,8 +156,11 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     if let Source::Person(editor) = &source {
         editor.restore();
     }
-    chat.house.close(&mut signals).await;
-    result
+    // Whoever does not want to wait for the children any more has ended the program.
+    match (chat.house.close(&mut signals).await, result) {
+        (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
+        (_, result) => result,
+    }
 }
 
 impl Chat {
@@ -179,6 +182,8 @@ impl Chat {
                 caught = signals.next() => return Ok(caught.exit()),
             };
             let line = match input {
+                // The signal of a terminal that was closed may come after the end of what is read from it.
+                Input::End if self.is_person && editor::terminal_is_gone() => return Ok(Exit::HungUp),
                 Input::End => break,
                 Input::Cleared => continue,
                 Input::Line(line) => line,

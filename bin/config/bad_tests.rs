@@ -1,5 +1,7 @@
 //! A table of bad configurations, each with what is said about it.
 
+mod unreadable;
+
 use std::path::Path;
 
 use expect_test::expect;
@@ -33,7 +35,7 @@ fn check(cases: &[&str], expected: expect_test::Expect) {
 }
 
 #[test]
-fn numbers_out_of_bounds() {
+fn b8_numbers_out_of_bounds() {
     check(
         &[
             "runtime.max_steps = 0",
@@ -97,7 +99,7 @@ fn numbers_out_of_bounds() {
 }
 
 #[test]
-fn wrong_types() {
+fn b1_wrong_types() {
     check(
         &[
             "runtime.max_steps = '12'",
@@ -157,7 +159,7 @@ fn wrong_types() {
 }
 
 #[test]
-fn unknown_keys() {
+fn b1_unknown_keys() {
     check(
         &[
             "runtime.max_step = 3",
@@ -206,7 +208,7 @@ fn unknown_keys() {
 }
 
 #[test]
-fn unknown_words_and_forms() {
+fn b1_unknown_words_and_forms() {
     check(
         &[
             "runtime.on_restart = 'again'",
@@ -270,7 +272,7 @@ fn unknown_words_and_forms() {
 }
 
 #[test]
-fn relations_between_keys() {
+fn b1_relations_between_keys() {
     check(
         &[
             "[prompt]\ncondense_trigger_ratio = 0.4\ncondense_target_ratio = 0.5",
@@ -347,83 +349,7 @@ fn relations_between_keys() {
 }
 
 #[test]
-fn broken_toml() {
-    check(
-        &[
-            "[llm",
-            "llm.retry_max = = 2",
-            "llm.retry_max = 1\nllm.retry_max = 2",
-            "[llm]\n[llm]",
-            "[prompt]\ninstructions = \"never closed",
-            "[prompt]\ninstructions = \"\"\"never closed",
-            "llm.fallback = ['a:b'",
-            "log.level = warn",
-            "a = \"\\q\"",
-            "log.level = \"a\u{0}b\"",
-            "log: warn",
-        ],
-        expect![[r#"
-            > [llm
-            2:5 expected a right bracket, found eof
-            > llm.retry_max = = 2
-            2:17 unexpected character found: `=`
-            > llm.retry_max = 1
-            > llm.retry_max = 2
-            3:5 this key is set twice
-            > [llm]
-            > [llm]
-            3:1 this table is opened twice
-            > [prompt]
-            > instructions = "never closed
-            3:29 unterminated basic string, expected `"`
-            > [prompt]
-            > instructions = """never closed
-            3:31 unterminated basic string, expected `"`
-            > llm.fallback = ['a:b'
-            2:22 unclosed array, expected `]`
-            > log.level = warn
-            2:13 string values must be quoted, expected string literal
-            > a = "\q"
-            2:7 invalid escape character in string: `q`
-            > log.level = "a<NUL>b"
-            2:15 invalid character in string: `\u{0}`
-            > log: warn
-            2:4 expected an equals, found a colon
-        "#]],
-    );
-}
-
-#[test]
-fn variables_that_cannot_be_filled_in() {
-    check(
-        &[
-            "prompt.bootstrap = 'hello ${BOB_TEST_UNSET}'",
-            "llm.fallback = ['a:b', \"x\\ty ${ONE}:${TWO}\"]",
-            "prompt.bootstrap = '${}'",
-            "prompt.bootstrap = '${A'",
-            "prompt.bootstrap = '${A-B}'",
-            "providers.x.base_url = '${BOB_TEST_UNSET}'",
-        ],
-        expect![[r#"
-            > prompt.bootstrap = 'hello ${BOB_TEST_UNSET}'
-            2:27 the environment variable `BOB_TEST_UNSET` is not set (set it: export BOB_TEST_UNSET=…)
-            > llm.fallback = ['a:b', "x\ty ${ONE}:${TWO}"]
-            2:30 the environment variable `ONE` is not set (set it: export ONE=…)
-            2:37 the environment variable `TWO` is not set (set it: export TWO=…)
-            > prompt.bootstrap = '${}'
-            2:21 `${` is not followed by the name of a variable and `}` (write `$${` for the characters themselves)
-            > prompt.bootstrap = '${A'
-            2:21 `${` is not followed by the name of a variable and `}` (write `$${` for the characters themselves)
-            > prompt.bootstrap = '${A-B}'
-            2:21 `${` is not followed by the name of a variable and `}` (write `$${` for the characters themselves)
-            > providers.x.base_url = '${BOB_TEST_UNSET}'
-            2:25 the environment variable `BOB_TEST_UNSET` is not set (set it: export BOB_TEST_UNSET=…)
-        "#]],
-    );
-}
-
-#[test]
-fn a_missing_model_is_said_where_it_belongs() {
+fn b1_a_missing_model_is_said_where_it_belongs() {
     let nothing = Environment::default();
     expect![[r#"1:1 `runtime.default_model` is missing (set it to provider:model, for example default_model = "openai:gpt-4o-mini" below [runtime])"#]].assert_eq(&told(&refused("", &nothing)));
     expect![[r#"3:1 `runtime.default_model` is missing (set it to provider:model, for example default_model = "openai:gpt-4o-mini" below [runtime])"#]].assert_eq(&told(&refused("\n\n[runtime]\nmax_steps = 3\n", &nothing)));
@@ -433,9 +359,65 @@ fn a_missing_model_is_said_where_it_belongs() {
 }
 
 #[test]
-fn a_server_never_inherits_the_whole_environment() {
+fn g2_a_server_never_inherits_the_whole_environment() {
     let case =
         "providers.x = { base_url = 'http://127.0.0.1:1/', start = { command = 'sh', inherit_env = ['A', '*'] } }";
     let told = told(&refused(&format!("runtime.default_model = 'a:b'\n{case}"), &Environment::default()));
     assert!(told.starts_with("2:") && told.contains("a lone `*`"), "{told}");
+}
+
+#[test]
+fn b8_no_number_wraps_round_and_no_unit_is_guessed() {
+    let keys = [
+        "runtime.max_steps",
+        "runtime.turn_timeout_ms",
+        "llm.retry_max",
+        "policy.max_payload_bytes",
+        "mcp.servers.[0].tool_timeout_ms",
+    ];
+    let values = [
+        "-1",
+        "-9223372036854775808",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551616",
+        "4294967296000",
+        "1e3",
+        "1e999",
+        "0.5",
+        "nan",
+        "inf",
+        "-0.0",
+        "true",
+        "'90s'",
+        "'1m'",
+        "'1_000'",
+        "\"12\"",
+        "12:00:00",
+        "1979-05-27",
+        "[]",
+        "{}",
+        "0xffffffffffffffff",
+        "1__0",
+        "+-1",
+        "''",
+        "0x",
+        "012",
+    ];
+    for key in keys {
+        for value in values {
+            let text = match key.strip_prefix("mcp.servers.[0].") {
+                Some(key) => {
+                    format!("runtime.default_model = 'a:b'\n[[mcp.servers]]\nid = 's'\ncommand = 'c'\n{key} = {value}")
+                }
+                None => format!("runtime.default_model = 'a:b'\n{key} = {value}"),
+            };
+            let error = refused(&text, &Environment::default());
+            let last = text.lines().count();
+            assert!(
+                error.problems().iter().all(|problem| problem.line == last && problem.column > 1),
+                "{text}: {error}"
+            );
+        }
+    }
 }

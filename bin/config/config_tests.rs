@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use expect_test::expect;
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 
 use super::bad_tests::{refused, told};
 use super::{Config, ConfigError, Environment, MAX_FILE_BYTES, Origin, Overrides, load, parse};
@@ -19,7 +20,7 @@ pub(super) fn accepted(text: &str, environment: &Environment) -> Config {
 }
 
 #[test]
-fn all_problems_are_reported_at_once() {
+fn b1_all_problems_are_reported_at_once() {
     let text = "\
 [runtime]
 max_steps = 0
@@ -282,14 +283,14 @@ fn foreign_text_in_a_complaint_is_harmless() {
 }
 
 #[test]
-fn a_complaint_about_half_a_character_marks_the_whole() {
+fn b1_a_complaint_about_half_a_character_marks_the_whole() {
     for text in ["𞀦level = 1", "log.level = \"é\" é", "é = 'é", "log = 'x'\u{85}"] {
         assert!(refused(text, &Environment::default()).render(false).contains("agent.toml:1:"));
     }
 }
 
 #[test]
-fn files_that_cannot_be_read() {
+fn b1_files_that_cannot_be_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let refuse = |path: &Path| {
@@ -335,7 +336,20 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
-fn hostile_files_are_refused_in_bounded_space() {
+fn b1_line_ends_a_byte_order_mark_and_names_of_variables_in_values_mean_nothing() {
+    let plain = "[runtime]\ndefault_model = 'a:b'\nmax_steps = 3\n[prompt]\nbootstrap = '${ONE}'\n";
+    let environment = Environment::from([("ONE", "${TWO} ${ONE} $${TWO}"), ("TWO", "never looked at")]);
+    for text in [plain.to_owned(), plain.replace('\n', "\r\n"), format!("\u{feff}{plain}"), format!("{plain}\n\n")] {
+        let config = accepted(&text, &environment);
+        assert_eq!((config.runtime.max_steps, config.prompt.bootstrap.as_str()), (3, "${TWO} ${ONE} $${TWO}"));
+    }
+    let bad = "\u{feff}[runtime]\r\ndefault_model = 'a:b'\r\nmax_steps = 0\r\n";
+    assert_eq!(told(&refused(bad, &environment)), "3:13 `runtime.max_steps` must be between 1 and 1000000");
+    assert_eq!(told(&refused(&bad.replace("0", "'\r'"), &environment)).lines().count(), 1, "a lone carriage return");
+}
+
+#[test]
+fn b1_hostile_files_are_refused_in_bounded_space() {
     let deep_key = format!("{}b = 1", "a.".repeat(100_000));
     let cases = [
         "[".repeat(100_000),
@@ -353,6 +367,7 @@ fn hostile_files_are_refused_in_bounded_space() {
     ];
     for case in cases {
         let error = refused(&case, &Environment::default());
+        placed(&case, &error).expect("each complaint has its place");
         assert!((1..=50).contains(&error.problems().len()));
         assert!(error.render(false).len() < 200_000);
     }
@@ -361,25 +376,39 @@ fn hostile_files_are_refused_in_bounded_space() {
     assert_eq!(too_big.problems()[0].origin, Origin::File);
 }
 
+/// Each complaint about the file has a place in it.
+fn placed(text: &str, error: &ConfigError) -> Result<(), TestCaseError> {
+    prop_assert!(!error.problems().is_empty());
+    for problem in error.problems().iter().filter(|problem| problem.origin == Origin::File) {
+        // One line more: a text may end in a newline, and what is missing is missing behind it.
+        prop_assert!((1..=text.lines().count() + 1).contains(&problem.line), "{:?}", problem);
+        let width = text.split('\n').nth(problem.line - 1).map_or(0, |line| line.chars().count());
+        prop_assert!((1..=width + 1).contains(&problem.column), "{:?} in {:?}", problem, text);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn no_text_and_no_environment_panics(text in "[a-z.=\\[\\]{}\"'#$ \n\r0-9_\\\\é\u{202e}]{0,120}", name in "BOB__[A-Za-z_.é]{0,20}", value in "\\PC{0,20}") {
+    fn b1_no_text_and_no_environment_panics(text in "[a-z.=\\[\\]{}\"'#$ \n\r0-9_\\\\é\u{202e}]{0,120}", name in "BOB__[A-Za-z_.é]{0,20}", value in "\\PC{0,20}") {
         let environment = Environment::from([(name.as_str(), value.as_str())]);
         if let Err(error) = read(&text, &environment, &Overrides::default()) {
             prop_assert!(!error.render(true).is_empty());
+            placed(&text, &error)?;
         }
     }
 
     #[test]
-    fn the_example_damaged_anywhere_does_not_panic(at in 0usize..9000, length in 0usize..40, put in "[\\PC\n]{0,6}") {
+    fn b1_the_example_damaged_anywhere_does_not_panic(at in 0usize..9000, length in 0usize..40, put in "[\\PC\n]{0,6}") {
         let mut text = Config::example().to_owned();
         let start = text.floor_char_boundary(at.min(text.len()));
         let end = text.ceil_char_boundary((start + length).min(text.len()));
         text.replace_range(start..end, &put);
         if let Err(error) = read(&text, &Environment::default(), &Overrides::default()) {
             prop_assert!(!error.render(false).is_empty());
+            placed(&text, &error)?;
         }
     }
 

@@ -3,24 +3,28 @@
 //! What a variable holds is taken as it is and never looked at again, so a value cannot pull in another one. An unset
 //! variable is a complaint and never an empty text. `$${` stands for the characters `${` themselves.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml_spanner::{Arena, Item, Table, ValueMut};
 
 use super::layers::Environment;
 use super::problem::Findings;
+use super::secret::Secret;
 use super::tree;
 
-/// Replaces all variables below a table. `source` is the text the spans of the tree point into.
+/// Replaces all variables below a table, and says which and what they hold. `source` is the text the spans of the tree
+/// point into.
 pub(super) fn interpolate<'de>(
     table: &mut Table<'de>,
     environment: &Environment,
     source: &dyn Fn(Range<usize>) -> String,
     arena: &'de Arena,
     findings: &mut Findings,
-) {
-    let mut pass = Pass { environment, source, arena, findings };
+) -> BTreeMap<String, Secret> {
+    let mut pass = Pass { environment, source, arena, findings, used: BTreeMap::new() };
     pass.table(table, 0);
+    pass.used
 }
 
 struct Pass<'p, 'de> {
@@ -28,6 +32,7 @@ struct Pass<'p, 'de> {
     source: &'p dyn Fn(Range<usize>) -> String,
     arena: &'de Arena,
     findings: &'p mut Findings,
+    used: BTreeMap<String, Secret>,
 }
 
 impl<'de> Pass<'_, 'de> {
@@ -83,7 +88,10 @@ impl<'de> Pass<'_, 'de> {
                 continue;
             };
             match self.environment.get(name) {
-                Some(Ok(value)) => filled.push_str(value),
+                Some(Ok(value)) => {
+                    filled.push_str(value);
+                    self.used.insert(name.to_owned(), Secret::from(value));
+                }
                 Some(Err(())) => self.complain(name, "is not valid UTF-8", None, span),
                 None => self.complain(name, "is not set", Some(format!("set it: export {name}=…")), span),
             }

@@ -81,7 +81,7 @@ pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Ove
         layers::merge(&mut root, over.into_table(), &arena);
     }
 
-    interpolate::interpolate(&mut root, environment, &source, &arena, &mut findings);
+    let filled = interpolate::interpolate(&mut root, environment, &source, &arena, &mut findings);
     check::check(&root, is_broken, &mut findings);
     let config = Config::from_toml(&mut context, root.as_item());
     convert::take_errors(&mut context, &root, &source, is_broken, &mut findings);
@@ -92,6 +92,7 @@ pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Ove
             config.folder = folder_of(file);
             config.digest = digest(text);
             config.unbuilt = not_yet(&root);
+            config.filled = filled;
             Ok(config)
         }
         _ => Err(ConfigError::new(file, text, &masked, &layers, findings)),

@@ -53,6 +53,15 @@ impl Config {
         self.unbuilt.clone()
     }
 
+    /// A text of the configuration as it may be shown: with `${NAME}` where a variable was filled in, since that is where
+    /// keys come from. What is shorter than six bytes stays.
+    pub fn as_written(&self, text: &str) -> String {
+        let mut filled: Vec<_> = self.filled.iter().filter(|(_, value)| value.expose().len() >= 6).collect();
+        // One may be the beginning of another.
+        filled.sort_by_key(|(_, value)| std::cmp::Reverse(value.expose().len()));
+        filled.iter().fold(text.to_owned(), |text, (name, value)| text.replace(value.expose(), &format!("${{{name}}}")))
+    }
+
     /// A hash of the file's text, in hex: the same for the same text only.
     pub fn digest(&self) -> &str {
         &self.digest

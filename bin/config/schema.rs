@@ -10,6 +10,7 @@ use bob_actors::tools::policy::DENIED_COMMANDS;
 use toml_spanner::Toml;
 
 use super::endpoints::{Mcp, Provider, Skills};
+use super::secret::Secret;
 use super::words::{LogFormat, LogLevel, OnRestart, Risk, StoreKind, ToolMode};
 
 /// Defines a table of the configuration: each default is written once and serves the missing key and the missing table.
@@ -45,6 +46,9 @@ pub struct Config {
     /// One sentence for each key that is set and has no effect yet.
     #[toml(skip)]
     pub(super) unbuilt: Vec<String>,
+    /// What the variables held that were filled in, by name.
+    #[toml(skip)]
+    pub(super) filled: BTreeMap<String, Secret>,
     /// Guards and limits of turns.
     #[toml(default)]
     pub runtime: Runtime,

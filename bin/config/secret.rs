@@ -1,7 +1,8 @@
 //! What must not be shown: values that are secret by their place or by their name.
 //!
 //! Values are wrapped when they are parsed. For complaints, which quote the file, they are painted over: every value of
-//! a secret key, every text under a key nobody knows (misspelled keys hold real secrets), every comment, and on a line that could not
+//! a secret key, every text under a key nobody knows (misspelled keys hold real secrets), every argument of a program,
+//! every address that holds more than a place, every comment, and on a line that could not
 //! be read every word that is not one of ours, because nobody can tell what it was meant to be.
 
 use std::ops::Range;
@@ -29,6 +30,12 @@ impl Secret {
     }
 }
 
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        Self(SecretString::from(value))
+    }
+}
+
 impl<'de> FromToml<'de> for Secret {
     fn from_toml(context: &mut Context<'de>, item: &Item<'de>) -> Result<Self, Failed> {
         String::from_toml(context, item).map(|value| Self(SecretString::from(value)))
@@ -41,6 +48,13 @@ pub(super) fn is_secret_key(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let counts_tokens = key.ends_with("tokens") || key.starts_with("token_budget");
     matches!(key.as_str(), "env" | "headers") || (!counts_tokens && SIGNS.iter().any(|sign| key.contains(sign)))
+}
+
+/// Whether a value may hold a key beside a place: a user or a password in front of a host, or, where an address belongs,
+/// something to ask for.
+fn may_hold_key(value: &str, path: &[&str]) -> bool {
+    let is_address = path.last().is_some_and(|key| key.ends_with("url"));
+    has_credentials(value) || (is_address && value.contains(['?', '@']))
 }
 
 /// Whether an address carries a user or a password in front of its host.
@@ -85,7 +99,8 @@ impl<'t> Painter<'t> {
             self.paint(span);
             return;
         }
-        let is_secret = path.iter().any(|part| is_secret_key(part));
+        // Programs are often given their key as an argument.
+        let is_secret = path.iter().any(|part| is_secret_key(part) || *part == "args");
         match item.value() {
             Value::Table(table) => self.table(table, path),
             Value::Array(array) => array.iter().for_each(|item| {
@@ -95,7 +110,7 @@ impl<'t> Painter<'t> {
             }),
             Value::String(value) => {
                 let is_reference = is_secret && self.text.get(span.clone()).is_some_and(is_reference);
-                if ((is_secret || !is_known(path)) && !is_reference) || has_credentials(value) {
+                if ((is_secret || !is_known(path)) && !is_reference) || may_hold_key(value, path) {
                     self.paint(span.clone());
                 }
                 self.quoted.push(span);

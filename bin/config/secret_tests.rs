@@ -18,7 +18,7 @@ fn shows_no_canary(shown: &str) {
 }
 
 #[test]
-fn a_loaded_configuration_does_not_show_its_secrets() {
+fn g3_a_loaded_configuration_does_not_show_its_secrets() {
     let text = format!(
         "{MODEL}[providers.x]\napi_key = 'sk-canary-1'\nbase_url = 'http://h/'\n\
          start = {{ command = 'c', env = {{ A = 'canary-two' }} }}\n\
@@ -33,7 +33,7 @@ fn a_loaded_configuration_does_not_show_its_secrets() {
 }
 
 #[test]
-fn a_complaint_does_not_show_secrets() {
+fn g3_a_complaint_does_not_show_secrets() {
     let cases = [
         "[providers.x]\napi_key = ['sk-canary-1']",
         "[providers.x]\napi_key = 'sk-canary-1",
@@ -61,6 +61,13 @@ fn a_complaint_does_not_show_secrets() {
         "x = { secret = 'canary4' }",
         "[providers.x]\nkind = 3 # api_key = 'sk-canary-1'",
         "[providers.x]\nkind = 'a#b' # 'canary-two'",
+        "[[mcp.servers]]\nid = 'a'\ncommand = 'c'\nargs = ['--token', 'sk-canary-1', 3]",
+        "[[mcp.servers]]\nid = 'a'\ncommand = 'c'\nargs = 'canary-two'",
+        "[[mcp.servers]]\nid = 'a'\ntransport = 'http'\nargs = ['canary4']\nurl = 'http://h/'",
+        "[providers.x]\nbase_url = 'http://h/'\nstart = { command = 'c', args = ['canary5'], zzz = 1 }",
+        "[providers.x]\nbase_url = 'htps://h/?key=sk-canary-1'",
+        "[[mcp.servers]]\nid = 'a'\ntransport = 'http'\nurl = 'ftp://h/mcp?token=canary6'",
+        "[[mcp.servers]]\nid = 'a'\ncommand = 'c'\nurl = 'https://h/mcp?canary6'",
     ];
     for case in cases {
         let error = refused(case, &Environment::default());
@@ -77,7 +84,20 @@ fn a_complaint_does_not_show_secrets() {
 }
 
 #[test]
-fn an_unreadable_line_is_quoted_without_foreign_words() {
+fn g3_what_is_shown_of_a_command_names_its_variables() {
+    let text = format!(
+        "{MODEL}[[mcp.servers]]\nid = 'b'\ncommand = '${{HOME}}/bin/serve'\nargs = ['--token=${{TOKEN}}', '${{TOKEN}}-${{PORT}}', 'x']\n"
+    );
+    let environment = Environment::from([("TOKEN", "sk-canary-1"), ("HOME", "/home/canary4"), ("PORT", "80")]);
+    let config = accepted(&text, &environment);
+    let server = &config.mcp.servers[0];
+    assert_eq!(server.args, ["--token=sk-canary-1", "sk-canary-1-80", "x"]);
+    let shown: Vec<String> = server.command.iter().chain(&server.args).map(|word| config.as_written(word)).collect();
+    assert_eq!(shown, ["${HOME}/bin/serve", "--token=${TOKEN}", "${TOKEN}-80", "x"]);
+}
+
+#[test]
+fn g3_an_unreadable_line_is_quoted_without_foreign_words() {
     let report =
         refused("runtime.max_steps = = 12 # 'twelve'\napi_key: sk-canary-1", &Environment::default()).render(false);
     expect![[r#"
@@ -131,15 +151,20 @@ OTHER = \"canary6\"
 [[mcp.servers]]
 id = 'a'
 transport = 'http'
-url = 'http://h/'
+url = 'http://h/?canary4=canary5&k=canary6'
 headers = { Authorization = 'Bearer canary', X = 'canary5' }
+
+[[mcp.servers]]
+id = 'b'
+command = 'c'
+args = ['--key', 'canary4', 'canary5']
 ";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn a_file_damaged_anywhere_does_not_show_its_secrets(at in 0..FULL_OF_SECRETS.len(), put in "[\\[\\]{}=.,:\"'#\n a-z0-9]{0,3}") {
+    fn g3_a_file_damaged_anywhere_does_not_show_its_secrets(at in 0..FULL_OF_SECRETS.len(), put in "[\\[\\]{}=.,:\"'#\n a-z0-9]{0,3}") {
         let mut text = FULL_OF_SECRETS.to_owned();
         text.insert_str(at, &put);
         let read = parse(&text, Path::new("agent.toml"), &Environment::default(), &Overrides::default());

@@ -301,4 +301,77 @@ mod tests {
             assert_eq!(RecordId::numbered(1, number).as_str(), format!("1-{number}"));
         }
     }
+
+    #[test]
+    fn b3_what_is_no_session_id_is_refused_in_a_few_words() {
+        let (long, endless) = ("a".repeat(129), "a".repeat(1 << 20));
+        let refused = [
+            "",
+            ".",
+            "..",
+            "...",
+            "/",
+            "a/b",
+            "../a",
+            "a/..",
+            "/etc/passwd",
+            "a\\b",
+            "\0",
+            "a\0",
+            "a\0b",
+            "-rf",
+            "--help",
+            "_a",
+            ".a",
+            ".bob",
+            "a b",
+            " a",
+            "a ",
+            "a\n",
+            "\ta",
+            "a\u{2215}b",
+            "a\u{ff0f}b",
+            "\u{ff0e}\u{ff0e}",
+            "ä",
+            "a\u{308}",
+            "é",
+            "e\u{301}",
+            "ａ",
+            "аbc",
+            "a\u{202e}b",
+            "a\u{200b}",
+            "a\u{1b}[2J",
+            "a:b",
+            "a*",
+            "a?",
+            "~a",
+            "$HOME",
+            "a%2fb",
+            "a+1",
+            "a@b",
+            "\u{feff}a",
+            &long,
+            &endless,
+        ];
+        for text in refused {
+            let error = SessionId::parse(text).expect_err("no id").to_string();
+            assert!(error.starts_with("the session id ") && error.len() < 200, "{error}");
+            assert!(!error.contains(|c: char| c.is_control() || c == '\u{202e}'), "{error:?}");
+            let json = serde_json::to_string(text).unwrap();
+            assert!(serde_json::from_str::<SessionId>(&json).is_err(), "the same rule for what is stored: {text:?}");
+        }
+        for text in ["0", "a", "CON", "nul.txt", "A-_.9", "a..", "a.-", &long[1..]] {
+            assert_eq!(SessionId::parse(text).unwrap().as_str(), text);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn b3_an_id_is_what_the_form_says(text in "[A-Za-z0-9._/\\\\ \u{0}é\u{301}-]{0,140}") {
+            let mut bytes = text.bytes();
+            let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+            let rest = bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+            proptest::prop_assert_eq!(SessionId::parse(&text).is_ok(), first && rest && text.len() <= 128);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The mailbox of the actor of one tool server.
 ///
-/// The last four are facts that its own keeper and its own clock tell it.
+/// The last five are facts that its own keeper and its own clock tell it.
 #[derive(Debug)]
 pub enum McpMessage {
     /// What a turn asks about this server's tools. A question that comes while the
@@ -27,6 +27,8 @@ pub enum McpMessage {
         /// Why, for people.
         why: String,
     },
+    /// The server has ended; how is told in a moment.
+    Ending,
     /// The server ended, or could not be started; the actor ends with this.
     Ended {
         /// How, with its last words.

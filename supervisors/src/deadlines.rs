@@ -55,7 +55,8 @@ impl Deadlines {
     pub(crate) fn take_due(&mut self, now: Instant, myself: &ActorRef<SessionsMessage>) -> Vec<Due> {
         let later = self.queue.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut self.queue, later);
-        self.timer = None;
+        // It may sleep on: the word for this look can be one that came early.
+        self.stop_timer();
         self.arm(myself);
         due.into_values().collect()
     }
@@ -71,17 +72,20 @@ impl Deadlines {
             // The supervisor may have ended meanwhile; then nobody is owed anything.
             drop(myself.cast(SessionsMessage::Due));
         });
-        if let Some((_, old)) = self.timer.replace((earliest, task.abort_handle())) {
-            old.abort();
+        self.stop_timer();
+        self.timer = Some((earliest, task.abort_handle()));
+    }
+
+    fn stop_timer(&mut self) {
+        if let Some((_, timer)) = self.timer.take() {
+            timer.abort();
         }
     }
 }
 
 impl Drop for Deadlines {
     fn drop(&mut self) {
-        if let Some((_, timer)) = self.timer.take() {
-            timer.abort();
-        }
+        self.stop_timer();
     }
 }
 

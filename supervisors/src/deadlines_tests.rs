@@ -95,3 +95,17 @@ async fn a_queue_that_is_dropped_tells_nobody() {
     drop(deadlines);
     assert!(tokio::time::timeout(ms(1_000), times.recv()).await.is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_word_that_comes_early_leaves_one_timer() {
+    let (actor, mut times) = told().await;
+    let (mut deadlines, now) = (Deadlines::default(), Instant::now());
+    deadlines.insert(now + ms(100), turn("t"), &actor);
+    for early in 0..3 {
+        assert_eq!(deadlines.take_due(now + ms(early), &actor), []);
+    }
+    deadlines.insert(now + ms(200), turn("later"), &actor);
+    let at = times.recv().await.unwrap();
+    assert_eq!(deadlines.take_due(at, &actor), [turn("t")]);
+    assert!(times.recv().await.unwrap() - now >= ms(200), "it was told once of the first");
+}

@@ -2,12 +2,16 @@
 
 #[path = "sessions_tests/ahead.rs"]
 mod ahead;
+#[path = "sessions_tests/deadlines.rs"]
+mod deadlines;
 #[path = "sessions_tests/door.rs"]
 mod door;
 #[path = "sessions_tests/hard.rs"]
 mod hard;
 #[path = "sessions_tests/idle.rs"]
 mod idle;
+#[path = "sessions_tests/races.rs"]
+mod races;
 
 use crate::sessions::SessionRules;
 use crate::{Tree, TreeSpec, sessions, start};
@@ -196,7 +200,7 @@ fn assert_took(began: Instant, expected_ms: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_kept_to_the_millisecond() {
+async fn c7_a_deadline_is_kept_to_the_millisecond() {
     for timeout_ms in [1, 200, 90_000] {
         let house = House::new(model(vec![ScriptedReply::Stall], 0)).await;
         let began = Instant::now();
@@ -208,7 +212,7 @@ async fn a_deadline_is_kept_to_the_millisecond() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_fires_inside_a_store_that_hangs() {
+async fn c7_a_deadline_fires_inside_a_store_that_hangs() {
     for operation in [Operation::Claim, Operation::Append] {
         let store = FaultStore::new(MemoryStore::new());
         store.plan(Some(operation), 1, Fault::Hold(Arc::new(Semaphore::new(0))));
@@ -263,7 +267,7 @@ async fn a_question_nobody_answers_denies_when_it_runs_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_ends_a_turn_that_waits_for_a_person() {
+async fn c1_a_cancel_ends_a_turn_that_waits_for_a_person() {
     let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({}))];
     let house = House::new(model(calls, 0)).await;
     let began = Instant::now();
@@ -303,7 +307,7 @@ fn later(places: u32, what: impl FnOnce() + Send + 'static) {
 /// Wherever between the end of one turn and the start of the next a cancel of the
 /// first arrives, the second runs.
 #[tokio::test(start_paused = true)]
-async fn a_cancel_that_comes_too_late_does_not_hit_the_next_turn() {
+async fn c2_a_cancel_that_comes_too_late_does_not_hit_the_next_turn() {
     for places in 0..40 {
         let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
         store.plan(Some(Operation::Append), 2, Fault::Hold(Arc::clone(&held)));

@@ -91,7 +91,9 @@ impl TreeSpec {
 fn store_child(rooms: &Rooms, store: Arc<dyn SessionStore>) -> ChildSpec {
     let queued = StoreActor::default().queued();
     let gauge = Arc::clone(&queued);
-    ChildSpec::core("store", rooms.store.clone(), move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store)))
+    let make = move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store));
+    // The last words of the sessions, which stop just before it, are still in its mailbox then.
+    ChildSpec { drains: true, ..ChildSpec::core("store", rooms.store.clone(), make) }
         .queued(move || gauge.load(Ordering::Relaxed))
 }
 

@@ -1,6 +1,6 @@
 //! `--finish`: after a crash nothing runs twice, what was interrupted is finished, and what is missing is run.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn without_it_every_line_is_run() {
 }
 
 #[test]
-fn an_interrupted_turn_is_finished_and_not_begun_again() {
+fn x4_an_interrupted_turn_is_finished_and_not_begun_again() {
     let provider = FakeProvider::start([Reply::text("one"), Reply::Silence, Reply::text("two"), Reply::text("three")]);
     let home = Home::served_by(&provider);
     let text = line("s", "first") + &line("s", "second") + &line("s", "third");
@@ -70,7 +70,34 @@ fn an_interrupted_turn_is_finished_and_not_begun_again() {
 }
 
 #[test]
-fn a_run_finishes_what_was_interrupted_before_its_own_turn() {
+fn x5_a_call_that_ran_when_the_program_was_killed_is_unknown_and_not_run_again() {
+    for kind in ["sqlite", "json"] {
+        let tables = "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n\
+                      [policy]\ndeny_tools = []\n";
+        let home = Home::with("default_model = \"demo:one\"", tables).keeping(kind);
+        let ran = home.scratch.join("ran");
+        let command = format!("echo ran >> '{}'; sleep 60", ran.display());
+        let call = json!({ "calls": [{ "name": "local/shell_exec", "arguments": { "command": command } }] });
+        home.scratch.write("s.json", json!([{ "replies": [call, { "text": "Done." }] }]).to_string());
+        home.scratch.write("lines.jsonl", line("s", "do it"));
+        let running = home.agent(["run", "--session", "s", "--approve", "all", "do it"]).spawn();
+        let until = Instant::now() + SOON;
+        while !ran.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        running.signal(Signal::KILL);
+        assert_eq!(running.finish().signal, Some(9));
+
+        let run = home.run(["batch", "--finish", "lines.jsonl"]);
+        let result = &results(&run)[0];
+        assert_eq!((run.code, &result["content"]), (Some(0), &json!("Done.")), "{kind}: {}", run.stderr);
+        assert_eq!(result["tool_transcript"][0]["status"], "unknown", "{kind}: {result}");
+        assert_eq!(home.scratch.read("ran"), "ran\n", "{kind}: a side effect happens once");
+    }
+}
+
+#[test]
+fn x4_a_run_finishes_what_was_interrupted_before_its_own_turn() {
     let provider = FakeProvider::start([Reply::Silence, Reply::text("one"), Reply::text("two")]);
     let home = Home::served_by(&provider);
     let running = home.agent(["run", "--session", "s", "first"]).spawn();

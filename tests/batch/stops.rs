@@ -21,7 +21,7 @@ fn started(home: &Home, rest: &str, concurrency: &str) -> Running {
 }
 
 #[test]
-fn one_interrupt_lets_running_turns_end_and_begins_no_more() {
+fn x2_one_interrupt_lets_running_turns_end_and_begins_no_more() {
     let home = home();
     let running = started(&home, "slow", "2");
     running.signal(Signal::INT);
@@ -37,7 +37,7 @@ fn one_interrupt_lets_running_turns_end_and_begins_no_more() {
 }
 
 #[test]
-fn a_second_interrupt_cancels_what_runs() {
+fn x2_a_second_interrupt_cancels_what_runs() {
     let provider =
         FakeProvider::start(std::iter::once(Reply::text("hello")).chain(std::iter::repeat_n(Reply::Silence, 4)));
     let home = Home::served_by(&provider);
@@ -59,7 +59,7 @@ fn a_second_interrupt_cancels_what_runs() {
 }
 
 #[test]
-fn an_interrupt_while_nothing_runs_ends_at_once() {
+fn x2_an_interrupt_while_nothing_runs_ends_at_once() {
     let home = home();
     let mut running = home.agent(["batch", "-"]).open_stdin().spawn();
     running.type_line(line("s", "hi").trim_end());
@@ -70,7 +70,7 @@ fn an_interrupt_while_nothing_runs_ends_at_once() {
 }
 
 #[test]
-fn the_other_signals_give_turns_their_grace_and_have_their_codes() {
+fn x1_the_other_signals_give_turns_their_grace_and_have_their_codes() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let home = home();
         let running = started(&home, "slow and stall", "4");
@@ -87,7 +87,7 @@ fn the_other_signals_give_turns_their_grace_and_have_their_codes() {
 }
 
 #[test]
-fn a_turn_that_outlasts_the_grace_is_cancelled() {
+fn x1_a_turn_that_outlasts_the_grace_is_cancelled() {
     let home = home();
     let text = line("s", "hi") + &line("t", "stall");
     let mut running = home.agent(["batch", "-"]).stdin(text).env("BOB__RUNTIME__SHUTDOWN_GRACE_MS", "100").spawn();
@@ -99,7 +99,7 @@ fn a_turn_that_outlasts_the_grace_is_cancelled() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_batch_quietly() {
+fn x7_a_reader_that_leaves_ends_the_batch_quietly() {
     let home = home();
     home.scratch.write("lines.jsonl", line("s", "slow").repeat(60));
     let script = format!("{{ '{AGENT}' batch lines.jsonl; echo code $? >&2; }} | head -n 1");

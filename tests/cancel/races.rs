@@ -13,7 +13,8 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::support::runtime::{Nothing, Recorder, build, over, say, session, turn, within};
+use crate::support::runtime::{Nothing, Recorder, build, file_store, over, say, session, turn, within};
+use crate::support::scratch::Scratch;
 
 const ROUNDS: usize = 400;
 
@@ -49,7 +50,7 @@ fn outcomes(records: &[Arc<Record>]) -> HashMap<TurnId, Vec<FinishReason>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancel_and_the_natural_end_make_one_outcome() {
+async fn c2_cancel_and_the_natural_end_make_one_outcome() {
     let recorder = Recorder::new();
     let model = ScriptedLlm::from_fn(|request| match request.step {
         1 => ScriptedReply::call("test/quick", json!({})),
@@ -88,12 +89,13 @@ async fn cancel_and_the_natural_end_make_one_outcome() {
     }
 }
 
+/// The outcome says whether its save was confirmed in time; kept it is in either case.
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelling_many_sessions_at_once_answers_each_once() {
+async fn c6_cancelling_many_sessions_at_once_answers_each_once_and_keeps_all_of_them() {
     const SESSIONS: usize = 200;
-    let recorder = Recorder::new();
-    let model = ScriptedLlm::replies(vec![ScriptedReply::Stall]);
-    let runtime = build(over(model).sink(recorder.clone())).await;
+    let (folder, recorder) = (Scratch::new(), Recorder::new());
+    let model = || ScriptedLlm::replies(vec![ScriptedReply::Stall]);
+    let runtime = build(over(model()).sink(recorder.clone()).store(file_store(folder.path()))).await;
     let callers: Vec<_> = (0..SESSIONS)
         .map(|number| {
             let runtime = runtime.clone();
@@ -104,9 +106,22 @@ async fn cancelling_many_sessions_at_once_answers_each_once() {
     recorder.seen_times(SESSIONS, |event| matches!(event, AgentEvent::LlmRequested { .. })).await;
     let stopped = within(join_all((0..SESSIONS).map(|number| runtime.cancel(session(&format!("s{number}")))))).await;
     assert!(stopped.into_iter().all(|stopped| stopped));
+    let mut told = Vec::new();
     for outcome in within(join_all(callers)).await {
         let outcome = outcome.expect("each caller is answered");
-        assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Cancelled, true));
+        assert_eq!(outcome.finish_reason, FinishReason::Cancelled);
         assert_eq!(recorder.ends(&outcome.turn_id), 1);
+        told.push(outcome);
     }
+    within(runtime.shutdown()).await;
+
+    let again = build(over(model()).store(file_store(folder.path()))).await;
+    for (number, outcome) in told.iter().enumerate() {
+        let records = within(again.records(session(&format!("s{number}")))).await.expect("the journal is read");
+        let is_input = |record: &&Arc<Record>| matches!(record.fact, Fact::Input(_));
+        assert_eq!(records.iter().filter(is_input).count(), 1, "the prefix is there");
+        let kept = outcomes(&records);
+        assert_eq!(kept.get(&outcome.turn_id), Some(&vec![FinishReason::Cancelled]), "saved: {}", outcome.saved);
+    }
+    within(again.shutdown()).await;
 }

@@ -14,7 +14,7 @@ fn stalls() -> ScriptedLlm {
 }
 
 #[tokio::test]
-async fn shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
+async fn x1_shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
     let (folder, recorder) = (Scratch::new(), Recorder::new());
     let builder = over(stalls()).store(file_store(folder.path())).sink(recorder.clone());
     let runtime = build(builder.shutdown_grace(Duration::from_millis(50))).await;
@@ -25,7 +25,7 @@ async fn shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
     recorder.seen(|event| matches!(event, AgentEvent::LlmRequested { .. })).await;
     within(runtime.shutdown()).await;
     let outcome = within(running).await.expect("the caller is answered");
-    assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Cancelled, true));
+    assert_eq!(outcome.finish_reason, FinishReason::Cancelled);
     assert_eq!(within(runtime.health()).await.status, RuntimeStatus::Stopped);
 
     let next = build(
@@ -40,8 +40,36 @@ async fn shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
     within(next.shutdown()).await;
 }
 
+/// The outcome is told after 40 ms, whether it is saved or not; the save is not given up for that.
 #[tokio::test]
-async fn a_turn_that_ends_within_the_grace_is_not_cancelled() {
+async fn x1_the_last_words_of_a_turn_are_kept_although_the_store_is_slow() {
+    use bob_actors::store::{Fault, FaultStore, Operation, SessionStore};
+    let memory = bob::MemoryStore::new();
+    for slow in 1..=3 {
+        let (store, recorder) = (FaultStore::new(memory.clone()), Recorder::new());
+        store.plan(Some(Operation::Append), slow, Fault::Delay(Duration::from_millis(300)));
+        let builder = over(stalls()).store(store).sink(recorder.clone()).shutdown_grace(Duration::from_millis(10));
+        let runtime = build(builder).await;
+        let id = session(&format!("s{slow}"));
+        let running = tokio::spawn({
+            let (runtime, id) = (runtime.clone(), id.clone());
+            async move { turn(&runtime, AgentRequest::text(id, "remember me")).await }
+        });
+        recorder.seen(|event| matches!(event, AgentEvent::TurnStarted { .. })).await;
+        within(runtime.shutdown()).await;
+        let outcome = within(running).await.expect("the caller is answered");
+        assert_eq!(outcome.finish_reason, FinishReason::Cancelled, "{slow}");
+        let kept = memory.load(&id).await.expect("a store that works");
+        let ends = |record: &&std::sync::Arc<bob::Record>| {
+            matches!(record.fact, bob_messages::store::Fact::Outcome(_))
+                && record.turn.as_ref() == Some(&outcome.turn_id)
+        };
+        assert_eq!(kept.iter().filter(ends).count(), 1, "append {slow} was slow, saved: {}: {kept:#?}", outcome.saved);
+    }
+}
+
+#[tokio::test]
+async fn x1_a_turn_that_ends_within_the_grace_is_not_cancelled() {
     let recorder = Recorder::new();
     let slow = bob_actors::llm::scripted::Rule {
         when: None,
@@ -60,7 +88,7 @@ async fn a_turn_that_ends_within_the_grace_is_not_cancelled() {
 }
 
 #[tokio::test]
-async fn a_draining_runtime_refuses_new_turns_by_name() {
+async fn x1_a_draining_runtime_refuses_new_turns_by_name() {
     let recorder = Recorder::new();
     let runtime = build(over(stalls()).sink(recorder.clone()).shutdown_grace(Duration::from_secs(5))).await;
     let running = tokio::spawn({
@@ -86,7 +114,7 @@ async fn a_draining_runtime_refuses_new_turns_by_name() {
 }
 
 #[tokio::test]
-async fn shutdown_answers_those_who_wait_behind_a_turn_too() {
+async fn x1_shutdown_answers_those_who_wait_behind_a_turn_too() {
     let recorder = Recorder::new();
     let runtime = build(over(stalls()).sink(recorder.clone()).shutdown_grace(Duration::from_millis(20))).await;
     let callers: Vec<_> = (0..3)

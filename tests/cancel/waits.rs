@@ -16,9 +16,13 @@ use tokio::task::JoinHandle;
 use crate::support::runtime::{Recorder, build, endless, over, say, scripted, session, turn, within};
 
 /// A cancelled caller has its outcome within 50 ms; under a loaded machine's test run, within this.
-const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
 
-fn spawned(runtime: &Runtime, request: AgentRequest) -> JoinHandle<AgentResponse> {
+/// A provider's connection is closed within 100 ms; under a loaded machine's test run, within this.
+#[cfg(feature = "genai")]
+const CLOSED_WITHIN: Duration = Duration::from_millis(500);
+
+pub(crate) fn spawned(runtime: &Runtime, request: AgentRequest) -> JoinHandle<AgentResponse> {
     let runtime = runtime.clone();
     tokio::spawn(async move { turn(&runtime, request).await })
 }
@@ -43,7 +47,7 @@ fn stalls_when_asked() -> ScriptedLlm {
 }
 
 #[tokio::test]
-async fn cancel_interrupts_a_tool() {
+async fn c1_cancel_interrupts_a_tool() {
     let (entered, let_go) = (Arc::<Notify>::default(), Arc::<Notify>::default());
     let model = ScriptedLlm::replies(vec![ScriptedReply::call("test/endless", json!({}))]);
     let runtime = build(over(model).tools(Arc::new(endless(&entered, &let_go)))).await;
@@ -51,7 +55,6 @@ async fn cancel_interrupts_a_tool() {
     within(entered.notified()).await;
     let outcome = cancelled(&runtime, session("s"), running).await;
     within(let_go.notified()).await;
-    assert!(outcome.saved);
     assert_eq!(outcome.tool_transcript.len(), 1, "the call has its result");
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown, "it may have had its effect");
 
@@ -63,7 +66,7 @@ async fn cancel_interrupts_a_tool() {
 
 #[cfg(feature = "genai")]
 #[tokio::test]
-async fn cancel_interrupts_a_stream() {
+async fn c1_c5_cancel_interrupts_a_stream_and_closes_its_connection() {
     use crate::support::provider::FakeProvider;
     use crate::support::reply::Reply;
     use crate::support::runtime::{KINDS, provided};
@@ -75,9 +78,10 @@ async fn cancel_interrupts_a_stream() {
         let runtime = build(provided(&provider, kind).sink(recorder.clone())).await;
         let running = spawned(&runtime, say("count"));
         recorder.seen(|event| matches!(event, AgentEvent::LlmStreamChunk { .. })).await;
-        let outcome = cancelled(&runtime, session("s"), running).await;
-        assert!(outcome.saved, "{kind:?}");
+        let began = Instant::now();
+        cancelled(&runtime, session("s"), running).await;
         within(provider.wait_closed_early(1)).await;
+        assert!(began.elapsed() < CLOSED_WITHIN, "{kind:?}: closed after {:?}", began.elapsed());
         assert_eq!(turn(&runtime, say("hello?")).await.content, "Hello again.", "the session is usable at once");
         recorder.assert_in_order();
     }
@@ -85,7 +89,7 @@ async fn cancel_interrupts_a_stream() {
 
 #[cfg(feature = "genai")]
 #[tokio::test]
-async fn cancel_closes_a_connection_that_says_nothing() {
+async fn c5_cancel_closes_a_connection_that_says_nothing() {
     use crate::support::provider::FakeProvider;
     use crate::support::reply::Reply;
     use crate::support::runtime::{KINDS, provided};
@@ -94,13 +98,15 @@ async fn cancel_closes_a_connection_that_says_nothing() {
         let runtime = build(provided(&provider, kind)).await;
         let running = spawned(&runtime, say("hello?"));
         within(provider.wait_requests(1)).await;
+        let began = Instant::now();
         cancelled(&runtime, session("s"), running).await;
         within(provider.wait_closed_early(1)).await;
+        assert!(began.elapsed() < CLOSED_WITHIN, "{kind:?}: closed after {:?}", began.elapsed());
     }
 }
 
 #[tokio::test]
-async fn cancel_does_not_wait_for_a_store_that_hangs() {
+async fn c1_cancel_does_not_wait_for_a_store_that_hangs() {
     for nth in 1..=2 {
         let store = FaultStore::new(MemoryStore::new());
         store.plan(Some(Operation::Append), nth, Fault::Hold(Arc::new(tokio::sync::Semaphore::new(0))));
@@ -125,7 +131,7 @@ async fn cancel_does_not_wait_for_a_store_that_hangs() {
 }
 
 #[tokio::test]
-async fn a_cancelled_token_cancels_its_turn_and_no_other() {
+async fn c3_a_cancelled_token_cancels_its_turn_and_no_other() {
     let recorder = Recorder::new();
     let runtime = build(over(stalls_when_asked()).sink(recorder.clone())).await;
     let token = CancellationToken::new();
@@ -139,7 +145,7 @@ async fn a_cancelled_token_cancels_its_turn_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_cancelled_before_cancels_at_once() {
+async fn c3_a_token_that_was_cancelled_before_cancels_at_once() {
     let runtime = build(over(stalls_when_asked())).await;
     let token = CancellationToken::new();
     token.cancel();
@@ -168,7 +174,7 @@ async fn a_token_holds_nothing_when_its_turn_is_over() {
 }
 
 #[tokio::test]
-async fn cancelling_nothing_says_so() {
+async fn c3_cancelling_nothing_says_so() {
     let runtime = build(over(stalls_when_asked())).await;
     assert!(!within(runtime.cancel(session("unknown"))).await);
     turn(&runtime, say("hello")).await;
@@ -176,7 +182,7 @@ async fn cancelling_nothing_says_so() {
 }
 
 #[tokio::test]
-async fn cancelling_twice_is_cancelling_once() {
+async fn c3_cancelling_twice_is_cancelling_once() {
     let recorder = Recorder::new();
     let runtime = build(over(stalls_when_asked()).sink(recorder.clone())).await;
     let running = spawned(&runtime, say("stall"));
@@ -191,7 +197,7 @@ async fn cancelling_twice_is_cancelling_once() {
 }
 
 #[tokio::test]
-async fn a_waiting_turn_is_cancelled_at_once_and_never_runs() {
+async fn c1_a_waiting_turn_is_cancelled_at_once_and_never_runs() {
     let recorder = Recorder::new();
     let runtime = build(over(stalls_when_asked()).sink(recorder.clone())).await;
     let first = spawned(&runtime, say("stall"));
@@ -221,7 +227,7 @@ async fn a_waiting_turn_is_cancelled_at_once_and_never_runs() {
 }
 
 #[tokio::test]
-async fn all_waiting_turns_cancelled_with_the_running_one_leave_no_ghost() {
+async fn c1_all_waiting_turns_cancelled_with_the_running_one_leave_no_ghost() {
     let recorder = Recorder::new();
     let runtime = build(over(stalls_when_asked()).sink(recorder.clone())).await;
     let token = CancellationToken::new();
@@ -243,7 +249,7 @@ async fn all_waiting_turns_cancelled_with_the_running_one_leave_no_ghost() {
 }
 
 #[tokio::test]
-async fn what_waits_is_cancelled_although_its_actor_is_being_stopped() {
+async fn c3_what_waits_is_cancelled_although_its_actor_is_being_stopped() {
     let recorder = Recorder::new();
     let runtime = build(over(stalls_when_asked()).sink(recorder.clone())).await;
     let running = spawned(&runtime, say("stall"));

@@ -32,7 +32,7 @@ fn home() -> (Home, FakeProvider) {
 }
 
 #[test]
-fn no_output_of_run_carries_a_sequence() {
+fn g5_no_output_of_run_carries_a_sequence() {
     let (home, _provider) = home();
     let text = home.run(["run", "--session", "s", "read it"]);
     assert_all_clean(&text);
@@ -50,7 +50,7 @@ fn no_output_of_run_carries_a_sequence() {
 }
 
 #[test]
-fn no_output_of_a_piped_chat_carries_a_sequence() {
+fn g5_no_output_of_a_piped_chat_carries_a_sequence() {
     let (home, _provider) = home();
     let run = home.agent(["chat"]).stdin("read it\n").run();
     assert_all_clean(&run);
@@ -58,7 +58,7 @@ fn no_output_of_a_piped_chat_carries_a_sequence() {
 }
 
 #[test]
-fn an_error_of_a_provider_is_clean() {
+fn g5_an_error_of_a_provider_is_clean() {
     let body = json!({ "error": { "message": HOSTILE, "type": HOSTILE } }).to_string();
     let status = Reply::Status { code: 400, headers: Vec::new(), body: Some(body) };
     let provider = FakeProvider::repeating([status]);

@@ -23,14 +23,14 @@ fn assert_refused(run: &Run, names: &str) {
 }
 
 #[test]
-fn a_missing_configuration_says_how_to_get_one() {
+fn b1_a_missing_configuration_says_how_to_get_one() {
     let home = home();
     assert_refused(&home.run(["--config", "nowhere.toml", "run", "hi"]), "cli-agent init");
     assert_refused(&home.run(["--config", "nowhere.toml"]), "nowhere.toml");
 }
 
 #[test]
-fn a_bad_configuration_is_told_all_at_once_with_places() {
+fn b1_a_bad_configuration_is_told_all_at_once_with_places() {
     let home = home();
     home.scratch.agent_toml("[runtime]\nmax_steps = 0\nmax_stepz = 1\n[store]\nkind = \"floppy\"\n");
     let run = home.run(["run", "hi"]);
@@ -41,10 +41,25 @@ fn a_bad_configuration_is_told_all_at_once_with_places() {
 }
 
 #[test]
-fn session_ids_are_judged_before_anything_happens() {
+fn b3_session_ids_are_judged_before_anything_happens() {
     let home = home();
     let long = "a".repeat(1024);
-    for id in ["a/b", "..", ".hidden", "", "a b", "ä", "a\\b", long.as_str(), "a\u{1b}[31mb", "\u{202e}x"] {
+    for id in [
+        "a/b",
+        "../x",
+        "..",
+        "/etc",
+        ".hidden",
+        "-rf",
+        "",
+        "a b",
+        "ä",
+        "a\u{2215}b",
+        "a\\b",
+        long.as_str(),
+        "a\u{1b}[31mb",
+        "\u{202e}x",
+    ] {
         for option in ["--session", "--resume"] {
             let run = home.run(["run", &format!("{option}={id}"), "hi"]);
             assert_refused(&run, "session id");
@@ -76,7 +91,7 @@ fn unknown_models_and_missing_keys_are_named() {
 }
 
 #[test]
-fn prompts_that_are_none_are_refused() {
+fn b2_prompts_that_are_none_are_refused() {
     let home = home();
     assert_refused(&home.run(["run", ""]), "empty");
     assert_refused(&home.run(["run", " \n"]), "empty");
@@ -88,13 +103,13 @@ fn prompts_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_prompt_at_the_limit_is_taken() {
+fn b2_a_prompt_at_the_limit_is_taken() {
     let run = home().agent(["run"]).stdin(vec![b'a'; 1 << 20]).run();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{}", run.stderr);
 }
 
 #[test]
-fn control_characters_in_a_prompt_are_kept_and_never_shown() {
+fn b2_control_characters_in_a_prompt_are_kept_and_never_shown() {
     let home = home();
     let run = home.agent(["run", "--session", "s"]).stdin(b"a\0b\x1b]0;title\x07c\r\n").run();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{}", run.stderr);

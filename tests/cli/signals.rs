@@ -1,17 +1,21 @@
 //! Signals: the turn is cancelled, the outcome is told, the session is saved, and the code says which signal it was.
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::ioctl_fionread;
 use rustix::process::Signal;
 use serde_json::json;
-use std::time::Duration;
+use std::fs::File;
+use std::time::{Duration, Instant};
 
-use crate::home::{Home, the_line};
+use crate::home::{AGENT, Home, the_line};
+use crate::support::program::{Program, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
 const SOON: Duration = Duration::from_secs(10);
 
 #[test]
-fn an_interrupt_in_the_middle_of_a_model_call_is_an_outcome() {
+fn x2_an_interrupt_in_the_middle_of_a_model_call_is_an_outcome() {
     let provider = FakeProvider::repeating([Reply::Silence]);
     let home = Home::served_by(&provider);
     let running = home.agent(["run", "--output", "json", "--session", "s", "hi"]).spawn();
@@ -28,7 +32,7 @@ fn an_interrupt_in_the_middle_of_a_model_call_is_an_outcome() {
 }
 
 #[test]
-fn the_other_signals_have_their_codes() {
+fn x1_the_other_signals_have_their_codes() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let provider = FakeProvider::repeating([Reply::Silence]);
         let home = Home::served_by(&provider);
@@ -42,7 +46,7 @@ fn the_other_signals_have_their_codes() {
 }
 
 #[test]
-fn an_interrupt_before_the_prompt_was_read_is_told_as_well() {
+fn x2_an_interrupt_before_the_prompt_was_read_is_told_as_well() {
     let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
     let running = home.agent(["run", "--output", "json", "--session", "s", "-"]).open_stdin();
     let running = running.env("BOB__LOG__LEVEL", "debug").spawn();
@@ -57,7 +61,7 @@ fn an_interrupt_before_the_prompt_was_read_is_told_as_well() {
 }
 
 #[test]
-fn a_piped_chat_ends_on_a_signal() {
+fn x2_a_piped_chat_ends_on_an_interrupt() {
     let provider = FakeProvider::repeating([Reply::Silence]);
     let home = Home::served_by(&provider);
     let mut running = home.agent(["chat", "--session", "s"]).open_stdin().spawn();
@@ -67,4 +71,70 @@ fn a_piped_chat_ends_on_a_signal() {
     let run = running.finish();
     assert_eq!(run.code, Some(130), "{run:?}");
     assert!(home.run(["sessions", "show", "s"]).stdout.contains("you: hi"));
+}
+
+/// The program before somebody who holds its stdout and does not read.
+fn unread(home: &Home, arguments: &str, grace_ms: &str) -> (Running, File) {
+    let pipe = home.scratch.join("pipe");
+    if !pipe.exists() {
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe is made");
+    }
+    // Open to both sides, so that nobody waits for the other one to come.
+    let held = File::options().read(true).write(true).open(&pipe).expect("the pipe opens");
+    let script = format!("exec '{AGENT}' {arguments} < lines > pipe");
+    let shell = Program::new("/bin/sh").args(["-c", &script]).dir(home.scratch.path());
+    (shell.env("BOB__RUNTIME__SHUTDOWN_GRACE_MS", grace_ms).spawn(), held)
+}
+
+/// What a pipe holds at least when the next write waits: in small pieces less than its 64 KiB.
+const FULL: u64 = 48 * 1024;
+
+fn until_full(pipe: &File) {
+    let began = Instant::now();
+    while ioctl_fionread(pipe).expect("the pipe says what is in it") < FULL {
+        assert!(began.elapsed() < SOON * 3, "the pipe is never full");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+const UNREAD: [&str; 4] = [
+    "run --session s hi",
+    "run --session s --output json hi",
+    "run --session s --output stream-json hi",
+    "chat --session s",
+];
+
+#[test]
+fn a_reader_that_stops_reading_does_not_keep_the_program_from_ending() {
+    let home = Home::scripted(&json!([{ "replies": [{ "text": "word ".repeat(60_000) }] }]));
+    home.scratch.write("lines", "hi\n");
+    for arguments in UNREAD {
+        for (signals, code) in [(&[Signal::TERM][..], 143), (&[Signal::HUP], 129), (&[Signal::INT; 3], 130)] {
+            let (running, pipe) = unread(&home, arguments, "100");
+            until_full(&pipe);
+            let began = Instant::now();
+            signals.iter().for_each(|signal| running.signal(*signal));
+            let run = running.finish();
+            assert_eq!(run.code, Some(code), "{arguments}, {signals:?}: {run:?}");
+            assert!(began.elapsed() < SOON, "{arguments}, {signals:?}: {:?}", began.elapsed());
+        }
+    }
+    assert!(home.run(["sessions", "show", "s"]).stdout.contains("you: hi"));
+}
+
+/// The turn has its grace, and its answer meets nobody who reads.
+#[test]
+fn a_signal_that_was_heard_in_time_ends_the_program_as_well() {
+    let answer = Reply::text(&"word ".repeat(60_000)).delayed(Duration::from_millis(500));
+    let provider = FakeProvider::repeating([answer]);
+    let home = Home::served_by(&provider);
+    home.scratch.write("lines", "hi\n");
+    for (asked, arguments) in (1..).zip(UNREAD) {
+        let (running, _pipe) = unread(&home, arguments, "5000");
+        assert!(provider.asked_within(asked, SOON), "the model was asked");
+        running.signal(Signal::TERM);
+        let run = running.finish();
+        assert_eq!(run.code, Some(143), "{arguments}: {run:?}");
+    }
+    assert!(home.run(["sessions", "show", "s"]).stdout.contains("word word"));
 }

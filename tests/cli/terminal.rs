@@ -45,7 +45,7 @@ fn an_answer_grows_and_a_call_is_one_line() {
 }
 
 #[test]
-fn ctrl_c_during_an_answer_cancels_it_and_the_talk_goes_on() {
+fn x2_ctrl_c_during_an_answer_cancels_it_and_the_talk_goes_on() {
     let provider = FakeProvider::start([Reply::text("Half an answer").stall_after(3), Reply::text("Here again.")]);
     let home = Home::served_by(&provider);
     let mut terminal = chat(&home);
@@ -62,7 +62,7 @@ fn ctrl_c_during_an_answer_cancels_it_and_the_talk_goes_on() {
 }
 
 #[test]
-fn ctrl_c_at_the_prompt_clears_the_line_and_then_leaves() {
+fn x2_ctrl_c_at_the_prompt_clears_the_line_and_then_leaves() {
     let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
     let mut terminal = chat(&home);
     terminal.press(b"half a thought");
@@ -74,7 +74,7 @@ fn ctrl_c_at_the_prompt_clears_the_line_and_then_leaves() {
 }
 
 #[test]
-fn signals_at_the_prompt_end_the_talk_with_their_codes() {
+fn x1_signals_at_the_prompt_end_the_talk_with_their_codes() {
     let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let terminal = chat(&home);
@@ -125,7 +125,7 @@ fn the_prompt_does_not_wait_for_the_model() {
 }
 
 #[test]
-fn foreign_sequences_do_not_reach_the_terminal() {
+fn g5_foreign_sequences_do_not_reach_the_terminal() {
     let hostile = "a\u{1b}[2Jb\u{1b}]0;owned\u{7}c\u{9b}31md";
     let provider = FakeProvider::start([Reply::text(hostile).splintered(2)]);
     let home = Home::served_by(&provider);

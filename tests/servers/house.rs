@@ -18,7 +18,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) struct House {
     pub(crate) scratch: Scratch,
-    before: String,
+    /// The configuration before the tables of servers.
+    pub(crate) before: String,
 }
 
 /// The table of a drill server: its id, its modes, and further keys.

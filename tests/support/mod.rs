@@ -18,4 +18,5 @@ pub(crate) mod reply;
 pub(crate) mod rules;
 pub(crate) mod runtime;
 pub(crate) mod scratch;
+pub(crate) mod stuck;
 pub(crate) mod terminal;

@@ -60,7 +60,7 @@ async fn a_drained_stdout_is_handed_on_by_the_line() {
 }
 
 #[tokio::test]
-async fn a_child_knows_only_what_it_was_given() {
+async fn g2_a_child_knows_only_what_it_was_given() {
     let mut spec = speaking("env; echo cwd $(pwd)");
     spec.folder = Some("/".into());
     spec.env = vec![("KEY".into(), "named".into())];
@@ -74,7 +74,7 @@ async fn a_child_knows_only_what_it_was_given() {
 }
 
 #[test]
-fn keys_and_proxies_are_not_inherited_and_named_values_win() {
+fn g2_keys_and_proxies_are_not_inherited_and_named_values_win() {
     let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
     let mut spec = sh("");
     spec.env = vec![pair("HOME", "/elsewhere")];
@@ -82,6 +82,50 @@ fn keys_and_proxies_are_not_inherited_and_named_values_win() {
     let theirs: Vec<_> = spec.environment(ours.iter().map(|name| pair(name, "ours"))).collect();
     assert_eq!(theirs, [pair("HOME", "ours"), pair("LC_ALL", "ours"), pair("HOME", "/elsewhere")]);
     assert!(!format!("{spec:?}").contains("elsewhere"));
+}
+
+/// A program with a name like a shell line, given arguments like shell lines: each arrives as it is.
+#[tokio::test]
+async fn g13_a_program_and_its_arguments_are_no_shell_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("we ird;$(touch name)`touch name`\n&& *");
+    std::fs::write(&program, "#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let words = [
+        "two words",
+        "; touch mark",
+        "$(touch mark)",
+        "`touch mark`",
+        "a\nb",
+        "| touch mark",
+        "> mark",
+        "$HOME",
+        "*",
+        "~",
+        "",
+        "'",
+        "\"",
+        "\\",
+        "&& touch mark",
+        "-c",
+        "--",
+        "#",
+        "é\u{202e}",
+        "{a,b}",
+    ];
+    let spec = ChildSpec {
+        folder: Some(folder.path().into()),
+        stdout: Stdout::Piped,
+        env: vec![("X".into(), "$(touch mark); `touch mark`".into())],
+        ..ChildSpec::new(&program, words)
+    };
+    let mut child = spawn(spec);
+    let mut said = Vec::new();
+    soon(tokio::io::AsyncReadExt::read_to_end(&mut child.take_stdout().unwrap(), &mut said)).await.unwrap();
+    let arrived: Vec<&[u8]> = said.strip_suffix(b"\0").unwrap().split(|byte| *byte == 0).collect();
+    assert_eq!(arrived, words.map(str::as_bytes));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [program], "nothing was touched");
 }
 
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! How a child ended, and the one task that waits for it.
 
 use super::group::Group;
+use super::orphans;
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -100,6 +101,7 @@ impl Leader {
 impl Drop for Leader {
     fn drop(&mut self) {
         self.group.end(|| ());
+        orphans::reaped(self.group.pid());
     }
 }
 

@@ -14,7 +14,9 @@
 mod exit;
 mod group;
 mod ladder;
+mod orphans;
 mod ring;
+mod secrets;
 mod spec;
 mod watcher;
 
@@ -26,12 +28,15 @@ mod tests;
 
 pub use exit::{Exit, ExitWatch};
 pub use ladder::Ladder;
+pub use orphans::reap_orphans;
 pub use ring::{RING_BYTES, Ring};
 pub use spec::{ChildSpec, OnLine, SpawnError, Stdin, Stdout};
 pub use watcher::Watcher;
 
 pub(crate) use exit::Leader;
 pub(crate) use group::Group;
+pub(crate) use orphans::start;
+pub(crate) use secrets::Secrets;
 
 use rustix::process::{Pid, Signal};
 use std::convert::Infallible;
@@ -74,7 +79,7 @@ impl Child {
     pub fn spawn(spec: ChildSpec, watcher: &Watcher) -> Result<Self, SpawnError> {
         // First, so that no child ever runs unwatched.
         watcher.start().map_err(|error| spec.unwatched(&error))?;
-        let mut child = command(&spec).spawn().map_err(|error| spec.refused(&error))?;
+        let mut child = start(&mut command(&spec)).map_err(|error| spec.refused(&error))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let pid = pid.ok_or_else(|| SpawnError::new(&spec.program, "it ended before it was seen"))?;
         let (stdin, mut stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

@@ -1,5 +1,6 @@
 //! What to start, and why starting it failed.
 
+use super::Secrets;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -78,6 +79,11 @@ impl ChildSpec {
         ours: impl Iterator<Item = (OsString, OsString)>,
     ) -> impl Iterator<Item = (OsString, OsString)> {
         ours.filter(|(name, _)| is_inherited(name)).chain(self.env.iter().cloned())
+    }
+
+    /// What the child is given in its environment by name, which its own words may repeat.
+    pub(crate) fn secrets(&self) -> Secrets {
+        Secrets::of(self.env.iter().filter_map(|(_, value)| value.to_str()))
     }
 
     /// Says why the system refused to start this.

@@ -13,6 +13,7 @@
 #[path = "watcher_tests.rs"]
 mod tests;
 
+use super::orphans;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Pid;
 use std::collections::HashSet;
@@ -182,7 +183,7 @@ fn start(number: u64, shared: Weak<Shared>) -> io::Result<Process> {
     // For `sleep`, the one program the script calls.
     command.env("PATH", "/usr/bin:/bin");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn()?;
+    let mut child = orphans::start(&mut command)?;
     let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let pipe = File::from(stdin.into_owned_fd()?);
     fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
@@ -195,14 +196,18 @@ fn start(number: u64, shared: Weak<Shared>) -> io::Result<Process> {
 /// Reaps the process, and has it replaced when it ended while it was needed.
 async fn follow(mut child: Child, number: u64, retired: oneshot::Receiver<File>, shared: Weak<Shared>) {
     let started = Instant::now();
-    tokio::select! { biased;
-        _ended = child.wait() => {}
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    let retired = tokio::select! { biased;
+        _ended = child.wait() => None,
         Ok(pipe) = retired => {
             // It cannot fail in a way that matters: the process is dead or dying.
             let _dying = child.kill().await;
-            drop(pipe);
-            return;
+            Some(pipe)
         }
+    };
+    pid.into_iter().for_each(orphans::reaped);
+    if retired.is_some() {
+        return;
     }
     // The usual end: nobody needs it any more.
     if shared.strong_count() == 0 {

@@ -75,15 +75,15 @@ impl Admission {
         Place { gate: Some((self.clone(), provider.to_owned())) }
     }
 
-    /// Hands a place to the next one that still wants it, or frees it.
+    /// Hands a place to the next one, or frees it.
     fn leave(&self, provider: &str) {
         if let Some(gate) = self.gates().get_mut(provider) {
-            while let Some(next) = gate.waiting.next() {
-                if next.send(()).is_ok() {
-                    return;
-                }
+            match gate.waiting.next() {
+                // One that goes away just now, on another thread, finds that it had its
+                // turn, and hands the place on.
+                Some(next) => drop(next.send(())),
+                None => gate.inside = gate.inside.saturating_sub(1),
             }
-            gate.inside = gate.inside.saturating_sub(1);
         }
     }
 

@@ -57,3 +57,20 @@ async fn a_panic_gives_the_place_back() {
     assert!(crashed.await.is_err());
     assert!(admission.enter("p", 1, &session("b"), true).now_or_never().is_some());
 }
+
+/// The one who waits goes away on another thread, and is offered the place in between.
+#[tokio::test]
+async fn a_place_that_is_handed_to_somebody_who_goes_away_is_free_once() {
+    let admission = Admission::default();
+    let (a, b, c) = (session("a"), session("b"), session("c"));
+    let first = admission.enter("p", 1, &a, true).await;
+    let Err((goes_away, turn)) = admission.try_enter("p", 1, &b, true) else { panic!("it is full") };
+    drop(turn);
+    drop(first);
+    let mut third = Box::pin(admission.enter("p", 1, &c, true));
+    let came_in_between = third.as_mut().now_or_never();
+    drop(goes_away);
+    let inside = came_in_between.or_else(|| third.now_or_never()).expect("there is a place");
+    assert!(admission.enter("p", 1, &a, true).now_or_never().is_none(), "and no second one");
+    drop(inside);
+}

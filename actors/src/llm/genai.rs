@@ -15,6 +15,7 @@ mod tap;
 use super::deltas::DeltaSink;
 use super::port::{LlmPort, ProviderLimits, Readiness};
 use super::providers::{Provider, ProviderConfig, ProviderKind, unknown_provider};
+use crate::near::is_home;
 use ::genai::adapter::AdapterKind;
 use ::genai::resolver::{AuthData, Endpoint};
 use ::genai::{Client, ModelIden, ServiceTarget};
@@ -97,7 +98,8 @@ impl GenaiLlm {
         let attempt = Attempt { provider, model };
         let tap = Arc::new(tap::Tap::new(provider.kind));
         let options = render::options(provider, request, &can, Arc::clone(&tap));
-        let client = if is_home(&provider.base_url) { &self.home } else { &self.abroad };
+        let is_near = reqwest::Url::parse(&provider.base_url).is_ok_and(|url| is_home(&url));
+        let client = if is_near { &self.home } else { &self.abroad };
         let chat = render::chat(provider.kind, request, &can);
         let opened = client.exec_chat_stream(target(&attempt), chat, Some(&options)).await;
         let stream = opened.map_err(|error| errors::read(error, &attempt))?.stream;
@@ -144,11 +146,6 @@ fn client(proxies: bool) -> Result<Client, LlmError> {
     let failed = |why: String| LlmError::new(LlmErrorKind::Unavailable, format!("the HTTP client cannot start: {why}"));
     let http = builder.build().map_err(|error| failed(error.to_string()))?;
     Client::builder().with_reqwest(http).build().map_err(|_holds_details| failed("its setup was refused".into()))
-}
-
-fn is_home(base_url: &str) -> bool {
-    let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
-    ["localhost", "127.", "[::1]"].iter().any(|home| host.starts_with(home))
 }
 
 fn target(attempt: &Attempt<'_>) -> ServiceTarget {

@@ -136,6 +136,8 @@ enum Phase {
         /// When its list was read.
         since: Instant,
     },
+    /// It was ready and has ended; what comes now is for the successor.
+    Ending,
 }
 
 impl Actor for McpServerActor {
@@ -178,8 +180,9 @@ impl Actor for McpServerActor {
                 state.offered(&myself)?;
             }
             McpMessage::Lost { why } => state.lost(&why),
+            McpMessage::Ending => state.ending(),
             McpMessage::Ended { why } => {
-                state.turn_away(&why, state.waiting.len());
+                state.leave(&why, &myself);
                 return Err(why.into());
             }
             McpMessage::Waited => state.waited(&myself),
@@ -195,7 +198,7 @@ impl McpServerState {
                 self.refresh();
                 self.host.attend(question, &myself.get_cell());
             }
-            Phase::Asleep | Phase::Starting => {
+            Phase::Asleep | Phase::Starting | Phase::Ending => {
                 self.wake(myself);
                 let until = Instant::now() + self.arguments.patience();
                 if self.waiting.is_empty() {
@@ -220,7 +223,7 @@ impl McpServerState {
     fn refresh(&self) {
         match self.phase {
             Phase::Ready { since } if since.elapsed() >= LIST_IS_OLD => self.desk.look_again.notify_one(),
-            Phase::Ready { .. } | Phase::Starting | Phase::Asleep => {}
+            Phase::Ready { .. } | Phase::Starting | Phase::Asleep | Phase::Ending => {}
         }
     }
 
@@ -243,6 +246,24 @@ impl McpServerState {
     fn lost(&mut self, why: &str) {
         tracing::warn!(target: "bob::mcp", server = %self.arguments.spec.id, why, "the connection to a tool server is made anew");
         self.phase = Phase::Starting;
+    }
+
+    /// Whoever waits for a server that never came back hears why it did not.
+    fn ending(&mut self) {
+        match self.phase {
+            Phase::Ready { .. } => self.phase = Phase::Ending,
+            Phase::Asleep | Phase::Starting | Phase::Ending => {}
+        }
+    }
+
+    /// Answers what waits for a server that did not start. What came behind the end of one
+    /// that was ready goes to the successor.
+    fn leave(&mut self, why: &str, myself: &ActorRef<McpMessage>) {
+        if let (Phase::Ending, Some(shelf)) = (self.phase, &self.arguments.shelf) {
+            let questions = self.waiting.drain(..).map(|(_until, question)| question).collect();
+            shelf.hand_on(questions, myself.get_cell());
+        }
+        self.turn_away(why, self.waiting.len());
     }
 
     fn waited(&mut self, myself: &ActorRef<McpMessage>) {

@@ -65,7 +65,7 @@ async fn a_server_that_dies_by_a_call_says_its_last_words_and_is_back_for_the_ne
     let returned = house.perform("die").await;
     assert_eq!(returned.status, CallStatus::Unknown);
     assert!(house.end().await.contains("its last words: I cannot go on"));
-    house.start_again().await;
+    house.server.start_again().await;
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
 }
 
@@ -75,8 +75,8 @@ async fn whoever_asks_while_it_is_started_again_waits_two_seconds_at_most() {
     house.perform("die").await;
     house.end().await;
     // The place of the successor is taken, as by a process that does not go.
-    let place = Arc::clone(&house.arguments().place.taken).lock_owned().await;
-    house.start_again().await;
+    let place = Arc::clone(&house.server.arguments.place.taken).lock_owned().await;
+    house.server.start_again().await;
     let asked = Clock::now();
     let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
     let Verdict::Invalid { complaint } = verdict else { panic!("not turned away: {verdict:?}") };
@@ -158,6 +158,21 @@ async fn a_server_that_closes_its_output_is_ended() {
     group_is_gone(pid).await;
 }
 
+/// What holds the server's stderr has its actor live a moment longer than the server.
+#[tokio::test]
+async fn a_call_between_the_end_of_a_server_and_that_of_its_actor_goes_to_the_successor() {
+    let mut house = House::with(server(r#"*'"name":"die"'*) setsid sleep 1 & kill -9 $$ ;;"#)).await;
+    house.ready().await;
+    assert_eq!(house.perform("die").await.status, CallStatus::Unknown);
+    let asked = house.performing("echo");
+    let restarted = async {
+        house.end().await;
+        house.server.start_again().await;
+    };
+    let (returned, ()) = tokio::join!(asked, restarted);
+    assert_eq!((returned.status, returned.output.plain().as_str()), (CallStatus::Ok, "heard"), "{returned:?}");
+}
+
 #[tokio::test]
 async fn a_stopped_actor_ends_its_server_however_deaf() {
     let quiet = server(r#"*'"name":"hang"'*) trap '' TERM; sleep 1000 & while :; do sleep 1000; done ;;"#);
@@ -167,7 +182,7 @@ async fn a_stopped_actor_ends_its_server_however_deaf() {
     // The trap is set when the shell has started its first sleep.
     until("it is deaf", || processes().iter().filter(|process| process.group == pid).count() > 1).await;
     let stopped = Clock::now();
-    house.actor.stop(None);
+    house.server.actor.stop(None);
     assert_eq!(soon(begun).await, None);
     group_is_gone(pid).await;
     assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
@@ -178,11 +193,11 @@ async fn a5_a_killed_actor_ends_its_server() {
     let mut house = House::with(server("")).await;
     let pid = house.ready().await.pid.expect("a process");
     let begun = house.begin("hang").await;
-    house.actor.kill();
+    house.server.actor.kill();
     assert_eq!(soon(begun).await, None);
     assert_eq!(house.end().await, "killed");
     group_is_gone(pid).await;
-    house.start_again().await;
+    house.server.start_again().await;
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
 }
 
@@ -203,6 +218,22 @@ async fn a_list_that_changed_is_offered_and_old_permission_is_worth_nothing() {
     assert!(returned.output.plain().contains("call it again"), "{returned:?}");
     let grant = house.granted(&drifting).await;
     assert_eq!(soon(house.run(drifting, grant)).await.expect("an answer").status, CallStatus::Ok);
+}
+
+/// The server says nothing of it, and nobody calls one of its tools.
+#[tokio::test]
+async fn a_list_that_is_old_is_read_again_when_somebody_looks_at_it() {
+    let arms = r#"*'"method":"tools/list"'*) name=x$name; answer '{"tools":[{"name":"'"$name"'","inputSchema":{"type":"object"}}]}' ;;"#;
+    let house = House::with(server(arms)).await;
+    house.ready().await;
+    assert_eq!(house.looked().await, ["mcp/sh/x"]);
+    let mut changes = house.plane.changes();
+    tokio::time::pause();
+    tokio::time::advance(LIST_IS_OLD).await;
+    tokio::time::resume();
+    assert_eq!(house.looked().await, ["mcp/sh/x"], "nobody waits for it");
+    soon(changes.changed()).await.expect("the plane is there");
+    assert_eq!(house.looked().await, ["mcp/sh/xx"]);
 }
 
 #[tokio::test]

@@ -37,6 +37,10 @@ impl Door for Address<McpMessage> {
         });
     }
 
+    fn look(&self) {
+        Address::tell(self, McpMessage::Refresh);
+    }
+
     fn inhabited(&self) -> BoxFuture<'_, ()> {
         self.moved_in().map(drop).boxed()
     }

@@ -11,6 +11,7 @@ use super::port::ServerPort;
 use super::rmcp::{Connection, Gone, Listed, Misfit, Shop};
 use super::spec::Transport;
 use crate::child::{Child, ExitWatch};
+use crate::patience::Patience;
 use bob_messages::mcp::McpMessage;
 use futures_util::FutureExt;
 use ractor::ActorRef;
@@ -182,11 +183,11 @@ impl Keeper {
             signs.suspect.notified().await;
             match &self.arguments.spec.transport {
                 Transport::Stdio(_) => return End::Gone("closed its input".to_owned()),
-                Transport::Http(_) => match timeout(within, connection.ping()).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(Misfit { lost: true, .. })) => return End::SessionLost,
-                    Ok(Err(Misfit { why, .. })) => return End::Gone(why),
-                    Err(_silence) => {
+                Transport::Http(_) => match Patience::of(within).within(connection.ping()).await {
+                    Some(Ok(())) => {}
+                    Some(Err(Misfit { lost: true, .. })) => return End::SessionLost,
+                    Some(Err(Misfit { why, .. })) => return End::Gone(why),
+                    None => {
                         return End::Gone(format!("gave no sign of life within {} ms", within.as_millis()));
                     }
                 },
@@ -195,10 +196,9 @@ impl Keeper {
     }
 
     pub(super) async fn list(&self, connection: &Connection) -> Result<Listed, Misfit> {
-        match timeout(LIST_WITHIN, connection.list(&self.shop)).await {
-            Ok(listed) => listed,
-            Err(_too_late) => Err(Misfit::new(format!("did not list its tools within {} ms", LIST_WITHIN.as_millis()))),
-        }
+        let listed = Patience::of(LIST_WITHIN).within(connection.list(&self.shop)).await;
+        let too_late = || Misfit::new(format!("did not list its tools within {} ms", LIST_WITHIN.as_millis()));
+        listed.unwrap_or_else(|| Err(too_late()))
     }
 
     /// Waits until somebody wants the list read again, and then until it may be.
@@ -236,6 +236,8 @@ impl Keeper {
 
     /// Tells the calls in flight, then the actor, which ends by it.
     async fn report(&self, held: &mut Held, why: &str) {
+        // Before anything else: what comes behind this is for the successor.
+        self.tell(McpMessage::Ending);
         let secrets = self.arguments.spec.secrets();
         let why = secrets.hidden_in(why);
         if let Some(fate) = &held.fate {

@@ -18,7 +18,6 @@
 //! | `door` | the way of the tool plane to the actor |
 //! | `port` | the way from a judged call to the server |
 //! | [`elicit`] | what a server asks a person |
-//! | `secrets` | a server's words without what it was given in confidence |
 //! | `sieve` | what a server writes, made fit for the protocol's reader |
 //! | `rmcp` | the protocol |
 
@@ -29,7 +28,6 @@ pub mod elicit;
 mod keeper;
 mod port;
 mod rmcp;
-mod secrets;
 mod sieve;
 pub mod spec;
 mod start;

@@ -133,7 +133,7 @@ async fn everything_a_result_holds_is_kept() {
 }
 
 #[tokio::test]
-async fn structured_content_is_bounded_in_depth_and_size() {
+async fn b5_structured_content_is_bounded_in_depth_and_size() {
     let mut line = line(None).await;
     let deep = (0..70).fold(json!(1), |inner, _| json!([inner]));
     for structured in [deep, json!("x".repeat((1 << 20) + 1))] {
@@ -171,7 +171,7 @@ async fn a_refusal_is_the_servers_and_the_end_of_the_line_is_not() {
 }
 
 #[tokio::test]
-async fn an_abandoned_call_is_taken_back() {
+async fn c4_an_abandoned_call_is_taken_back() {
     let mut line = line(None).await;
     let caller = line.connection.caller();
     let running = tokio::spawn(async move { caller.call(&invocation("slow", json!({})), true).await });
@@ -271,17 +271,18 @@ async fn all_pages_are_read_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_tool_that_cannot_be_offered_is_left_out_and_named() {
+async fn g8_a_tool_that_cannot_be_offered_is_left_out_and_named() {
     let deep = (0..70).fold(json!({}), |inner, _| json!({"properties": inner}));
     let page = json!({"tools": [
         tool("fine"), tool("FINE"), tool("a/b"), tool(""), tool("a b"), tool("x\u{1b}[2J"), tool(&"x".repeat(1024)),
+        tool("finе"), tool("fine\u{200b}"), tool("a:b"), tool("fine "),
         {"name": "deep", "inputSchema": deep},
         {"name": "large", "inputSchema": {"description": "x".repeat(300_000)}},
     ]});
     let listed = list(shop(), vec![page]).await;
     assert_eq!(names(&listed), ["mcp/far/fine"]);
     assert!(
-        listed.left_out.contains("\"FINE\" is there twice") && listed.left_out.contains("and 3 more"),
+        listed.left_out.contains("\"FINE\" is there twice") && listed.left_out.contains("and 7 more"),
         "{}",
         listed.left_out
     );

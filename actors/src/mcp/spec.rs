@@ -1,7 +1,6 @@
 //! What a tool server is, as its actor is told it.
 
-use super::secrets::Secrets;
-use crate::child::ChildSpec;
+use crate::child::{ChildSpec, Secrets};
 use bob_messages::ids::ServerId;
 use secrecy::{ExposeSecret, SecretString};
 use std::fmt;
@@ -127,7 +126,7 @@ impl ServerSpec {
     /// to a server over HTTP is hidden where it answers.
     pub(super) fn secrets(&self) -> Secrets {
         match &self.transport {
-            Transport::Stdio(command) => Secrets::of(command.env.iter().filter_map(|(_, value)| value.to_str())),
+            Transport::Stdio(command) => command.secrets(),
             Transport::Http(_) => Secrets::of([]),
         }
     }

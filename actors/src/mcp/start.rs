@@ -5,9 +5,9 @@ use super::keeper::{Held, Keeper, Started, ended_or, exited};
 use super::rmcp::{Connection, Handler, Misfit};
 use super::spec::Transport;
 use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
+use crate::patience::Patience;
 use std::sync::Arc;
 use tokio::process::{ChildStdin, ChildStdout};
-use tokio::time::{Instant, timeout_at};
 
 /// A process with its pipes.
 struct Process {
@@ -20,7 +20,7 @@ impl Keeper {
     /// Starts the server, or begins a session with it, and reads its tools.
     pub(super) async fn start(&self, held: &mut Held) -> Result<Started, String> {
         let spec = &self.arguments.spec;
-        let deadline = Instant::now() + spec.startup_timeout();
+        let mut patience = Patience::of(spec.startup_timeout());
         let (signs, handler) = (Signs::default(), self.handler());
         let (mut exit, opening) = match &spec.transport {
             Transport::Stdio(command) => {
@@ -39,13 +39,13 @@ impl Keeper {
         };
         let ready = tokio::select! { biased;
             exit = exited(&mut exit) => return Err(format!("{exit} before it was ready")),
-            ready = timeout_at(deadline, Box::pin(ready)) => ready,
+            ready = patience.within(ready) => ready,
         };
         match ready {
-            Ok(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, signs, exit }),
-            Ok(Err(Misfit { why, closed: true, .. })) => Err(ended_or(&mut exit, &why).await),
-            Ok(Err(Misfit { why, closed: false, .. })) => Err(why),
-            Err(_too_late) => {
+            Some(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, signs, exit }),
+            Some(Err(Misfit { why, closed: true, .. })) => Err(ended_or(&mut exit, &why).await),
+            Some(Err(Misfit { why, closed: false, .. })) => Err(why),
+            None => {
                 let limit_ms = spec.startup_timeout_ms;
                 Err(format!("was not ready within {limit_ms} ms; see what it waits for, or raise startup_timeout_ms"))
             }

@@ -1,8 +1,11 @@
 //! What the tests of tool servers share: a server in `sh`, a far end written by hand,
 //! and somebody who hears how an actor ended.
 
+#[path = "../../tests/mcp/watched.rs"]
+mod watched;
+
 use super::actor::{McpServerActor, McpServerArguments};
-use super::spec::{ServerSpec, Transport};
+use super::spec::{ServerSpec, Start, Transport};
 use crate::child::testing::soon;
 use crate::child::{ChildSpec, Watcher};
 use crate::rooms::Address;
@@ -11,15 +14,13 @@ use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::plane::{Joining, ToolPlane};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ServerId;
-use bob_messages::mcp::{McpMessage, ServerState, ServerStatus};
+use bob_messages::mcp::{ServerState, ServerStatus};
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolsMessage, Verdict};
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolSet, ToolsMessage, Verdict};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
-use tokio::sync::mpsc;
+use watched::Watched;
 
 /// Answers the handshake and the list, and runs `echo`, `hang` and `die`.
 const SERVER: &str = r#"
@@ -58,12 +59,8 @@ pub(super) fn arguments(command: ChildSpec) -> McpServerArguments {
 /// One server in a tool plane of its own.
 pub(super) struct House {
     pub(super) plane: ToolPlane,
-    pub(super) actor: ActorRef<McpMessage>,
-    pub(super) address: Address<McpMessage>,
+    pub(super) server: Watched,
     pub(super) context: Arc<CallContext>,
-    ends: mpsc::UnboundedReceiver<String>,
-    witness: ActorRef<()>,
-    arguments: McpServerArguments,
 }
 
 impl House {
@@ -71,31 +68,11 @@ impl House {
         Self::start(arguments(command)).await
     }
 
-    pub(super) async fn start(mut arguments: McpServerArguments) -> Self {
-        let (plane, address) = (ToolPlane::default(), Address::default());
-        let asleep = arguments.spec.start == super::spec::Start::Lazy;
-        let joining = Joining {
-            id: arguments.spec.id.clone(),
-            transport: "stdio",
-            required: false,
-            asleep,
-            patience: Duration::from_secs(20),
-        };
-        arguments.shelf = Some(plane.join(joining, address.clone()));
-        let (tell, ends) = mpsc::unbounded_channel();
-        let (witness, _) = Actor::spawn(None, Witness, tell).await.expect("it starts");
-        let actor = spawn(&arguments, &address, &witness).await;
+    pub(super) async fn start(arguments: McpServerArguments) -> Self {
+        let plane = ToolPlane::default();
+        let server = Watched::join(&plane, arguments).await;
         let context = CallContext { tool_timeout_ms: 60_000, ..Workspace::new().context() };
-        Self { plane, actor, address, context: Arc::new(context), ends, witness, arguments }
-    }
-
-    /// Does what a supervisor does at a restart.
-    pub(super) async fn start_again(&mut self) {
-        self.actor = spawn(&self.arguments, &self.address, &self.witness).await;
-    }
-
-    pub(super) fn arguments(&self) -> &McpServerArguments {
-        &self.arguments
+        Self { plane, server, context: Arc::new(context) }
     }
 
     pub(super) fn status(&self) -> ServerStatus {
@@ -113,24 +90,25 @@ impl House {
         self.status()
     }
 
+    /// The tools a turn finds that begins now.
+    pub(super) async fn looked(&self) -> Vec<String> {
+        let (reply, listed) = Reply::channel();
+        self.plane.list(None, move |set: Arc<ToolSet>| reply.send(set));
+        let set = soon(listed).await.expect("a list");
+        set.tools().iter().map(|tool| tool.id.to_string()).collect()
+    }
+
     /// What the actor ended with.
     pub(super) async fn end(&mut self) -> String {
-        soon(self.ends.recv()).await.expect("the witness is there")
+        soon(self.server.ends.recv()).await.expect("the witness is there")
     }
 
     pub(super) async fn check(&self, call: &Arc<ToolCall>) -> Verdict {
-        let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
-        let context = Arc::clone(&self.context);
-        let (reply, answer) = Reply::channel();
-        self.plane.tell(ToolsMessage::Check { check, context, reply });
-        soon(answer).await.expect("a verdict")
+        judged(&self.plane, call, &self.context).await
     }
 
     pub(super) async fn granted(&self, call: &Arc<ToolCall>) -> Grant {
-        match self.check(call).await {
-            Verdict::Allow { grant, .. } => grant,
-            other => panic!("expected an allowance, got {other:?}"),
-        }
+        granted(self.check(call).await)
     }
 
     pub(super) fn run(&self, call: Arc<ToolCall>, grant: Grant) -> Answer<ToolReturn> {
@@ -141,56 +119,42 @@ impl House {
 
     /// Has a tool of the server called, allowed and all.
     pub(super) async fn begin(&self, tool: &str) -> Answer<ToolReturn> {
-        let call = call(&format!("mcp/sh/{tool}"), json!({}));
+        let call = own_call(tool);
         let grant = self.granted(&call).await;
         self.run(call, grant)
     }
 
     pub(super) async fn perform(&self, tool: &str) -> ToolReturn {
-        let begun = self.begin(tool).await;
-        soon(begun).await.expect("an answer")
-    }
-}
-
-async fn spawn(
-    arguments: &McpServerArguments,
-    address: &Address<McpMessage>,
-    witness: &ActorRef<()>,
-) -> ActorRef<McpMessage> {
-    let linked = McpServerActor::spawn_linked(None, McpServerActor, arguments.clone(), witness.get_cell()).await;
-    let (actor, _) = linked.expect("the actor starts");
-    address.fill(actor.clone());
-    actor
-}
-
-/// Hears how the actors below it end.
-struct Witness;
-
-impl Actor for Witness {
-    type Msg = ();
-    type State = mpsc::UnboundedSender<String>;
-    type Arguments = mpsc::UnboundedSender<String>;
-
-    async fn pre_start(
-        &self,
-        _myself: ActorRef<()>,
-        tell: mpsc::UnboundedSender<String>,
-    ) -> Result<Self::State, ActorProcessingErr> {
-        Ok(tell)
+        self.performing(tool).await
     }
 
-    async fn handle_supervisor_evt(
-        &self,
-        _myself: ActorRef<()>,
-        event: SupervisionEvent,
-        tell: &mut Self::State,
-    ) -> Result<(), ActorProcessingErr> {
-        match event {
-            SupervisionEvent::ActorFailed(_, error) => drop(tell.send(error.to_string())),
-            SupervisionEvent::ActorTerminated(_, _, reason) => drop(tell.send(reason.unwrap_or_default())),
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+    /// The same, to be awaited while the house is changed.
+    pub(super) fn performing(&self, tool: &str) -> impl Future<Output = ToolReturn> + use<> {
+        let (plane, call, context) = (self.plane.clone(), own_call(tool), Arc::clone(&self.context));
+        async move {
+            let grant = granted(judged(&plane, &call, &context).await);
+            let (reply, answer) = Reply::channel();
+            plane.tell(ToolsMessage::Call { call, grant, context, reply });
+            soon(answer).await.expect("an answer")
         }
-        Ok(())
+    }
+}
+
+fn own_call(tool: &str) -> Arc<ToolCall> {
+    call(&format!("mcp/sh/{tool}"), json!({}))
+}
+
+async fn judged(plane: &ToolPlane, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Verdict {
+    let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
+    let (reply, answer) = Reply::channel();
+    plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
+    soon(answer).await.expect("a verdict")
+}
+
+fn granted(verdict: Verdict) -> Grant {
+    match verdict {
+        Verdict::Allow { grant, .. } => grant,
+        other => panic!("expected an allowance, got {other:?}"),
     }
 }
 

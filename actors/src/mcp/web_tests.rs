@@ -53,7 +53,7 @@ async fn a_call_reaches_a_server_over_http_with_the_configured_headers() {
     assert_eq!((status.tools, status.server.as_deref(), status.pid), (4, Some("web 1"), None));
     says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
     assert_eq!(web.world().key.as_deref(), Some("open sesame"));
-    assert!(!format!("{:?}", house.arguments()).contains("sesame"));
+    assert!(!format!("{:?}", house.server.arguments).contains("sesame"));
 }
 
 #[tokio::test]
@@ -72,9 +72,9 @@ async fn an_actor_that_ends_takes_leave_of_the_server() {
     house.ready().await;
     let hanging = house.begin("hang").await;
     until("it hangs", || web.world().calls == ["hang"]).await;
-    house.actor.stop(None);
+    house.server.actor.stop(None);
     assert_eq!(soon(hanging).await, None);
-    until("the next one can start", || Arc::clone(&house.arguments().place.taken).try_lock_owned().is_ok()).await;
+    until("the next one can start", || Arc::clone(&house.server.arguments.place.taken).try_lock_owned().is_ok()).await;
     assert_eq!(web.world().farewells, 1);
 }
 
@@ -260,6 +260,26 @@ async fn h5_headers_that_cannot_be_sent_are_named_without_their_value() {
     }
 }
 
+#[tokio::test]
+async fn g3_a_server_that_repeats_its_address_is_quoted_without_the_key_in_it() {
+    for (query, said) in [
+        ("api_key=sk-canary-1", "Cannot POST /mcp?api_key=sk-canary-1"),
+        ("api_key=sk%2Dcanary%2D1", "no: sk-canary-1, that is sk%2Dcanary%2D1"),
+        ("sk-canary-1", "who is sk-canary-1?"),
+        ("a=b&token=sk-canary-1&c=d", "token sk-canary-1 is no api_key"),
+    ] {
+        for status in [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST, StatusCode::INTERNAL_SERVER_ERROR] {
+            let web = Web::start();
+            web.world().manners.instead = Some((status, Vec::new(), said.to_owned()));
+            let http = HttpSpec::new(format!("{}?{query}", web.url()));
+            let shown = format!("{http:?}");
+            let end = misfit(http).await;
+            assert!(end.contains(status.as_str()), "{end}");
+            assert!(!format!("{end} {shown}").contains("canary"), "{status} {said}: {end} {shown}");
+        }
+    }
+}
+
 /// Passes bytes on until it is told to keep them, on all connections or on old ones.
 struct Proxy {
     address: std::net::SocketAddr,
@@ -328,7 +348,7 @@ async fn h6_a_dead_line_costs_a_deadline_and_then_the_connection() {
     let end = house.end().await;
     assert!(end.contains("gave no sign of life within 1000 ms"), "{end}");
     proxy.all_are_dead.store(false, Ordering::SeqCst);
-    house.start_again().await;
+    house.server.start_again().await;
     says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
 }
 
@@ -345,9 +365,9 @@ async fn a_server_that_dies_during_a_call_is_noticed_and_comes_back() {
     let end = house.end().await;
     assert!(end.contains("cannot be reached") || end.contains("broke the connection"), "{end}");
     assert!(killed.elapsed() < DEADLINE / 10, "{:?}", killed.elapsed());
-    house.start_again().await;
+    house.server.start_again().await;
     assert!(house.end().await.contains("Connection refused"));
     web.start_again();
-    house.start_again().await;
+    house.server.start_again().await;
     says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
 }

@@ -8,6 +8,7 @@
 use super::probe::Health;
 use super::{ModelServerMessage, ModelServerSpec, Ready};
 use crate::child::{Child, ChildSpec, Exit, Stdin, Stdout};
+use crate::patience::Patience;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::Reply;
 use ractor::ActorRef;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::sleep;
 
 /// Between two questions whether the server is ready.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -88,11 +89,11 @@ impl Keeper {
 
     async fn start(&self, held: &mut Held) -> Ready {
         held.place = Some(Arc::clone(&self.spec.place).lock_owned().await);
-        let deadline = Instant::now() + self.spec.ready_timeout;
-        match timeout_at(deadline, self.somebody_elses()).await {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(_silent) => return Err(self.never_answered(None)),
+        let mut patience = Patience::of(self.spec.ready_timeout);
+        match patience.within(self.somebody_elses()).await {
+            Some(true) => return Ok(()),
+            Some(false) => {}
+            None => return Err(self.never_answered(None)),
         }
         let is_ready = Arc::new(AtomicBool::new(false));
         let child = Child::spawn(self.command(&is_ready), &self.spec.watcher)
@@ -100,18 +101,18 @@ impl Keeper {
         let child = held.child.insert(child);
         let ended = tokio::select! { biased;
             exit = child.exited() => self.ended_early(exit, &child.last_words().await),
-            answered = timeout_at(deadline, self.answers()) => {
-                is_ready.store(answered.is_ok(), Ordering::Relaxed);
-                return answered.map_err(|_not_in_time| self.never_answered(Some(child)));
+            answered = patience.within(self.answers()) => {
+                is_ready.store(answered.is_some(), Ordering::Relaxed);
+                return answered.ok_or_else(|| self.never_answered(Some(child)));
             }
         };
         // Another process may have started its server at the same time, and ours found the port taken.
-        match timeout_at(deadline, self.somebody_elses()).await {
-            Ok(true) => {
+        match patience.within(self.somebody_elses()).await {
+            Some(true) => {
                 held.child = None;
                 Ok(())
             }
-            Ok(false) | Err(_) => Err(ended),
+            Some(false) | None => Err(ended),
         }
     }
 
@@ -136,13 +137,15 @@ impl Keeper {
     /// The command, with what it says passed on until it is ready.
     fn command(&self, is_ready: &Arc<AtomicBool>) -> ChildSpec {
         let (spec, is_ready) = (Arc::clone(&self.spec), Arc::clone(is_ready));
+        let secrets = spec.command.secrets();
         let pass_on = move |line: &str| {
             if is_ready.load(Ordering::Relaxed) {
                 return;
             }
+            let line = secrets.hidden_in(line);
             tracing::info!(provider = %spec.provider, line, "the model server starts");
             if let Some(progress) = &spec.progress {
-                progress(&spec.provider, line);
+                progress(&spec.provider, &line);
             }
         };
         ChildSpec {
@@ -156,7 +159,7 @@ impl Keeper {
     /// Tells the actor, which ends by it; its supervisor decides what follows.
     async fn report_end(&self, exit: Exit, child: &mut Child) {
         let said = child.last_words().await;
-        let why = format!("the model server of `{}` {exit}{}", self.spec.provider, quoted(&said));
+        let why = format!("the model server of `{}` {exit}{}", self.spec.provider, self.quoted(&said));
         // An actor that has ended needs no telling.
         drop(self.actor.send_message(ModelServerMessage::Ended { why }));
     }
@@ -167,7 +170,7 @@ impl Keeper {
         } else {
             "mend what it complains about, then try again"
         };
-        let what = format!("it {exit} before it was ready{}; {to_do}", quoted(said));
+        let what = format!("it {exit} before it was ready{}; {to_do}", self.quoted(said));
         self.error(LlmErrorKind::NotStarted, &what)
     }
 
@@ -178,7 +181,7 @@ impl Keeper {
             Some(child) => format!(
                 "it did not answer on {authority} within {limit_ms} ms{}; raise ready_timeout_ms, or correct the port \
                  in base_url or in its command",
-                quoted(&child.said().last_lines(LAST_LINES))
+                self.quoted(&child.said().last_lines(LAST_LINES))
             ),
             None => format!(
                 "another program listens on {authority} and was not ready within {limit_ms} ms; stop it or change the \
@@ -191,6 +194,14 @@ impl Keeper {
     fn error(&self, kind: LlmErrorKind, what: &str) -> LlmError {
         LlmError::new(kind, format!("the model server of `{}` is not ready: {what}", self.spec.provider))
     }
+
+    /// What it said, without what it was given in confidence.
+    fn quoted(&self, said: &str) -> String {
+        match said {
+            "" => String::new(),
+            said => format!(", its last words: {}", self.spec.command.secrets().hidden_in(said)),
+        }
+    }
 }
 
 /// Answers whoever asks a server that is ready. Ends never: when nobody can ask any
@@ -200,8 +211,4 @@ async fn answer_all(asked: &mut UnboundedReceiver<Reply<Ready>>) {
         reply.send(Ok(()));
     }
     std::future::pending().await
-}
-
-fn quoted(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(", its last words: {said}") }
 }

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
-/// How long a stopping actor waits for what the store is doing.
+/// How long a stopping actor goes on with what it has accepted.
 const FLUSHED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The one actor that talks to a store. Appends are never refused; how many
@@ -109,17 +109,18 @@ impl Actor for StoreActor {
         Ok(())
     }
 
-    /// Whoever waits is answered here: dropping the state may come late.
+    /// What was accepted is still done, within a bound: the last words of sessions that
+    /// were stopped just before are among it. Whoever waits then is answered here:
+    /// dropping the state may come late.
     async fn post_stop(
         &self,
-        _myself: ActorRef<StoreMessage>,
+        myself: ActorRef<StoreMessage>,
         state: &mut StoreState,
     ) -> Result<(), ActorProcessingErr> {
+        let _still_busy = tokio::time::timeout(FLUSHED_WITHIN, state.finish(&myself)).await;
+        // What the store is doing goes on behind a dropped task.
         state.lanes = Lanes::default();
         state.flushes.clear();
-        // What the store is doing goes on behind a dropped task, and until it ends the
-        // store owns its sessions.
-        let _still_busy = tokio::time::timeout(FLUSHED_WITHIN, state.store.0.flush()).await;
         self.queued.store(0, Ordering::Relaxed);
         Ok(())
     }
@@ -145,14 +146,32 @@ impl StoreState {
             StoreMessage::Flush { reply } => self.flushes.push_back((self.lanes.last_accepted(), reply)),
             StoreMessage::BatchEnded => {
                 while let Ok(ended) = self.ended.try_recv() {
-                    match ended {
-                        Ended::Batch(left) => self.batch_ended(myself, left),
-                        Ended::One(session) => self.lanes.one_ended(&session),
-                        Ended::Aside => {}
-                    }
+                    self.one_ended(myself, ended);
                 }
             }
         }
+    }
+
+    fn one_ended(&mut self, myself: &ActorRef<StoreMessage>, ended: Ended) {
+        match ended {
+            Ended::Batch(left) => self.batch_ended(myself, left),
+            Ended::One(session) => self.lanes.one_ended(&session),
+            Ended::Aside => {}
+        }
+    }
+
+    /// Does what waits, without a mailbox, and has the store write it all.
+    async fn finish(&mut self, myself: &ActorRef<StoreMessage>) {
+        loop {
+            self.go_on(myself);
+            if self.lanes.is_empty() {
+                break;
+            }
+            // Whatever runs tells when it is done; this actor holds the other end itself.
+            let Some(ended) = self.ended.recv().await else { break };
+            self.one_ended(myself, ended);
+        }
+        self.store.0.flush().await;
     }
 
     /// The short way for an append that nothing else is in the way of: with a store

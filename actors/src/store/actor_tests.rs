@@ -92,7 +92,7 @@ async fn what_arrives_while_a_batch_is_in_flight_goes_together_in_the_next() {
 }
 
 #[tokio::test]
-async fn a_session_keeps_its_order_and_holds_no_other_up() {
+async fn s10_a_session_keeps_its_order_and_holds_no_other_up() {
     let (faults, permits, actor) = held(&["a", "b"]).await;
     let (a, b) = (session("a"), session("b"));
     let first = store(&actor, append(&a, 1, 0, 1));
@@ -107,6 +107,32 @@ async fn a_session_keeps_its_order_and_holds_no_other_up() {
     assert_eq!(second.await.unwrap().unwrap().version, 1);
     assert_eq!(third.await, Some(Ok(2)));
     assert_eq!(fourth.await.unwrap().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_a_disk_that_takes_two_seconds_for_a_sync_keeps_what_is_not_written_waiting_for_nobody() {
+    const SLOW: std::time::Duration = std::time::Duration::from_secs(2);
+    let faults = FaultStore::new(MemoryStore::new());
+    let (a, b, c) = (session("a"), session("b"), session("c"));
+    for one in [&a, &b, &c] {
+        faults.claim(one).await.unwrap();
+    }
+    faults.plan(Some(Operation::Append), 1, Fault::Delay(SLOW));
+    let actor = start(Arc::clone(&faults) as Arc<dyn SessionStore>).await;
+    let began = tokio::time::Instant::now();
+    let slow = store(&actor, append(&a, 1, 0, 1));
+    let behind = [store(&actor, append(&b, 1, 0, 1)), store(&actor, append(&c, 1, 0, 1))];
+    assert_eq!(claim(&actor, &session("d")).await.unwrap().unwrap().epoch, 1);
+    let loaded = ask(&actor, |reply| StoreMessage::Load { session: session("d"), reply }).await;
+    assert!(loaded.unwrap().unwrap().is_empty());
+    handled(&actor).await;
+    assert_eq!(began.elapsed(), std::time::Duration::ZERO, "claims, loads and listings do not wait for a sync");
+    for answer in behind {
+        assert_eq!(answer.await, Some(Ok(1)));
+    }
+    assert_eq!(slow.await, Some(Ok(1)));
+    assert_eq!(began.elapsed(), SLOW, "an append waits for the sync that is under way and for no further one");
+    assert_eq!(asked(&faults).iter().filter(|(operation, _)| *operation == Operation::Append).count(), 2);
 }
 
 #[tokio::test]
@@ -179,6 +205,21 @@ async fn the_gauge_counts_what_is_not_answered_and_a_stop_answers_it() {
 }
 
 #[tokio::test]
+async fn a_stop_lets_what_was_accepted_be_done() {
+    let (faulty, permits, actor) = held(&["a", "b"]).await;
+    let (a, b) = (session("a"), session("b"));
+    let in_flight = store(&actor, append(&a, 1, 0, 1));
+    let waiting = [store(&actor, append(&a, 1, 1, 1)), store(&actor, append(&b, 1, 0, 2))];
+    handled(&actor).await;
+    actor.stop(None);
+    permits.close();
+    assert_eq!(in_flight.await, Some(Ok(1)));
+    let answers = futures_util::future::join_all(waiting).await;
+    assert_eq!(answers, [Some(Ok(2)), Some(Ok(2))]);
+    assert_eq!(faulty.asked().last().map(|(asked, _)| *asked), Some(Operation::Flush));
+}
+
+#[tokio::test]
 async fn a_batch_has_a_bound() {
     let (faults, permits, actor) = held(&["a", "b"]).await;
     let (a, b) = (session("a"), session("b"));
@@ -196,7 +237,7 @@ async fn a_batch_has_a_bound() {
 }
 
 #[tokio::test]
-async fn a_session_whose_journal_another_process_holds_leaves_its_batch() {
+async fn s10_a_session_whose_journal_another_process_holds_leaves_its_batch() {
     let folder = tempfile::TempDir::new().unwrap();
     let actor = start(FileStore::open(folder.path(), StoreOptions::default()).unwrap()).await;
     let (a, b) = (session("a"), session("b"));

@@ -6,12 +6,15 @@
 
 mod appends;
 mod crowds;
+mod kills;
 mod listings;
+pub mod many;
 mod owners;
 mod processes;
 
 pub use appends::*;
 pub use crowds::*;
+pub use kills::*;
 pub use listings::*;
 pub use owners::*;
 pub use processes::*;
@@ -38,8 +41,8 @@ macro_rules! store_contract {
             a_load_changes_nothing, a_released_session_can_be_claimed,
             a_listing_is_filtered_and_cut_into_pages, a_cursor_of_nobody_is_refused,
             a_deleted_session_is_gone_and_its_owner_fenced, ids_that_differ_by_case_are_two_sessions,
-            the_longest_and_oddest_ids_are_sessions, a_thousand_sessions_go_in_one_batch,
-            concurrent_appends_to_many_sessions_all_arrive, of_two_writers_no_record_is_lost_or_doubled
+            s9_the_longest_and_oddest_ids_are_sessions, a_thousand_sessions_go_in_one_batch,
+            concurrent_appends_to_many_sessions_all_arrive, s6_of_eight_writers_no_record_is_lost_or_doubled
         );
     };
     (@ $make:expr, $($rule:ident),+) => {
@@ -63,25 +66,33 @@ macro_rules! store_contract {
 macro_rules! store_owners_contract {
     ($open:expr, $examine:expr) => {
         $crate::store_owners_contract!(@ $open,
-            a_session_of_a_living_owner_is_refused_by_name,
-            a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, a_dead_owners_session_is_free_at_once,
+            s6_a_session_of_a_living_owner_is_refused_by_name,
+            a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, s7_a_dead_owners_session_is_free_at_once,
             taking_over_fences_the_living_owner, what_was_taken_away_is_not_taken_back,
-            of_many_that_take_over_none_loses_or_doubles_a_record
+            s6_of_many_that_take_over_none_loses_or_doubles_a_record
         );
         #[tokio::test]
-        async fn what_was_acknowledged_survives_a_kill_at_any_time() {
+        async fn s1_what_was_acknowledged_survives_a_kill_at_any_time() {
             let folder = tempfile::TempDir::new().expect("a folder for the test");
-            let test = concat!(module_path!(), "::what_was_acknowledged_survives_a_kill_at_any_time");
-            let kill = $crate::store::contract::what_was_acknowledged_survives_a_kill_at_any_time;
+            let test = concat!(module_path!(), "::s1_what_was_acknowledged_survives_a_kill_at_any_time");
+            let kill = $crate::store::contract::s1_what_was_acknowledged_survives_a_kill_at_any_time;
             kill(test, folder.path(), $open, $examine).await;
         }
-        #[tokio::test]
-        async fn a_paused_owner_is_busy_and_fenced_when_it_goes_on() {
-            let folder = tempfile::TempDir::new().expect("a folder for the test");
-            let test = concat!(module_path!(), "::a_paused_owner_is_busy_and_fenced_when_it_goes_on");
-            let pause = $crate::store::contract::a_paused_owner_is_busy_and_fenced_when_it_goes_on;
-            pause(test, folder.path(), $open).await;
-        }
+        $crate::store_owners_contract!(@processes $open,
+            a_paused_owner_is_busy_and_fenced_when_it_goes_on,
+            s3_a_file_that_may_not_grow_costs_nothing_that_was_acknowledged,
+            s7_a_killed_owners_session_is_free_at_once_and_its_file_swept
+        );
+    };
+    (@processes $open:expr, $($rule:ident),+) => {
+        $(
+            #[tokio::test]
+            async fn $rule() {
+                let folder = tempfile::TempDir::new().expect("a folder for the test");
+                let test = concat!(module_path!(), "::", stringify!($rule));
+                $crate::store::contract::$rule(test, folder.path(), $open).await;
+            }
+        )+
     };
     (@ $open:expr, $($rule:ident),+) => {
         $(

@@ -9,6 +9,7 @@
 
 mod appends;
 mod claims;
+mod disk;
 mod group;
 mod handles;
 mod journals;
@@ -17,14 +18,20 @@ mod position;
 mod reads;
 
 #[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
 mod disk_tests;
+#[cfg(test)]
+mod many_tests;
 #[cfg(test)]
 mod owners_tests;
 #[cfg(test)]
 #[path = "json_tests.rs"]
 mod tests;
+#[cfg(test)]
+mod watch;
 
 use super::folder::Folder;
 use super::owners::StoreOptions;

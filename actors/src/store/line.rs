@@ -11,6 +11,10 @@
 //! The sum is over the bytes between the colon after the kind and the last brace,
 //! with the kind before them: the first 8 bytes of their BLAKE3 hash. Every byte
 //! of a line is thereby checked, since the others are fixed.
+//!
+//! A line that begins a write has a `+` before its kind in what is summed up, unless it
+//! claims: whatever stands before such a line was on the disk when it was written. So
+//! what a crash left of the last write is told from damage to an earlier one.
 
 use bob_messages::ids::SessionId;
 use bob_messages::store::{FORMAT, Record};
@@ -19,6 +23,12 @@ use std::sync::Arc;
 
 /// How deep a record may nest: the reader of JSON gives up at 128.
 const MAX_DEPTH: usize = 120;
+
+/// How a line starts, up to its sum.
+const START: &[u8] = b"{\"sum\":\"";
+
+/// How many bytes a sum has.
+const SUM: usize = 16;
 
 /// A line behind the header.
 #[derive(Debug)]
@@ -95,6 +105,15 @@ pub(super) fn write_record(into: &mut Vec<u8>, record: &Record) -> Result<(), St
     Ok(())
 }
 
+/// Notes that the line in this buffer, which is its only one, is the first of a write, and that
+/// everything before it is durable.
+pub(super) fn begin_write(line: &mut Vec<u8>) {
+    let found = line.strip_suffix(b"\n").and_then(split);
+    if let Some(sum) = found.map(|(_, kind, body)| sum("+", kind, body)) {
+        line.splice(START.len()..START.len() + SUM, sum.bytes());
+    }
+}
+
 pub(super) fn write_claim(into: &mut Vec<u8>, claim: &ClaimLine) {
     // Strings and a number always are JSON.
     write(into, "claim", &serde_json::to_vec(claim).unwrap_or_default());
@@ -105,8 +124,8 @@ pub(super) fn write_release(into: &mut Vec<u8>, release: &ReleaseLine) {
 }
 
 fn write(into: &mut Vec<u8>, kind: &str, body: &[u8]) {
-    into.extend_from_slice(b"{\"sum\":\"");
-    into.extend_from_slice(sum(kind, body).as_bytes());
+    into.extend_from_slice(START);
+    into.extend_from_slice(sum("", kind, body).as_bytes());
     into.extend_from_slice(b"\",\"");
     into.extend_from_slice(kind.as_bytes());
     into.extend_from_slice(b"\":");
@@ -114,11 +133,16 @@ fn write(into: &mut Vec<u8>, kind: &str, body: &[u8]) {
     into.extend_from_slice(b"}\n");
 }
 
+/// Whether a line, without its end, is whole and the first of a write.
+pub(super) fn begins_write(line: &[u8]) -> bool {
+    split(line).is_some_and(|(found, kind, body)| sum("+", kind, body).as_bytes() == found)
+}
+
 /// Reads a line without its end.
 pub(super) fn parse(line: &[u8]) -> Result<Line, BadLine> {
     let damaged = |what: &str| BadLine::Damaged(what.to_owned());
     let Some((found, kind, body)) = split(line) else { return Err(damaged("it is no line of a journal")) };
-    if sum(kind, body).as_bytes() != found {
+    if ["", "+"].iter().all(|mark| sum(mark, kind, body).as_bytes() != found) {
         return Err(damaged("its checksum does not match"));
     }
     let foreign = |error: serde_json::Error| match serde_json::from_slice::<Format>(body) {
@@ -141,20 +165,21 @@ pub(super) fn parse(line: &[u8]) -> Result<Line, BadLine> {
 
 /// Sum, kind and body of a line that has the form of one.
 fn split(line: &[u8]) -> Option<(&[u8], &str, &[u8])> {
-    let rest = line.strip_prefix(b"{\"sum\":\"")?.strip_suffix(b"}")?;
-    let (found, rest) = rest.split_at_checked(16)?;
+    let rest = line.strip_prefix(START)?.strip_suffix(b"}")?;
+    let (found, rest) = rest.split_at_checked(SUM)?;
     let rest = rest.strip_prefix(b"\",\"")?;
     let end = rest.iter().position(|&byte| byte == b'"')?;
     let (kind, rest) = rest.split_at_checked(end)?;
     Some((found, std::str::from_utf8(kind).ok()?, rest.strip_prefix(b"\":")?))
 }
 
-fn sum(kind: &str, body: &[u8]) -> String {
+fn sum(mark: &str, kind: &str, body: &[u8]) -> String {
     let mut hasher = blake3::Hasher::new();
+    hasher.update(mark.as_bytes());
     hasher.update(kind.as_bytes());
     hasher.update(b":");
     hasher.update(body);
-    hasher.finalize().to_hex().as_str().chars().take(16).collect()
+    hasher.finalize().to_hex().as_str().chars().take(SUM).collect()
 }
 
 /// How deep JSON text nests.
@@ -174,4 +199,47 @@ fn depth(json: &[u8]) -> usize {
         }
     }
     deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a stack as small as any thread of ours has.
+    fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
+        let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(test);
+        thread.expect("a thread").join().expect("nothing overflows and nothing panics");
+    }
+
+    #[test]
+    fn b5_a_line_that_nests_too_deeply_is_damaged_and_nothing_overflows() {
+        on_a_small_stack(|| {
+            let refused = |kind: &str, body: &str| {
+                assert!(depth(body.as_bytes()) > MAX_DEPTH);
+                let mut line = Vec::new();
+                write(&mut line, kind, body.as_bytes());
+                assert!(matches!(parse(&line[..line.len() - 1]), Err(BadLine::Damaged(_))), "{kind}");
+            };
+            for levels in [121, 128, 129, 100_000] {
+                for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[", "")] {
+                    let body = format!("{}1{}", open.repeat(levels), close.repeat(levels));
+                    ["record", "claim", "release", "other"].into_iter().for_each(|kind| refused(kind, &body));
+                }
+            }
+            refused("record", &"[".repeat(10_000_000));
+        });
+    }
+
+    #[test]
+    fn b6_a_line_that_is_no_utf_8_is_damaged() {
+        for body in [&b"\"caf\xe9\""[..], b"\xff", b"{\"a\":\"\xed\xa0\x80\"}"] {
+            let mut line = Vec::new();
+            write(&mut line, "record", body);
+            assert!(matches!(parse(&line[..line.len() - 1]), Err(BadLine::Damaged(_))), "{body:?}");
+        }
+        assert_eq!(
+            parse(b"{\"sum\":\"0123456789abcdef\",\"rec\xff\":1}").unwrap_err(),
+            BadLine::Damaged("it is no line of a journal".to_owned())
+        );
+    }
 }

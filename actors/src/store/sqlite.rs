@@ -10,7 +10,7 @@
 //! keeps a file locked in the folder `<database>-owners`.
 //!
 //! - `database`: the file and its SQL, the only place that knows the SQL library
-//! - `file`: where the file is, its mode and kind
+//! - `file`: where the file is, its mode and kind; `steps`: how its tables are made
 //! - `tables`: what stands in the tables
 //! - `reader`, `writer`: the threads; `desk`: what the writer decides
 
@@ -18,12 +18,19 @@ mod database;
 mod desk;
 mod file;
 mod reader;
+mod steps;
 mod tables;
 mod writer;
 
 #[cfg(test)]
 #[path = "sqlite/damage_tests.rs"]
 mod damage_tests;
+#[cfg(test)]
+#[path = "sqlite/migration_tests.rs"]
+mod migration_tests;
+#[cfg(test)]
+#[path = "sqlite/pages_tests.rs"]
+mod pages_tests;
 #[cfg(test)]
 #[path = "sqlite_tests.rs"]
 mod tests;

@@ -38,7 +38,7 @@ crate::store_contract!(make);
 crate::store_owners_contract!(open_in, examine);
 
 #[tokio::test]
-async fn files_and_folders_are_the_users_own() {
+async fn g4_files_and_folders_are_the_users_own() {
     use std::os::unix::fs::PermissionsExt;
     let parent = TempDir::new().unwrap();
     let folder = parent.path().join("state").join("deep");

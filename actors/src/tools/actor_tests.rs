@@ -113,7 +113,7 @@ async fn a_panicking_tool_is_an_error_result_and_the_actor_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_tool_is_an_error_result_at_its_deadline() {
+async fn c7_a_slow_tool_is_an_error_result_at_its_deadline() {
     let slow = || {
         tool("demo/slow", "Sleeps", |_: Nothing, _| async {
             tokio::time::sleep(Duration::from_secs(3600)).await;

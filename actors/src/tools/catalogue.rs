@@ -6,19 +6,15 @@
 
 use super::grant::Definition;
 use super::policy::Rules;
+use super::schema::{Checker, Misfit};
 use bob_messages::ids::ToolName;
 use bob_messages::tools::ToolDescriptor;
-use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 /// The most bytes a tool's name may have.
-pub const MAX_NAME_BYTES: usize = 128;
-/// How many complaints about one call's arguments a model is told.
-const MAX_COMPLAINTS: usize = 3;
-/// How much of one complaint a model is told, in bytes.
-const MAX_COMPLAINT_BYTES: usize = 300;
+pub(crate) const MAX_NAME_BYTES: usize = 128;
 /// How like a name must be to be suggested: 0 is nothing alike, 1 is the same.
 const ALIKE: f64 = 0.8;
 /// How many names are suggested at most.
@@ -48,8 +44,8 @@ pub(crate) struct Tool {
     pub(crate) port: usize,
     /// What the rules say of its name; they never change, so it is asked once.
     pub(crate) ruled: Ruled,
-    /// Compiled at the first call; most tools of a session are never called.
-    validator: OnceLock<Result<Validator, String>>,
+    /// Read at the first call; most tools of a session are never called.
+    checker: OnceLock<Result<Checker, String>>,
 }
 
 /// What the rules say of a tool's name.
@@ -95,7 +91,7 @@ impl Catalogue {
                 catalogue.by_name.insert(name, catalogue.tools.len());
                 let definition = Definition::of(&descriptor);
                 let descriptor = Arc::new(rules.apply_to(descriptor));
-                catalogue.tools.push(Tool { descriptor, definition, port, ruled, validator: OnceLock::new() });
+                catalogue.tools.push(Tool { descriptor, definition, port, ruled, checker: OnceLock::new() });
             }
         }
         Ok(catalogue)
@@ -135,34 +131,23 @@ impl Tool {
         if !arguments.is_object() {
             return Some(format!("the arguments of {name} must be a JSON object"));
         }
-        let validator = match self.validator.get_or_init(|| compile(&self.descriptor.schema)) {
-            Ok(validator) => validator,
+        let schema = &self.descriptor.schema;
+        let checker = match self.checker.get_or_init(|| Checker::read(schema)) {
+            Ok(checker) => checker,
             Err(broken) => {
                 return Some(format!("{name} cannot be called: its own argument schema is broken ({broken})"));
             }
         };
-        if validator.is_valid(arguments) {
-            return None;
+        match checker.check(schema, arguments) {
+            Ok(()) => None,
+            Err(Misfit::Complaints(complaints)) => {
+                Some(format!("the arguments of {name} do not fit: {}", complaints.join("; ")))
+            }
+            Err(Misfit::TooMuch) => Some(format!(
+                "the arguments of {name} cannot be checked: with its schema that would take too long; pass less"
+            )),
         }
-        let complaints: Vec<String> = validator
-            .iter_errors(arguments)
-            .take(MAX_COMPLAINTS)
-            .map(|error| match error.instance_path().as_str() {
-                "" => clip(&error.to_string(), MAX_COMPLAINT_BYTES),
-                place => format!("{place}: {}", clip(&error.to_string(), MAX_COMPLAINT_BYTES)),
-            })
-            .collect();
-        (!complaints.is_empty()).then(|| format!("the arguments of {name} do not fit: {}", complaints.join("; ")))
     }
-}
-
-/// Patterns are matched in linear time, and addresses in a schema are never
-/// followed: schemas may come from strangers.
-fn compile(schema: &Value) -> Result<Validator, String> {
-    jsonschema::options()
-        .with_pattern_options(PatternOptions::regex())
-        .build(schema)
-        .map_err(|error| clip(&error.to_string(), MAX_COMPLAINT_BYTES))
 }
 
 /// Whether a tool may have this name.
@@ -185,7 +170,8 @@ fn likeness(known: &ToolName, said: &ToolName) -> f64 {
     own.max(strsim::jaro_winkler(known.as_str(), &said_text))
 }
 
-fn clip(text: &str, bytes: usize) -> String {
+/// A text of at most so many bytes, with a mark where it was cut.
+pub(super) fn clip(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }

@@ -1,7 +1,7 @@
 //! The one place where a call is judged.
 //!
 //! The actor that performs the calls owns the gate and asks it twice: before a call
-//! is allowed ([`Gate::check`]) and again when it arrives with its grant
+//! is allowed (`Gate::judge`) and again when it arrives with its grant
 //! (`Gate::admit`). Nothing reaches a tool by another way.
 
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
@@ -96,7 +96,10 @@ impl Gate {
     ///
     /// # Errors
     /// When the tools cannot stand side by side, or when the system gives no key.
-    pub fn with_rules(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, rules: Rules) -> Result<Self, GateError> {
+    pub(crate) fn with_rules(
+        ports: impl IntoIterator<Item = Vec<ToolDescriptor>>,
+        rules: Rules,
+    ) -> Result<Self, GateError> {
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
         Ok(Self { rules, catalogue, key, lists: HashMap::new() })
@@ -115,7 +118,7 @@ impl Gate {
     ///
     /// # Errors
     /// When the tools cannot stand side by side; then everything stays as it was.
-    pub fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
+    pub(crate) fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
         self.catalogue = Catalogue::new(ports, &self.rules)?;
         Ok(())
     }
@@ -126,7 +129,8 @@ impl Gate {
         self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
     }
 
-    /// What is said of one call of one step.
+    /// What is said of one call of one step, to somebody who runs it where no room is:
+    /// one that may run at once is `Running`.
     pub fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
         match self.judge(check, context) {
             Judged::Told(verdict) => verdict,

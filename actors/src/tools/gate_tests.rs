@@ -135,7 +135,7 @@ fn an_override_changes_the_risk_and_what_is_listed() {
 }
 
 #[test]
-fn an_approval_does_not_lift_a_denial_a_schema_or_a_cap() {
+fn g9_an_approval_does_not_lift_a_denial_a_schema_or_a_cap() {
     let approved = |request: CheckRequest| CheckRequest { approved: Some(ApprovalId::new("a")), ..request };
     let policy = Policy { deny_tools: vec!["demo/danger".to_owned()], max_payload_bytes: 64, ..Policy::default() };
     let mut gate = gate_with(policy);
@@ -195,7 +195,7 @@ fn a_broken_schema_is_the_tools_fault() {
 }
 
 #[test]
-fn a_hostile_pattern_is_matched_in_linear_time() {
+fn b7_a_hostile_pattern_is_matched_in_linear_time() {
     let mut descriptor = pick("demo/slow").list_tools().remove(0);
     descriptor.schema = json!({"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}});
     let mut gate = Gate::new([vec![descriptor]], Policy::default()).expect("well formed");
@@ -206,7 +206,7 @@ fn a_hostile_pattern_is_matched_in_linear_time() {
 }
 
 #[test]
-fn an_address_in_a_schema_is_not_followed() {
+fn b7_an_address_in_a_schema_is_not_followed() {
     let mut descriptor = pick("demo/far").list_tools().remove(0);
     descriptor.schema = json!({"$ref": "http://127.0.0.1:9/schema.json"});
     let mut gate = Gate::new([vec![descriptor]], Policy::default()).expect("well formed");
@@ -305,15 +305,58 @@ fn lists_leave_out_what_is_denied_and_keep_what_needs_a_person() {
 }
 
 #[test]
-fn names_that_could_be_mistaken_do_not_start() {
+fn g8_names_that_could_be_mistaken_do_not_start() {
     let two = |a: &str, b: &str| Gate::new([pick(a).list_tools(), pick(b).list_tools()], Policy::default());
-    for (a, b) in [("demo/a", "demo/a"), ("demo/a", "Demo/A")] {
+    for (a, b) in [
+        ("demo/a", "demo/a"),
+        ("demo/a", "Demo/A"),
+        ("demo/read_file", "demo/Read_File"),
+        ("mcp/files/read", "MCP/files/read"),
+        ("mcp/files/read", "mcp/Files/read"),
+        ("a", "A"),
+    ] {
         let error = two(a, b).expect_err("a collision").to_string();
-        assert!(error.contains("two tools are called"), "{error}");
+        assert!(error.contains("two tools are called") && error.contains("give one of them another name"), "{error}");
     }
-    let long = "x".repeat(1024);
-    for bad in ["", " ", "/", "a//b", "a/", "a/b/c/d", "a b", "dеmo/x", "a\u{1b}[2Jb", "ask_user", &long] {
+    let (long, endless) = ("x".repeat(129), "x".repeat(1024));
+    let bad = [
+        "",
+        " ",
+        "/",
+        "//",
+        "a//b",
+        "a/",
+        "/a",
+        "a/b/c/d",
+        "mcp/a/b/c",
+        "mcp//read",
+        "mcp/a/",
+        "a b",
+        "a\tb",
+        "a\nb",
+        "a\0b",
+        "a\\b",
+        "a:b",
+        "a*b",
+        "a?b",
+        "dеmo/x",
+        "demo/reаd",
+        "ｄｅｍｏ/x",
+        "demo\u{2215}x",
+        "demo\u{200b}/x",
+        "de\u{301}mo/x",
+        "a\u{1b}[2Jb",
+        "a\u{202e}b",
+        "ask_user",
+        "ASK_USER",
+        &long,
+        &endless,
+    ];
+    for bad in bad {
         let error = two("demo/a", bad).expect_err("a bad name").to_string();
         assert!(error.contains("a tool is called") && error.len() < 500, "{bad:?}: {error}");
+        assert!(!error.contains('\u{1b}') && !error.contains('\u{202e}'), "{error:?}");
     }
+    two("demo/a", &"x".repeat(128)).expect("the longest name");
+    two("mcp/files/read", "mcp/files2/read").expect("two servers");
 }

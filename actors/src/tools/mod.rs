@@ -1,7 +1,7 @@
 //! The tools that run in this process, and the policy over every call of them.
 //!
 //! Owns the [`ToolsActor`], the port an embedding program brings its tools through
-//! ([`ToolPort`]), the [`gate::Gate`] at which each call is judged once, and the
+//! ([`ToolPort`]), the gate at which each call is judged once, and the
 //! tools that come with Bob ([`local`]). Turns talk to the actor in
 //! [`ToolsMessage`](bob_messages::tools::ToolsMessage). Nothing here asks the
 //! configuration who may do what: the policy comes in as data, and whatever a call
@@ -11,29 +11,33 @@
 //! |---|---|
 //! | [`actor`] | the mailbox of this process's own tools |
 //! | `host` | what every actor that hosts tools does: one task per call |
-//! | [`gate`] | the one place where a call is judged |
+//! | `gate` | the one place where a call is judged |
 //! | [`policy`] | the rules, as data, and their reading |
-//! | [`catalogue`] | which tools there are, and what arguments they take |
-//! | [`grant`] | permission bound to exactly one call |
-//! | [`commands`] | which commands a shell line names |
+//! | `catalogue` | which tools there are, and what arguments they take |
+//! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
+//! | `grant` | permission bound to exactly one call |
+//! | `commands` | which commands a shell line names |
 //! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`local`] | files, search and the shell |
 
 pub mod actor;
-pub mod catalogue;
-pub mod commands;
+pub(crate) mod catalogue;
+mod commands;
 pub mod function;
-pub mod gate;
-pub mod grant;
+pub(crate) mod gate;
+pub(crate) mod grant;
 pub(crate) mod host;
 pub mod local;
 pub mod plane;
 pub mod policy;
 pub mod port;
+mod schema;
 
 pub use actor::{ToolsActor, ToolsArguments};
+pub use catalogue::CatalogueError;
 pub use function::{FnTool, tool};
+pub use gate::{Gate, GateError};
 pub use plane::{Door, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Invocation, ToolError, ToolPort};

@@ -148,8 +148,10 @@ impl ToolPlane {
 
     /// The tools a session with this list may use now. `tell` is called at once,
     /// unless a server is being started for the first time: then it is called from a
-    /// task when each server is ready or has failed, or its patience is over.
+    /// task when each server is ready or has failed, or its patience is over. A server whose
+    /// list is old reads it again meanwhile, for whoever looks next.
     pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
+        self.0.servers.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|host| host.door.look());
         let Some(until) = self.settles_until() else { return tell(self.set(allow.as_ref())) };
         let plane = self.clone();
         tokio::spawn(async move {

@@ -13,10 +13,11 @@
 use bob_messages::ids::ToolName;
 use bob_messages::tools::{CallContext, Risk, ToolDescriptor};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The rules over all tools of a runtime.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// Patterns of the tools that may be called.
     pub allow_tools: Vec<String>,
@@ -33,7 +34,7 @@ pub struct Policy {
 }
 
 /// What the configuration says of one tool; what is `None` stays as the tool says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOverride {
     /// What may go wrong.
     pub risk: Option<Risk>,

@@ -12,7 +12,7 @@ fn allows(allow: &[&str], deny: &[&str], name: &str) -> bool {
 }
 
 #[test]
-fn deny_beats_allow_in_every_spelling() {
+fn g9_deny_beats_allow_in_every_spelling() {
     let spellings = ["local/shell_exec", "LOCAL/Shell_Exec", " local/shell_exec ", "local/shell_exec\n"];
     for pattern in ["local/shell_exec", "Local/Shell_Exec", "local/*", "local", "*", "**", "*/shell_exec", " local/* "]
     {
@@ -42,7 +42,7 @@ fn allowing_is_exact() {
 }
 
 #[test]
-fn denying_a_namespace_denies_what_is_in_it() {
+fn g9_denying_a_namespace_denies_what_is_in_it() {
     for (pattern, name, denied) in [
         ("mcp/*", "mcp/files/read", true),
         ("mcp/files", "mcp/files/read", true),
@@ -119,11 +119,11 @@ fn name() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn the_rules_agree_with_the_oracle(
+    fn g9_the_rules_agree_with_the_oracle(
         allow in proptest::collection::vec(pattern(), 0..4),
         deny in proptest::collection::vec(pattern(), 0..3),
         session in proptest::option::of(proptest::collection::vec(pattern(), 0..3)),
-        names in proptest::collection::vec(name(), 1..8),
+        names in proptest::collection::vec(name(), 32..64),
         tricks in "[ \t]{0,2}",
     ) {
         let policy = Policy { allow_tools: allow.clone(), deny_tools: deny.clone(), ..Policy::default() };
@@ -143,20 +143,29 @@ proptest! {
     }
 
     #[test]
-    fn a_denial_more_never_allows_more(
+    fn g9_a_denial_more_never_allows_more(
         allow in proptest::collection::vec(pattern(), 0..4),
         deny in proptest::collection::vec(pattern(), 0..3),
         more in pattern(),
-        name in name(),
+        names in proptest::collection::vec(name(), 32..64),
     ) {
-        let with = |deny: Vec<String>| {
-            Rules::new(Policy { allow_tools: allow.clone(), deny_tools: deny, ..Policy::default() })
-                .expect("generated patterns are well formed")
-                .allows(&ToolName::new(name.as_str()))
+        let with = |allow: &[String], deny: Vec<String>| {
+            let policy = Policy { allow_tools: allow.to_vec(), deny_tools: deny, ..Policy::default() };
+            Rules::new(policy).expect("generated patterns are well formed")
         };
-        let before = with(deny.clone());
-        let mut deny = deny;
-        deny.push(more);
-        prop_assert!(before || !with(deny));
+        let allowed = |rules: &Rules, name: &str| rules.allows(&ToolName::new(name));
+        let before = with(&allow, deny.clone());
+        let mut turned: Vec<String> = deny.iter().rev().cloned().collect();
+        turned.push(more.clone());
+        let after = with(&allow.iter().rev().cloned().collect::<Vec<_>>(), turned);
+        let mut first = vec![more.clone()];
+        first.extend(deny);
+        let first = with(&allow, first);
+        let allowing = with(&[allow, vec![more]].concat(), Vec::new());
+        for name in &names {
+            prop_assert!(allowed(&before, name) || !allowed(&after, name), "{}", name);
+            prop_assert_eq!(allowed(&after, name), allowed(&first, name), "the order of rules means nothing: {}", name);
+            prop_assert!(allowed(&allowing, name) || !allowed(&before, name), "an allowance more never denies: {}", name);
+        }
     }
 }

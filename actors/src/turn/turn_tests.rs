@@ -1,9 +1,13 @@
 //! The driver among rooms that answer when the test says so, or never. The clock
 //! stands still until it is waited for.
 
+#[path = "turn_tests/rooms.rs"]
+mod rooms;
+
 use super::*;
 use bob_messages::chat::{ContentPart, FinishReason, StopReason};
 use bob_messages::ids::{ModelName, ResumeToken};
+use bob_messages::llm::LlmMessage;
 use bob_messages::llm::{Capabilities, LlmAnswer, ModelProfile, RawCall};
 use bob_messages::session::{ApprovalsMode, TurnInput};
 use bob_messages::sessions::{TurnNews, TurnOutcome};
@@ -315,7 +319,7 @@ fn allow(message: ToolsMessage) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_in_each_wait_is_answered_once() {
+async fn c1_a_stop_in_each_wait_is_answered_once() {
     for wait in WAITS {
         let (mut house, held) = House::waiting_for(wait).await;
         house.stop(EndReason::Cancelled);
@@ -332,7 +336,7 @@ async fn a_stop_in_each_wait_is_answered_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_hangs_is_waited_for_forty_milliseconds() {
+async fn c1_a_store_that_hangs_is_waited_for_forty_milliseconds() {
     for wait in [Wait::Input, Wait::Model, Wait::Call, Wait::Outcome] {
         let (mut house, held) = House::waiting_for(wait).await;
         let began = Instant::now();
@@ -347,7 +351,7 @@ async fn a_store_that_hangs_is_waited_for_forty_milliseconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_flight_is_let_go_when_the_actor_ends() {
+async fn c1_what_is_in_flight_is_let_go_when_the_actor_ends() {
     for kill in [false, true] {
         for wait in [Wait::Model, Wait::Call] {
             let (house, held) = House::waiting_for(wait).await;
@@ -378,74 +382,4 @@ async fn a_stop_that_means_another_turn_leaves_this_one_open() {
     house.turn.stop(None);
     assert_eq!(house.last_words(true).await, [], "nobody is told that it ended");
     assert_eq!(house.journal.len(), before, "and nothing is written");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_session_that_is_claimed_for_an_actor_that_ended_meanwhile_is_given_back() {
-    for stopped in [true, false] {
-        let (mut house, held) = House::waiting_for(Wait::Claim).await;
-        match stopped {
-            true => house.stop(EndReason::Cancelled),
-            false => house.turn.kill(),
-        }
-        (&mut house.ends).await.unwrap();
-        let Held::Store(StoreMessage::Claim { session, reply }) = held else { panic!("a claim is held") };
-        reply.send(Ok(Claim { epoch: 7, version: 0, records: Vec::new() }));
-        let told = next(&mut house.store).await;
-        assert!(matches!(&told, StoreMessage::Release { session: of, epoch: 7 } if *of == session), "{told:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_room_that_drops_its_question_is_an_answer() {
-    for wait in [Wait::Model, Wait::Verdict, Wait::Call, Wait::ModelAgain] {
-        let (mut house, held) = House::waiting_for(wait).await;
-        drop(held);
-        let outcome = house.go_on().await;
-        match wait {
-            Wait::Model | Wait::ModelAgain => {
-                let Some(bob_messages::error::AgentError::Llm(error)) = &outcome.error else { panic!("{outcome:?}") };
-                assert_eq!(error.kind, LlmErrorKind::Gone);
-            }
-            Wait::Verdict => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Error),
-            _ => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown, "it may have had its effect"),
-        }
-        if matches!(wait, Wait::Verdict | Wait::Call) {
-            assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "done"), "{wait:?}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_store_that_is_started_again_is_asked_for_the_same_again() {
-    for wait in [Wait::Claim, Wait::Input, Wait::Intent, Wait::Outcome] {
-        let (mut house, held) = House::waiting_for(wait).await;
-        house.rooms.store.clear();
-        let before = match &held {
-            Held::Store(StoreMessage::Append { append, .. }) => Some(append.clone()),
-            _ => None,
-        };
-        // The actor died with the question in its hand; half a second later there is another.
-        drop(held);
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        house.store = inhabit(&house.rooms.store).await;
-        let again = next(&mut house.store).await;
-        match (&before, &again) {
-            (Some(before), StoreMessage::Append { append, .. }) => assert_eq!(append, before, "the same records"),
-            (None, StoreMessage::Claim { .. }) => {}
-            other => panic!("{wait:?}: {other:?}"),
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_come_back_ends_the_wait() {
-    let (mut house, held) = House::waiting_for(Wait::Outcome).await;
-    house.rooms.store.clear();
-    let began = Instant::now();
-    drop(held);
-    let outcome = house.finished().await;
-    assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Final, false), "told, and told honestly");
-    let took = began.elapsed();
-    assert!(took >= Duration::from_secs(2) && took <= Duration::from_millis(2_001), "{took:?}");
 }

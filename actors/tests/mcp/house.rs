@@ -1,5 +1,8 @@
 //! A tool plane with drill servers in it, and somebody who hears how their actors end.
 
+#[path = "watched.rs"]
+mod watched;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +15,11 @@ use bob_actors::rooms::Address;
 use bob_actors::tools::{Joining, Policy, ToolPlane};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
-use bob_messages::mcp::{McpMessage, ServerState, ServerStatus};
+use bob_messages::mcp::{ServerState, ServerStatus};
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolsMessage, Verdict};
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use watched::Watched;
 
 use crate::process::{DEADLINE, lives, living, soon};
 
@@ -32,12 +34,8 @@ pub(crate) struct House {
 
 /// One server and its actor.
 pub(crate) struct Server {
-    pub(crate) actor: ActorRef<McpMessage>,
+    pub(crate) watched: Watched,
     pub(crate) log: PathBuf,
-    arguments: McpServerArguments,
-    address: Address<McpMessage>,
-    witness: ActorRef<()>,
-    ends: mpsc::UnboundedReceiver<String>,
 }
 
 impl House {
@@ -59,20 +57,8 @@ impl House {
         let mut spec = ServerSpec::new(ServerId::new(id), Transport::Stdio(command));
         change(&mut spec);
         let policy = Policy { require_high_risk_approval: false, ..Policy::default() };
-        let mut arguments = McpServerArguments::new(spec, policy, self.watcher.clone());
-        let address = Address::default();
-        let joining = Joining {
-            id: ServerId::new(id),
-            transport: "stdio",
-            required: false,
-            asleep: arguments.spec.start == Start::Lazy,
-            patience: Duration::from_millis(arguments.spec.startup_timeout_ms),
-        };
-        arguments.shelf = Some(self.plane.join(joining, address.clone()));
-        let (tell, ends) = mpsc::unbounded_channel();
-        let (witness, _) = Actor::spawn(None, Witness, tell).await.unwrap();
-        let actor = spawn(&arguments, &address, &witness).await;
-        Server { actor, log, arguments, address, witness, ends }
+        let arguments = McpServerArguments::new(spec, policy, self.watcher.clone());
+        Server { watched: Watched::join(&self.plane, arguments).await, log }
     }
 
     /// The same, and waits until its tools can be called.
@@ -179,17 +165,17 @@ impl Drop for House {
 impl Server {
     /// What the actor ended with.
     pub(crate) async fn end(&mut self) -> String {
-        soon(self.ends.recv()).await.unwrap()
+        soon(self.watched.ends.recv()).await.unwrap()
     }
 
     /// Does what a supervisor does at a restart.
     pub(crate) async fn start_again(&mut self) {
-        self.actor = spawn(&self.arguments, &self.address, &self.witness).await;
+        self.watched.start_again().await;
     }
 
     /// Lets go of what the test holds of it.
     pub(crate) fn retire(self) {
-        self.witness.stop(None);
+        self.watched.witness.stop(None);
     }
 
     /// What the server wrote down of this event.
@@ -219,46 +205,4 @@ pub(crate) fn family(server: &Server) -> Vec<(u64, i32)> {
 pub(crate) fn percentile(mut times: Vec<Duration>, percent: usize) -> Duration {
     times.sort_unstable();
     times[(times.len() * percent).div_ceil(100).max(1) - 1]
-}
-
-async fn spawn(
-    arguments: &McpServerArguments,
-    address: &Address<McpMessage>,
-    witness: &ActorRef<()>,
-) -> ActorRef<McpMessage> {
-    let linked = McpServerActor::spawn_linked(None, McpServerActor, arguments.clone(), witness.get_cell()).await;
-    let (actor, _) = linked.unwrap();
-    address.fill(actor.clone());
-    actor
-}
-
-/// Hears how the actors below it end.
-struct Witness;
-
-impl Actor for Witness {
-    type Msg = ();
-    type State = mpsc::UnboundedSender<String>;
-    type Arguments = mpsc::UnboundedSender<String>;
-
-    async fn pre_start(
-        &self,
-        _myself: ActorRef<()>,
-        tell: mpsc::UnboundedSender<String>,
-    ) -> Result<Self::State, ActorProcessingErr> {
-        Ok(tell)
-    }
-
-    async fn handle_supervisor_evt(
-        &self,
-        _myself: ActorRef<()>,
-        event: SupervisionEvent,
-        tell: &mut Self::State,
-    ) -> Result<(), ActorProcessingErr> {
-        match event {
-            SupervisionEvent::ActorFailed(_, error) => drop(tell.send(error.to_string())),
-            SupervisionEvent::ActorTerminated(_, _, reason) => drop(tell.send(reason.unwrap_or_default())),
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
-        }
-        Ok(())
-    }
 }

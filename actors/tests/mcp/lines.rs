@@ -44,7 +44,7 @@ async fn m13_garbage_harms_no_call_but_the_one_whose_answer_it_damages() {
         }
         house.is_well("mine").await;
         assert_eq!(server.spawns(), 1, "{kind}");
-        server.actor.stop(None);
+        server.watched.actor.stop(None);
         house.is_empty().await;
         std::fs::remove_file(&server.log).unwrap();
     }
@@ -66,7 +66,7 @@ async fn m13_garbage_before_every_answer_is_passed_over() {
                 refused.push(kind);
             }
         }
-        server.actor.stop(None);
+        server.watched.actor.stop(None);
         house.is_empty().await;
     }
     assert_eq!(refused, ["unknown-id", "null-id"]);

@@ -83,7 +83,7 @@ async fn m6_a_call_ends_at_its_limit_whatever_progress_is_told() {
         println!("figure: M6 {mode}: a call of {LIMIT_MS} ms at most ended in {took:?}");
         // The one that trickles reads nothing while it does.
         until("it is told", || mode.starts_with("trickle") || server.events("cancelled").len() == 1).await;
-        server.actor.stop(None);
+        server.watched.actor.stop(None);
     }
 }
 
@@ -99,7 +99,7 @@ async fn m16_a_server_that_reads_nothing_delays_neither_calls_nor_the_stop() {
         // Much more than a pipe holds.
         ends_at_its_limit(&house, "mine/echo", json!({ "text": "x".repeat(1_000_000) })).await;
         ends_at_its_limit(&house, "mine/echo", json!({ "text": "behind it" })).await;
-        server.actor.stop(None);
+        server.watched.actor.stop(None);
         let took = until("its group is gone", || is_gone(group)).await;
         println!("figure: M16 {modes:?}: stopped in {took:?}");
         assert!(took < Duration::from_secs(15), "{took:?}");
@@ -119,13 +119,13 @@ async fn m18_a_server_that_is_halted_or_busy_delays_nobody() {
     signal(group, Signal::CONT);
     house.is_well("mine").await;
     signal(group, Signal::STOP);
-    server.actor.stop(None);
+    server.watched.actor.stop(None);
     let took = until("its group is gone", || is_gone(group)).await;
     println!("figure: M18 halted: stopped in {took:?}");
     assert!(took < Duration::from_secs(15), "{took:?}");
 
     let busy = house.ready("busy", &["--mode", "spin"]).await;
     ends_at_its_limit(&house, "busy/echo", json!({ "text": "x" })).await;
-    busy.actor.stop(None);
+    busy.watched.actor.stop(None);
     house.is_empty().await;
 }

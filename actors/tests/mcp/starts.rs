@@ -77,7 +77,7 @@ async fn m2_grandchildren_go_with_their_server() {
         let has_family = modes.contains(&"grandchild");
         until("its family is there", || !has_family || family(&server).len() == 3).await;
         let stopped = Instant::now();
-        server.actor.stop(None);
+        server.watched.actor.stop(None);
         let took = until("its group is gone", || is_gone(group)).await;
         println!("figure: M2 {modes:?} gone in {took:?}");
         assert!(stopped.elapsed() < Duration::from_secs(15), "{modes:?}: {took:?}");
@@ -94,7 +94,7 @@ async fn m2_a_process_that_left_the_group_holds_nothing_up() {
     let server = house.ready("mine", &["--mode", "grandchild-setsid"]).await;
     let group = house.pid("mine");
     until("its family is there", || family(&server).len() == 3).await;
-    server.actor.stop(None);
+    server.watched.actor.stop(None);
     let took = until("its group is gone", || is_gone(group)).await;
     assert!(took < Duration::from_secs(15), "{took:?}");
     let left = family(&server);
@@ -167,7 +167,7 @@ async fn end_once(house: &House, id: &str, way: &str) {
         }
         "protocol-echo" => {
             house.until_ready(id).await;
-            server.actor.stop(None);
+            server.watched.actor.stop(None);
         }
         _ => {}
     }
@@ -185,8 +185,8 @@ async fn m4_a_successor_waits_for_the_end_of_its_predecessor() {
     while began.elapsed() < FOR {
         let before = house.pid("mine");
         match rounds % 2 {
-            0 => server.actor.kill(),
-            _ => server.actor.stop(None),
+            0 => server.watched.actor.kill(),
+            _ => server.watched.actor.stop(None),
         }
         server.start_again().await;
         let (mut changes, mut first) = (house.plane.changes(), true);

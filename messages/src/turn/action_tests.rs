@@ -21,7 +21,7 @@ fn ask(question: &str) -> AgentAction {
 }
 
 #[test]
-fn what_is_an_action() {
+fn b4_what_is_an_action() {
     let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
     let rows: Vec<(String, AgentAction)> = [
         (r#"{"type":"final","content":"hi"}"#, final_("hi")),
@@ -83,7 +83,7 @@ const NO_OBJECT: &str = "JSON but not an object";
 const DEEP: &str = "nested deeper";
 
 #[test]
-fn what_is_no_action_is_said_precisely() {
+fn b4_what_is_no_action_is_said_precisely() {
     let rows: &[(&str, &str)] = &[
         ("", JSON),
         (" \n\t ", JSON),
@@ -175,19 +175,66 @@ fn what_is_no_action_is_said_precisely() {
 }
 
 #[test]
-fn what_is_nested_too_deeply_is_refused_and_nothing_overflows() {
-    for levels in [strict::MAX_DEPTH + 1, 127, 128, 129, 100_000] {
-        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
-            let deep = format!("{}1{}", open.repeat(levels), close.repeat(levels));
-            assert!(parse_action(&deep).is_err(), "{levels} levels of {open}");
-            let cut = open.repeat(levels);
-            assert!(parse_action(&cut).is_err(), "{levels} levels of {open}, cut");
-        }
-    }
+fn b5_what_is_nested_too_deeply_is_refused_and_nothing_overflows() {
     let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-    assert!(strict::parse(&deep(strict::MAX_DEPTH)).is_ok());
-    let error = strict::parse(&deep(strict::MAX_DEPTH + 1)).expect_err("one level more");
-    assert!(error.to_string().contains(DEEP), "{error}");
+    let test = move || {
+        for levels in [strict::MAX_DEPTH + 1, 127, 128, 129, 100_000] {
+            for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+                let nested = format!("{}1{}", open.repeat(levels), close.repeat(levels));
+                let cut = open.repeat(levels);
+                for text in [nested, cut] {
+                    assert!(parse_action(&text).is_err(), "{levels} levels of {open}");
+                    let envelope = format!(r#"{{"type":"tool_call","name":"t","arguments":{{"d":{text}}}}}"#);
+                    assert!(parse_action(&envelope).is_err(), "{levels} levels of {open} in an envelope");
+                    let called = answer("", &[("local__read", &text)]);
+                    assert!(understood(ToolMode::Native, &called).is_err(), "{levels} levels of {open} in a call");
+                }
+            }
+        }
+        assert!(parse_action(&"[".repeat(10_000_000)).is_err());
+        let deepest = strict::parse(&deep(strict::MAX_DEPTH)).expect("it is not too deep");
+        let copied = serde_json::to_string(&deepest.clone()).expect("it can be written");
+        assert_eq!((copied.len(), format!("{deepest:?}").is_empty()), (2 * strict::MAX_DEPTH + 1, false));
+        drop(deepest);
+        let error = strict::parse(&deep(strict::MAX_DEPTH + 1)).expect_err("one level more");
+        assert!(error.to_string().contains(DEEP), "{error}");
+    };
+    // As small as the stack of any thread of ours.
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(test).expect("a thread");
+    thread.join().expect("nothing overflows and nothing panics");
+}
+
+#[test]
+fn b4_a_megabyte_is_read_in_linear_time() {
+    let padded = |fill: &str, between: &str, most: usize| {
+        let mut text = String::new();
+        let mut number = 0_u32;
+        while text.len() < most {
+            if number > 0 {
+                text.push_str(between);
+            }
+            text.push_str(&fill.replace('#', &number.to_string()));
+            number += 1;
+        }
+        text
+    };
+    let most = 1 << 20;
+    for (name, arguments) in [
+        ("keys", format!("{{{}}}", padded("\"key #\":1", ",", most))),
+        ("items", format!("{{\"l\":[{}]}}", padded("1", ",", most))),
+        ("empty objects", format!("{{\"l\":[{}]}}", padded("{}", ",", most))),
+        ("escapes", format!("{{\"t\":\"{}\"}}", padded("\\u00e9", "", most))),
+        ("a number", format!("{{\"n\":1.{}}}", padded("7", "", most))),
+        ("blanks", format!("{{{}}}", " ".repeat(most))),
+    ] {
+        let text = format!(r#"{{"type":"tool_call","name":"t","arguments":{arguments}}}"#);
+        let began = std::time::Instant::now();
+        assert!(parse_action(&text).is_ok(), "{name}");
+        let took = began.elapsed();
+        println!("figure: B4 {} KiB of {name} read in {took:?}", text.len() / 1024);
+        // Far more than it takes without optimisation, and far less than work that grows with the square.
+        assert!(took < std::time::Duration::from_secs(5), "{name}: {took:?}");
+    }
 }
 
 fn understood(mode: ToolMode, answer: &LlmAnswer) -> Result<Understood, String> {
@@ -221,7 +268,7 @@ fn native_replies() {
 }
 
 #[test]
-fn native_calls() {
+fn b4_native_calls() {
     let calls = |list: &[(&str, &str)]| understood(ToolMode::Native, &answer("", list));
     let one = |name: &str, arguments: &str| calls(&[(name, arguments)]).map(|got| calls_of(&got)[0].clone());
     let read = |arguments: Value| Ok(("local/read".to_owned(), arguments));
@@ -253,7 +300,7 @@ fn native_calls() {
 }
 
 #[test]
-fn cut_and_declined_replies() {
+fn b4_cut_and_declined_replies() {
     let stopped = |stop_reason, text: &str, calls: &[(&str, &str)]| LlmAnswer { stop_reason, ..answer(text, calls) };
     let words = |text: &str| Ok(Understood::Final(text.to_owned()));
     let cut_call = stopped(StopReason::MaxTokens, "", &[("local__write", r#"{"a":1}"#)]);
@@ -304,7 +351,7 @@ fn actions() -> impl Strategy<Value = AgentAction> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_back(action in actions()) {
+    fn b4_what_is_printed_is_read_back(action in actions()) {
         let plain = serde_json::to_string(&action).unwrap();
         let pretty = serde_json::to_string_pretty(&action).unwrap();
         prop_assert_eq!(parse_action(&plain), Ok(action.clone()));
@@ -312,13 +359,13 @@ proptest! {
     }
 
     #[test]
-    fn strict_agrees_with_serde_json_on_values(value in values()) {
+    fn b4_strict_agrees_with_serde_json_on_values(value in values()) {
         let text = value.to_string();
         prop_assert_eq!(strict::parse(&text).unwrap(), value);
     }
 
     #[test]
-    fn strict_reads_nothing_that_serde_json_does_not(text in "[\\[\\]{}:,\"\\\\a1e.\\- nulltrue]{0,24}") {
+    fn b4_strict_reads_nothing_that_serde_json_does_not(text in "[\\[\\]{}:,\"\\\\a1e.\\- nulltrue]{0,24}") {
         match (strict::parse(&text), serde_json::from_str::<Value>(&text)) {
             (Ok(strict), Ok(plain)) => prop_assert_eq!(strict, plain),
             (Err(_), Err(_)) => {}
@@ -328,7 +375,38 @@ proptest! {
     }
 
     #[test]
-    fn any_reply_is_an_action_or_a_complaint(text in ".{0,200}") {
+    fn b4_any_reply_is_an_action_or_a_complaint(text in ".{0,200}") {
         prop_assert!(parse_action(&text).is_ok() || parse_action(&text).is_err_and(|told| !told.is_empty()));
+    }
+
+    /// An envelope that is damaged somewhere is refused, or says what it says without a doubt: what is read is what
+    /// the plain reader of JSON finds there, and a call has an object of arguments.
+    #[test]
+    fn b4_a_damaged_envelope_is_never_guessed_at(
+        action in actions(),
+        damages in proptest::collection::vec((any::<proptest::sample::Index>(), 0_usize..4, "[\\PC\u{0}\n{}\\[\\]\",:]{0,3}"), 1..4),
+    ) {
+        let mut text = serde_json::to_string(&action).unwrap();
+        for (at, length, put) in damages {
+            let start = text.floor_char_boundary(at.index(text.len() + 1));
+            let end = text.ceil_char_boundary((start + length).min(text.len()));
+            text.replace_range(start..end, &put);
+        }
+        for mode in [ToolMode::Native, ToolMode::Json] {
+            for given in [answer(&text, &[]), answer("", &[("local__write", &text)]), answer(&text, &[(&text, "{}")])] {
+                if let Ok(Understood::Calls(_, calls)) = understood(mode, &given) {
+                    prop_assert!(calls.iter().all(|call| call.arguments.is_object()));
+                }
+            }
+        }
+        match (parse_action(&text), serde_json::from_str::<AgentAction>(&text)) {
+            (Ok(read), Ok(plain)) => prop_assert_eq!(read, plain),
+            // Blanks of other scripts, and a fence, are no JSON.
+            (Ok(_), Err(_)) => {
+                let (trimmed, has_fence) = (text.trim() != text, text.trim_start().starts_with("```"));
+                prop_assert!(trimmed || has_fence);
+            }
+            (Err(told), _) => prop_assert!(!told.is_empty() && told.len() < 700, "{}", told),
+        }
     }
 }

@@ -75,7 +75,7 @@ impl Turn {
             let text = format!("denied: it needs a person's approval ({reason}) and nobody can give it here");
             return self.answer(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
-        let approval = ApprovalId::new(format!("{}-{}", self.id, call.id));
+        let approval = ApprovalId::new(self.owned(format!("{}-{}", self.id, call.id)));
         self.record_in_turn(Fact::ApprovalAsked { approval: approval.clone(), call: call.id.clone(), risk });
         self.ask_person(&approval, call, risk, reason, effects);
         Slot::Asking(approval)

@@ -158,8 +158,12 @@ impl Turn {
         effects: &mut Vec<Effect>,
     ) {
         let durable = self.journal.durable;
+        // What could not be stored is sent again when something has happened, not at once:
+        // nothing may happen for minutes, and a full disk would be asked without end.
+        let mut happened = result.is_ok();
         for at in 0..calling.slots.len() {
             let Slot::Recording { grant, until } = &calling.slots[at] else { continue };
+            happened = true;
             let (grant, until) = (grant.clone(), *until);
             let Some(call) = self.call_at(at) else { continue };
             calling.slots[at] = match &result {
@@ -171,7 +175,11 @@ impl Turn {
                 }
             };
         }
-        self.advance(calling, effects);
+        if happened {
+            self.advance(calling, effects);
+        } else {
+            self.state = State::CallTool(calling);
+        }
     }
 
     /// Starts what may start now; goes on when every call has its result.

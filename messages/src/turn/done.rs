@@ -42,7 +42,7 @@ impl Turn {
             _ => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
         };
         // The input's token is random; the version makes each suspension its own.
-        let token = ResumeToken::new(format!("{}-{}", open.input.token, session.version));
+        let token = ResumeToken::new(self.owned(format!("{}-{}", open.input.token, session.version)));
         let content = open.text.clone();
         let suspended = Some(Suspension { reason, token, question });
         self.end(Ended { content, suspended, ..ended(FinishReason::Suspended) }, effects);
@@ -176,7 +176,7 @@ impl Turn {
             effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
         }
         for input in &session.waiting {
-            super::start::refuse(&input.turn, error.clone(), effects);
+            super::accept::refuse(&input.turn, error.clone(), effects);
         }
         self.tell_withdrawn_unsaved(effects);
         self.state = State::Idle;
@@ -192,6 +192,7 @@ impl Turn {
         state: &State,
         reason: EndReason,
         meant: Option<&TurnId>,
+        words: Option<String>,
         effects: &mut Vec<Effect>,
     ) {
         effects.push(Effect::AbandonAll);
@@ -213,7 +214,8 @@ impl Turn {
                 self.settle_calls(effects);
                 if let Some(open) = self.session.as_ref().and_then(Session::running) {
                     let ended = ended_by(reason, open);
-                    self.record_in_turn(Fact::Outcome(ended));
+                    let content = words.unwrap_or(ended.content);
+                    self.record_in_turn(Fact::Outcome(Ended { content, ..ended }));
                 }
             }),
         };

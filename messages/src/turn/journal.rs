@@ -6,8 +6,8 @@
 //! others wait, so that what is written meanwhile is stored together.
 
 use super::Effect;
-use crate::ids::{SessionId, Ticket};
-use crate::store::{Append, Record};
+use crate::ids::{SessionId, Ticket, TurnId};
+use crate::store::{Append, Fact, Record};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -65,6 +65,12 @@ impl Journal {
         self.wanted = false;
         let records = std::mem::take(&mut self.unsent);
         self.send(session, ticket(), records, self.awaited > self.durable, effects);
+    }
+
+    /// Whether the end of this turn, or of this run of it, is not known to be durable.
+    pub(super) fn ends(&self, turn: &TurnId) -> bool {
+        let ends = |record: &&Arc<Record>| matches!(record.fact, Fact::Outcome(_) | Fact::Withdrawn);
+        self.sent.iter().chain(&self.unsent).filter(ends).any(|record| record.turn.as_ref() == Some(turn))
     }
 
     /// Whether this is the answer to an append in flight.

@@ -129,6 +129,12 @@ pub enum TurnMessage {
         /// Which submission.
         submission: TurnId,
     },
+    /// Whoever runs the turn step by step ends it in these words. The last message, and
+    /// never a mailbox one: an actor is stopped.
+    Dismissed {
+        /// What the outcome says.
+        words: String,
+    },
     /// The actor is being stopped. The last message, and not a mailbox one: the
     /// driver says it while it stops.
     Stopped {
@@ -162,6 +168,7 @@ impl TurnMessage {
             | Self::Decided { .. }
             | Self::Steered { .. }
             | Self::Withdrawn { .. }
+            | Self::Dismissed { .. }
             | Self::Stopped { .. } => None,
         }
     }

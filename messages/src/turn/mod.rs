@@ -19,6 +19,7 @@
 //! is an argument. Total: any message in any state; what is late, doubled or
 //! foreign changes nothing and asks for nothing.
 
+mod accept;
 mod action;
 mod approvals;
 mod brief;
@@ -41,19 +42,19 @@ mod action_tests;
 #[cfg(test)]
 mod chance;
 #[cfg(test)]
-mod chaos;
-#[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
-mod prompt_tests;
+mod pairing;
 #[cfg(test)]
-mod property_tests;
+mod prompt_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]
 mod reply_tests;
 #[cfg(test)]
 mod resume_tests;
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod story_tests;
 #[cfg(test)]
@@ -69,7 +70,7 @@ use crate::Millis;
 use crate::event::AgentEvent;
 use crate::ids::{RecordId, SessionId, Ticket, TurnId};
 use crate::session::Session;
-use crate::sessions::TurnOutcome;
+use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
 use journal::Journal;
 use prompt::Frame;
@@ -184,7 +185,8 @@ impl Turn {
             }
             (state, M::Steered { parts }) => self.steered(state, parts, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
-            (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), e),
+            (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
+            (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),
             (state, _late_or_out_of_place) => self.state = state,
         }
         effects
@@ -258,6 +260,15 @@ impl Turn {
         let version = self.version();
         self.journal.wait_for(version);
         version
+    }
+
+    /// A name that no other owner of the journal gives. What this one asks may be lost with
+    /// it, and the next one counts its calls and records from where the journal ends.
+    fn owned(&self, name: String) -> String {
+        match self.journal.epoch {
+            0 | 1 => name,
+            epoch => format!("{name}-{epoch}"),
+        }
     }
 
     fn version(&self) -> u64 {

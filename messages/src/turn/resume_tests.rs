@@ -1,8 +1,9 @@
 //! A turn whose actor crashes ends like the turn of an actor that does not, as long
 //! as model and tools always say the same to the same question and calls may run again.
 
-use super::chance::{Dice, Setup, reply, setups};
-use super::world::{Question, World, input, verdict};
+use super::chance::{Setup, setups};
+use super::simulation::{Dice, Moods, reply};
+use super::world::{Question, World, assert_paired, input, verdict};
 use super::{Recover, ResumeReply, TurnMessage};
 use crate::chat::{CallStatus, Message};
 use crate::ids::{ResumeToken, TurnId};
@@ -33,7 +34,14 @@ struct Life {
 impl Life {
     /// Three inputs, one after the other; a suspended turn is resumed.
     fn lived(setup: &Setup, seed: u64, crashes: &[Crash]) -> (Vec<TurnOutcome>, Vec<Arc<Message>>) {
-        let mut life = Self {
+        let mut life = Self::new(setup, seed, crashes);
+        life.live();
+        let history = life.world.folded().history;
+        (life.ends, history)
+    }
+
+    fn new(setup: &Setup, seed: u64, crashes: &[Crash]) -> Self {
+        Self {
             world: World::new(setup.brief()),
             setup: setup.clone(),
             seed,
@@ -43,27 +51,34 @@ impl Life {
             submissions: 0,
             ends: Vec::new(),
             crashes: crashes.iter().copied().collect(),
-        };
+        }
+    }
+
+    fn live(&mut self) {
         for number in 0..3 {
-            let submission = life.next_submission();
-            let said = input(life.submissions, &format!("message {number}"), life.setup.limits);
-            let input = Arc::new(TurnInput { approvals: life.setup.approvals, ..said });
-            life.submit(submission, TurnMessage::Start { input, brief: Arc::clone(&life.world.brief) });
-            while let Some((token, question)) = life.suspended() {
-                let submission = life.next_submission();
-                let reply = match life.decision(&question) {
+            self.start(&format!("message {number}"));
+            while let Some((token, question)) = self.suspended() {
+                let submission = self.next_submission();
+                let reply = match self.decision(&question) {
                     Decision::Deny { reason } => ResumeReply::Answer(reason),
                     decision => ResumeReply::Decision(decision),
                 };
-                let brief = Arc::clone(&life.world.brief);
-                life.submit(
+                let brief = Arc::clone(&self.world.brief);
+                self.submit(
                     submission.clone(),
                     TurnMessage::Resume { submission, token, reply: Box::new(reply), brief },
                 );
             }
         }
-        let history = life.world.folded().history;
-        (life.ends, history)
+    }
+
+    /// Says something and waits for what comes of it.
+    fn start(&mut self, text: &str) {
+        let submission = self.next_submission();
+        let said = input(self.submissions, text, self.setup.limits);
+        let input = Arc::new(TurnInput { approvals: self.setup.approvals, ..said });
+        let brief = Arc::clone(&self.world.brief);
+        self.submit(submission, TurnMessage::Start { input, brief });
     }
 
     fn next_submission(&mut self) -> TurnId {
@@ -101,7 +116,7 @@ impl Life {
         let message = match &question {
             Question::Infer(ticket, request) => {
                 let asked = serde_json::to_string(&request.messages).expect("messages are JSON");
-                let said = reply(request, &mut Dice(fnv64(asked.as_bytes()) ^ self.seed));
+                let said = reply(Moods::ALL, request, &mut Dice::new(fnv64(asked.as_bytes()), self.seed));
                 TurnMessage::ParseAction { ticket: *ticket, result: said.map(Arc::new) }
             }
             Question::Call(_, call) | Question::Ran(_, call) => {
@@ -208,5 +223,39 @@ proptest! {
             (live.into_iter().map(timeless).collect(), resumed.into_iter().map(timeless).collect());
         prop_assert_eq!(resumed, live);
         prop_assert_eq!(resumed_history, history);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// The world asserts of every prompt and of every state that a strict provider takes it.
+    #[test]
+    fn s8_any_beginning_of_a_journal_is_repaired_once_and_goes_on(setup in setups(), seed in any::<u64>()) {
+        // There is room for one input behind the turn that is finished first.
+        let setup = Setup { max_waiting: setup.max_waiting.max(1), ..setup };
+        let mut life = Life::new(&setup, seed, &[]);
+        life.live();
+        let journal = life.world.stored;
+        for end in 0..=journal.len() {
+            let mut next = Life::new(&setup, seed, &[]);
+            next.world.stored = journal[..end].to_vec();
+            next.world.epoch = life.world.epoch;
+            // Names that no earlier submission had.
+            next.submissions = 100;
+            next.start("go on");
+            prop_assert!(next.world.stored.starts_with(&journal[..end]), "nothing that was written is changed");
+            prop_assert_eq!(next.ends.len(), 1, "the new input was answered, behind {} records", end);
+            let (repaired, records) = (next.world.folded(), next.world.stored.len());
+            prop_assert!(repaired.running().is_none());
+            assert_paired(&repaired.history);
+            // Whoever reads it now finds nothing to repair.
+            next.crash(true);
+            while !next.world.questions.is_empty() {
+                next.go_on();
+            }
+            prop_assert_eq!(next.world.stored.len(), records);
+            prop_assert_eq!(next.world.folded(), repaired);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A small world for the machine's tests: a store, a tools room and a model that
 //! answer when they are told to, and a trace of what was asked of them.
 
+use super::pairing::Pairing;
 use super::{Brief, Effect, Limits, Turn, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
 use crate::event::AgentEvent;
@@ -123,6 +124,11 @@ impl Question {
         !matches!(self, Self::Infer(..) | Self::Call(..) | Self::Ran(..))
     }
 
+    /// Whether nobody answers it any more when the asker no longer wants to know.
+    fn is_abandonable(&self) -> bool {
+        matches!(self, Self::Infer(..) | Self::Check(..) | Self::Call(..) | Self::Ran(..))
+    }
+
     /// The answer to a call.
     pub(super) fn returned(&self, returned: ToolReturn) -> Option<TurnMessage> {
         match self {
@@ -176,6 +182,9 @@ impl World {
     pub(super) fn say(&mut self, message: TurnMessage) {
         self.now += 1;
         for effect in self.turn.apply(self.now, message) {
+            if let Effect::Infer { request, .. } = &effect {
+                assert_paired(&request.messages);
+            }
             self.keep(effect);
         }
         if let Some(session) = self.turn.session() {
@@ -193,16 +202,13 @@ impl World {
             }
             Effect::ListTools { ticket, .. } => self.questions.push(Question::Tools(ticket)),
             Effect::Profile { ticket, .. } => self.questions.push(Question::Profile(ticket)),
-            Effect::Infer { ticket, request, .. } => {
-                assert_paired(&request.messages);
-                self.questions.push(Question::Infer(ticket, request));
-            }
+            Effect::Infer { ticket, request, .. } => self.questions.push(Question::Infer(ticket, request)),
             Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
             Effect::Call { ticket, call, .. } => {
                 self.dispatched.push(call.id.to_string());
                 self.questions.push(Question::Call(ticket, call));
             }
-            Effect::AbandonAll => self.questions.retain(|question| matches!(question, Question::Append(..))),
+            Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
             Effect::Release { .. } => {}
             Effect::Report(news) => self.news.push(news),
             Effect::Emit(event) => self.events.push(*event),
@@ -306,25 +312,13 @@ impl World {
     }
 }
 
-/// A strict provider's rule: each call is answered once, right behind its message.
+/// Whether a strict provider takes these messages, or why not.
+pub(super) fn paired(history: &[Arc<Message>]) -> Result<(), String> {
+    let mut pairing = Pairing::default();
+    history.iter().try_for_each(|message| pairing.read(message))?;
+    pairing.owed().map_or(Ok(()), |call| Err(format!("{call} has no result")))
+}
+
 pub(super) fn assert_paired(history: &[Arc<Message>]) {
-    let mut owed: Vec<&crate::ids::CallId> = Vec::new();
-    let mut seen = std::collections::BTreeSet::new();
-    for message in history {
-        match &**message {
-            Message::Tool { result } => {
-                assert_eq!(owed.first().copied(), Some(&result.call), "results follow in call order");
-                owed.remove(0);
-            }
-            Message::User { .. } => assert!(owed.is_empty(), "a user message between a call and its result"),
-            Message::Assistant { calls, .. } => {
-                assert!(owed.is_empty(), "two assistant messages between a call and its result");
-                for call in calls {
-                    assert!(seen.insert(&call.id), "call ids are unique");
-                    owed.push(&call.id);
-                }
-            }
-        }
-    }
-    assert!(owed.is_empty(), "the last calls have no results");
+    assert_eq!(paired(history), Ok(()));
 }

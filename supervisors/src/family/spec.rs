@@ -72,6 +72,8 @@ pub struct ChildSpec {
     pub start_ms: u64,
     /// How long it may take to stop, in milliseconds, before it is killed.
     pub shutdown_ms: u64,
+    /// Whether a stop lets it do what it was told before, within its time.
+    pub drains: bool,
     /// Whether its supervisor cannot do without it: dying too often then ends the
     /// supervisor too.
     pub critical: bool,
@@ -111,6 +113,7 @@ impl ChildSpec {
             rule: RestartRule::CORE,
             start_ms: 20_000,
             shutdown_ms: 2_000,
+            drains: false,
             critical: true,
             awaited: true,
             start: starter(address, make),

@@ -39,7 +39,7 @@ impl Family {
                 None => Duration::from_millis(deadline_ms),
             };
             let child = &self.children[left.len()];
-            if !stop(&actor, patience).await {
+            if !stop(&actor, child.spec.drains, patience).await {
                 tracing::warn!(child = child.spec.name, "a child did not stop in time and was killed");
             }
             (child.spec.on_down)();
@@ -49,8 +49,11 @@ impl Family {
 }
 
 /// Stops one actor, or kills it. Says whether it stopped by itself.
-async fn stop(actor: &ActorCell, patience: Duration) -> bool {
-    actor.stop(Some(EndReason::Shutdown.to_string()));
+async fn stop(actor: &ActorCell, drains: bool, patience: Duration) -> bool {
+    // A stop overtakes what waits in the mailbox; one that cannot be drained any more ends already.
+    if !drains || actor.drain().is_err() {
+        actor.stop(Some(EndReason::Shutdown.to_string()));
+    }
     if actor.wait(Some(patience)).await.is_ok() {
         return true;
     }

@@ -60,10 +60,11 @@ impl SessionsState {
         for key in owed.clock.reset() {
             self.deadlines.remove(key);
         }
-        if let Ok(outcome) = &result
-            && !owed.repeats(outcome)
-        {
-            self.announce(session, outcome);
+        match &result {
+            Ok(outcome) if owed.repeats(outcome) => {}
+            Ok(outcome) => self.announce(session, outcome),
+            // Of a turn that crashed before it was refused something may have been told.
+            Err(_refused) => self.started.feed.forget(session, &owed.submission),
         }
         owed.reply.send(result);
     }
@@ -183,6 +184,8 @@ impl SessionsState {
         self.drop_ahead(session);
         let Some(guest) = self.book.get_mut(session) else { return };
         if guest.running().is_none() {
+            // Crashes are counted in a turn, and there is none.
+            guest.crashes = 0;
             self.free_place(session, myself);
             self.forget(session);
             return self.tell_drained();

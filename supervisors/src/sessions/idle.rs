@@ -19,8 +19,10 @@ impl SessionsState {
     pub(super) fn rest(&mut self, session: &SessionId, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session).filter(|guest| guest.is_idle()) else { return };
         guest.since = Instant::now();
-        if guest.idle_check.is_none() {
-            let at = guest.since + self.started.rules.passivate_after;
+        // A time that no clock reaches is a session that stays.
+        if guest.idle_check.is_none()
+            && let Some(at) = guest.since.checked_add(self.started.rules.passivate_after)
+        {
             guest.idle_check = Some(self.deadlines.insert(at, Due::Idle(session.clone()), myself));
         }
     }
@@ -32,7 +34,7 @@ impl SessionsState {
         if !guest.is_idle() {
             return false;
         }
-        let at = guest.since + self.started.rules.passivate_after;
+        let Some(at) = guest.since.checked_add(self.started.rules.passivate_after) else { return false };
         if at > Instant::now() || let_go >= MOST_AT_ONCE {
             guest.idle_check = Some(self.deadlines.insert(at, Due::Idle(session.clone()), myself));
             return false;

@@ -102,7 +102,7 @@ async fn sessions_that_wait_take_turns_and_each_keeps_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_cancelled_at_once_and_its_place_in_the_queue_is_free() {
+async fn c1_what_waits_is_cancelled_at_once_and_its_place_in_the_queue_is_free() {
     let house = house(1, 2).await;
     let running = house.ask(&named("a"), "stall");
     let (first, second) = (house.ask(&named("b"), "b1"), house.ask(&named("c"), "c1"));

@@ -1,6 +1,7 @@
 //! Everything at once: whatever happens, everybody is answered once and no place is lost.
 
 use super::*;
+use bob_messages::store::StoreError;
 
 /// What a whole story needs.
 struct Story {
@@ -121,4 +122,61 @@ async fn a_shutdown_in_the_middle_of_everything_answers_everybody() {
 
 fn session_of(number: u8) -> SessionId {
     SessionId::parse(&format!("last-{number}")).unwrap()
+}
+
+fn kill_all_actors(house: &House) {
+    let children = house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+    children.iter().for_each(|child| child.kill());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_refused_after_a_crash_is_not_open_any_more() {
+    let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+    store.plan(Some(Operation::Claim), 1, Fault::Hold(Arc::clone(&held)));
+    store.plan(Some(Operation::Claim), 2, Fault::Refuse(StoreError::Unavailable("the disk is gone".into())));
+    let seen = Arc::new(Seen::default());
+    let house = House::over(echo(), store.clone(), vec![seen.clone()]).await;
+    let owed = house.submit("t1", limits(90_000));
+    house.until(1, 1, 0).await;
+    kill_all_actors(&house);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    held.close();
+    let refusal = tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("answered");
+    assert!(matches!(refusal, Err(AgentError::Store(_))), "{refusal:?}");
+    assert!(seen.0.lock().unwrap().contains(&"t1".to_owned()), "somebody heard of the crash");
+    assert_eq!(house.tree.feed.open_turn(&session()), None);
+}
+
+/// Notes whose events it saw.
+#[derive(Default)]
+struct Seen(Mutex<Vec<String>>);
+
+impl EventSink for Seen {
+    fn emit(&self, event: &Envelope) {
+        self.0.lock().unwrap().extend(event.turn_id.as_ref().map(|turn| turn.as_str().to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_of_an_idle_actor_does_not_count_against_the_next_turn() {
+    let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
+    let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
+    assert_eq!(paid(house.submit("one", limits(90_000))).await.content, "one");
+    let busy = house.say(&session_of(0), "stall", limits(90_000), &brief());
+    house.until(2, 1, 0).await;
+    let waits = house.submit("stall", limits(90_000));
+    house.until(2, 1, 1).await;
+    let children = house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+    // The idle one is the older of the two.
+    children.iter().min_by_key(|child| child.get_id().pid()).unwrap().kill();
+    house.until(2, 1, 1).await;
+    let (reply, _it_does) = Reply::channel();
+    house.tell(SessionsMessage::Cancel { session: session_of(0), turn: None, reply });
+    assert_eq!(paid(busy).await.finish_reason, FinishReason::Cancelled);
+    let (reply, live) = Reply::channel();
+    house.tell(SessionsMessage::Live { most: 10, reply });
+    let live = live.await.unwrap();
+    let restarts = live.iter().find(|live| live.session == session()).map(|live| live.restarts);
+    assert_eq!(restarts, Some(0), "{live:?}");
+    drop(waits);
 }

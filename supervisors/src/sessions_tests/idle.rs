@@ -54,6 +54,16 @@ async fn a_turn_that_runs_or_waits_for_a_person_is_not_let_go() {
     house.until(0, 0, 0).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_may_stay_for_ever_and_a_turn_take_any_time() {
+    let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules(Duration::MAX)).await;
+    let limits = Limits { approval_timeout_ms: u64::MAX, ..limits(u64::MAX) };
+    assert_eq!(paid(house.submit("one", limits)).await.content, "one");
+    tokio::time::sleep(DEADLINE).await;
+    assert_eq!(paid(house.submit("two", limits)).await.content, "one|two");
+    assert_eq!((epoch(&house).await, house.load().await.live), (1, 1), "it is the same actor");
+}
+
 /// Wherever between the stop of an idle actor and its end a message arrives.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one() {

@@ -106,6 +106,16 @@ async fn has_ended(pid: i32) {
     tokio::time::timeout(Duration::from_secs(20), ended).await.expect("a process that is stopped ends");
 }
 
+/// Waits until a process has written its id down, which it does a moment after it was started.
+async fn has_begun(file: &Path, pid: i32) {
+    let begun = async {
+        while !pids(file).contains(&pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), begun).await.expect("a process that was started begins");
+}
+
 #[tokio::test]
 async fn a_reload_leaves_alone_what_did_not_change_and_replaces_what_did() {
     let tools = Tools::of(vec![mute("same"), mute("other"), mute("gone")]).await;
@@ -267,18 +277,13 @@ async fn m4_a_reload_never_runs_two_of_a_server() {
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
     }
-    // The last reload may still be under way, and what it replaces runs until then.
-    let alive = || pids(&file).into_iter().filter(|pid| lives(*pid)).collect::<Vec<_>>();
-    let is_last = || tools.status("one").and_then(|status| status.pid).is_some_and(|pid| alive() == [pid]);
-    let last_alone = async {
-        while !is_last() {
-            tokio::time::sleep(Duration::from_millis(3)).await;
-        }
-    };
-    assert!(tokio::time::timeout(Duration::from_secs(20), last_alone).await.is_ok(), "only the last one lives");
+    tools.until("the last one runs", |tools| tools.status("one").is_some_and(|status| status.pid.is_some())).await;
+    let last = tools.pid("one").await;
+    has_begun(&file, last).await;
     let started = pids(&file);
     println!("figure: M4 {rounds} reloads, {} processes, at most {most} at once", started.len());
     assert!(most <= 2 && rounds >= 20, "{most} {rounds}");
+    assert_eq!(started.into_iter().filter(|pid| lives(*pid)).collect::<Vec<_>>(), [last]);
     std::fs::remove_file(file).unwrap();
 }
 

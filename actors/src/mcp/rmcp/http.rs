@@ -8,6 +8,7 @@
 use super::trouble::{self, Key, Trouble};
 use super::{Misfit, clip};
 use crate::mcp::spec::HttpSpec;
+use crate::near::is_home;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -312,11 +313,4 @@ fn redirect(attempt: Attempt<'_>) -> Action {
     } else {
         attempt.follow()
     }
-}
-
-/// Whether a server is on this machine; no proxy stands between.
-fn is_home(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let address = host.parse::<std::net::IpAddr>();
-    host == "localhost" || host.ends_with(".localhost") || address.is_ok_and(|address| address.is_loopback())
 }

@@ -14,7 +14,7 @@ pub async fn ids_that_differ_by_case_are_two_sessions(store: Arc<dyn SessionStor
 }
 
 /// Ids of every length, of every character, and with names that systems reserve.
-pub async fn the_longest_and_oddest_ids_are_sessions(store: Arc<dyn SessionStore>) {
+pub async fn s9_the_longest_and_oddest_ids_are_sessions(store: Arc<dyn SessionStore>) {
     let mut ids: Vec<String> = ["con", "NUL", "com1.log", "a.", "a..", "a-", "a_", "0", "a.jsonl", "a.jsonl.corrupt-1"]
         .map(str::to_owned)
         .to_vec();
@@ -79,7 +79,7 @@ pub async fn concurrent_appends_to_many_sessions_all_arrive(store: Arc<dyn Sessi
 
 /// Writers that believe to be the only one: every accepted record is there once,
 /// every other writer was told.
-pub async fn of_two_writers_no_record_is_lost_or_doubled(store: Arc<dyn SessionStore>) {
+pub async fn s6_of_eight_writers_no_record_is_lost_or_doubled(store: Arc<dyn SessionStore>) {
     let one = session("contended");
     let epoch = claim(&store, &one).await;
     let mut writers = tokio::task::JoinSet::new();

@@ -19,7 +19,7 @@ pub(super) fn busy(owner: &str) -> StoreError {
 }
 
 /// Nobody gets a session that a living owner has, and hears whose it is.
-pub async fn a_session_of_a_living_owner_is_refused_by_name(folder: &Path, open: Open) {
+pub async fn s6_a_session_of_a_living_owner_is_refused_by_name(folder: &Path, open: Open) {
     let (ann, ben) = (enter(folder, open, "ann", false), enter(folder, open, "ben", false));
     let one = session("one");
     let epoch = claim(&ann, &one).await;
@@ -50,7 +50,7 @@ pub async fn a_released_session_goes_to_the_next_and_its_last_owner_is_fenced(fo
 }
 
 /// An owner that is gone holds nothing.
-pub async fn a_dead_owners_session_is_free_at_once(folder: &Path, open: Open) {
+pub async fn s7_a_dead_owners_session_is_free_at_once(folder: &Path, open: Open) {
     let (ann, one) = (enter(folder, open, "ann", false), session("one"));
     claim(&ann, &one).await;
     drop(ann);
@@ -84,7 +84,7 @@ pub async fn what_was_taken_away_is_not_taken_back(folder: &Path, open: Open) {
 }
 
 /// However often a session changes hands: every accepted record is there, once.
-pub async fn of_many_that_take_over_none_loses_or_doubles_a_record(folder: &Path, open: Open) {
+pub async fn s6_of_many_that_take_over_none_loses_or_doubles_a_record(folder: &Path, open: Open) {
     let one = session("one");
     let mut writers = tokio::task::JoinSet::new();
     for owner in ["ann", "ben", "cyd", "dan"] {

@@ -1,30 +1,30 @@
 //! The rules that need a second process: the test program runs itself again, and is
-//! killed or paused while it writes.
+//! paused while it owns a session. Those for which it is killed are beside this file.
 
 use super::owners::{Open, busy, enter};
 use super::{append, claim, session, store_one, stored};
 use bob_messages::store::StoreError;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// Where the second process finds its folder; only there it is set.
 const FOLDER: &str = "BOB_TEST_STORE_FOLDER";
-const SESSIONS: u64 = 4;
-const ROUNDS: usize = 25;
 
 /// The folder of this process, if it is the second one.
-fn given() -> Option<PathBuf> {
+pub(super) fn given() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
 /// Runs only this test of the same program, with this folder.
-fn second(test: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+pub(super) fn second(test: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+    start(Command::new(std::env::current_exe().expect("a test has a program")), test, folder)
+}
+
+pub(super) fn start(mut program: Command, test: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
     let name = test.split_once("::").map_or(test, |(_program, path)| path);
-    let mut child = Command::new(std::env::current_exe().expect("a test has a program"))
+    let mut child = program
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(FOLDER, folder)
         .stdin(Stdio::piped())
@@ -37,77 +37,13 @@ fn second(test: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
 }
 
 /// What it tells behind this word, on a line of its own.
-fn told<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+pub(super) fn told<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     line.strip_prefix(word)?.strip_prefix(' ')
 }
 
-fn tell(what: &str) {
+pub(super) fn tell(what: &str) {
     // The first line is the harness's own, without an end.
     writeln!(std::io::stdout(), "\n{what}").expect("the first process reads");
-}
-
-/// Every acknowledged append is there after a kill at a random moment, whole and in
-/// order. `examine` looks at the folder after each.
-pub async fn what_was_acknowledged_survives_a_kill_at_any_time(
-    test: &str,
-    folder: &Path,
-    open: Open,
-    examine: fn(&Path),
-) {
-    if let Some(folder) = given() {
-        return write_until_killed(&folder, open).await;
-    }
-    let mut acknowledged: HashMap<String, usize> = HashMap::new();
-    for round in 0..ROUNDS {
-        let (mut writer, mut lines) = second(test, folder);
-        // The first answer shows that it writes; then it has some moments left.
-        let left = Duration::from_micros(fastrand::u64(0..20_000));
-        let mut deadline = None;
-        let mut note = |line: &str| {
-            let stored = told(line, "stored").and_then(|stored| stored.split_once(' '));
-            if let Some((one, version)) = stored {
-                acknowledged.insert(one.to_owned(), version.parse().expect("it tells a version"));
-            }
-            stored.is_some()
-        };
-        for line in lines.by_ref().map_while(Result::ok) {
-            if note(&line) && Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + left) {
-                break;
-            }
-        }
-        writer.kill().expect("it can be killed");
-        for line in lines.map_while(Result::ok) {
-            note(&line);
-        }
-        writer.wait().expect("it ends");
-        assert!(deadline.is_some(), "the writer wrote in round {round}");
-        let reader = enter(folder, open, "reader", false);
-        for (one, version) in &acknowledged {
-            let there = stored(&reader, &session(one)).await.len();
-            assert!((*version..=version + 3).contains(&there), "round {round}: {one} has {there} of {version}");
-        }
-        drop(reader);
-        examine(folder);
-    }
-}
-
-/// The life of the process that is killed: it tells each append that was answered.
-async fn write_until_killed(folder: &Path, open: Open) {
-    let store = enter(folder, open, &format!("writer {}", std::process::id()), false);
-    let mut owned = Vec::new();
-    for index in 0..SESSIONS {
-        let one = session(&format!("s{index}"));
-        let claimed = store.claim(&one).await.expect("its last owner is dead");
-        owned.push((one, claimed.epoch, claimed.version));
-    }
-    loop {
-        let batch = owned.iter().map(|(one, epoch, version)| append(one, *epoch, *version, 3));
-        let answers = store.append(batch.collect()).await;
-        for ((one, _, version), answer) in owned.iter_mut().zip(answers) {
-            *version = answer.expect("it is stored");
-            tell(&format!("stored {one} {version}"));
-        }
-    }
 }
 
 /// An owner that is paused lives; once its session was taken over it writes nothing

@@ -56,7 +56,7 @@ impl Journals {
             }
             return Ok(Some(answers));
         }
-        match self.write(entered, &bytes).and_then(|file| self.sync(&file)) {
+        match self.write(entered, &bytes).and_then(|file| self.disk.sync(&file)) {
             Ok(()) => {
                 position.wrote(&bytes);
                 Ok(Some(answers))
@@ -102,9 +102,14 @@ fn take(position: &mut Position, append: &Append, bytes: &mut Vec<u8>) -> Result
     let before = bytes.len();
     let fresh = append.records.get(ruling.stored..).unwrap_or_default();
     for record in fresh {
+        let is_first = bytes.is_empty();
         if let Err(why) = line::write_record(bytes, record) {
             bytes.truncate(before);
             return Err(StoreError::Corrupt(format!("{why}; nothing was stored")));
+        }
+        if is_first {
+            // Whoever claimed the session synced what it found, and every write since was.
+            line::begin_write(bytes);
         }
     }
     for record in fresh {

@@ -83,8 +83,8 @@ impl Journals {
         }
         line::write_claim(&mut bytes, &claim);
         let written = self.write(entered, &bytes).and_then(|file| {
-            self.sync(&file)?;
-            if start == 0 { self.folder.sync() } else { Ok(()) }
+            self.disk.sync(&file)?;
+            if start == 0 { self.disk.sync_names() } else { Ok(()) }
         });
         if let Err(error) = written {
             return Err(self.doubt(slot, session, start, &error));
@@ -117,7 +117,7 @@ impl Journals {
         let mut number = 1;
         loop {
             let aside = name::aside(journal, number);
-            if self.folder.rename(journal, &aside)? {
+            if self.disk.rename(journal, &aside)? {
                 return Ok(aside);
             }
             number += 1;
@@ -180,15 +180,15 @@ impl Journals {
             let _ = position.read_on(&file, None, session, drop);
             self.refuse_owned(session, &position)?;
         }
-        let mut found = self.folder.remove(&journal).map_err(failed)?;
+        let mut found = self.disk.remove(&journal).map_err(failed)?;
         for number in 1.. {
-            if !self.folder.remove(&name::aside(&journal, number)).map_err(failed)? {
+            if !self.disk.remove(&name::aside(&journal, number)).map_err(failed)? {
                 break;
             }
             found = true;
         }
         if found {
-            self.folder.sync().map_err(failed)?;
+            self.disk.sync_names().map_err(failed)?;
         }
         *slot = Slot::default();
         drop(slot);

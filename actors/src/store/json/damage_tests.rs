@@ -44,7 +44,7 @@ fn goes_on(journals: &Journals, one: &SessionId) -> Vec<Arc<Record>> {
 }
 
 #[test]
-fn a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
+fn s5_a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
     let folder = TempDir::new().unwrap();
     let (bytes, records) = written(&folder);
     let one = session(ID);
@@ -67,7 +67,7 @@ fn a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
 }
 
 #[test]
-fn any_flipped_bit_is_noticed() {
+fn s2_any_flipped_bit_of_a_journal_is_noticed() {
     let folder = TempDir::new().unwrap();
     let (bytes, _) = written(&folder);
     let (journals, one) = (journals(&folder, "second"), session(ID));
@@ -86,7 +86,7 @@ fn any_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn a_damaged_journal_is_set_aside_as_it_is_and_blocks_only_itself() {
+fn s2_a_damaged_journal_is_set_aside_as_it_is_and_blocks_only_itself() {
     let folder = TempDir::new().unwrap();
     let (mut bytes, _) = written(&folder);
     let (journals, one, other) = (journals(&folder, "second"), session(ID), session("other"));
@@ -130,7 +130,7 @@ fn check_refused(content: &[u8], is_expected: impl Fn(&StoreError) -> bool, stay
 }
 
 #[test]
-fn what_is_no_journal_is_refused() {
+fn s2_what_is_no_journal_is_refused_and_kept() {
     let header = r#"{"bob_journal":1,"session":"one"}"#;
     let is_corrupt = |error: &StoreError| matches!(error, StoreError::Corrupt(_));
     for content in [
@@ -151,7 +151,7 @@ fn what_is_no_journal_is_refused() {
 }
 
 #[test]
-fn zeros_behind_the_last_line_are_a_torn_tail() {
+fn s5_zeros_behind_the_last_line_are_a_torn_tail() {
     let folder = TempDir::new().unwrap();
     let (mut bytes, records) = written(&folder);
     bytes.extend([0; 512]);
@@ -160,7 +160,35 @@ fn zeros_behind_the_last_line_are_a_torn_tail() {
 }
 
 #[test]
-fn a_newer_journal_is_refused_and_left_alone() {
+fn s2_a_block_of_zeros_is_damage_wherever_it_may_have_been_confirmed() {
+    let folder = TempDir::new().unwrap();
+    let (journals, one) = (journals(&folder, "first"), session(ID));
+    let epoch = journals.claim(&one).unwrap().epoch;
+    let mut ends = Vec::new();
+    for write in 0..3 {
+        assert_eq!(store(&journals, append(&one, epoch, write * 24, 24)), Ok((write + 1) * 24));
+        ends.push(std::fs::metadata(path(&folder)).unwrap().len() as usize);
+    }
+    let (bytes, records) = (std::fs::read(path(&folder)).unwrap(), journals.load(&one).unwrap());
+    for start in (0..bytes.len()).step_by(512) {
+        let mut holed = bytes.clone();
+        holed[start..bytes.len().min(start + 512)].fill(0);
+        std::fs::write(path(&folder), &holed).unwrap();
+        let loaded = journals.load(&one);
+        // A line behind it that begins a write shows that it was on the disk; behind a block with
+        // the beginning of the last write there is none.
+        match start + 512 <= ends[1] {
+            true => assert!(matches!(loaded, Err(StoreError::Corrupt(_))), "{start}: {loaded:?}"),
+            false => {
+                let loaded = loaded.unwrap_or_else(|error| panic!("{start}: {error}"));
+                assert!((47..72).contains(&loaded.len()) && is_prefix(&loaded, &records), "{start}: {}", loaded.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn s2_a_newer_journal_is_refused_and_left_alone() {
     let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 2, known: 1 });
     check_refused(b"{\"bob_journal\":2,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
     let mut lines = crate::store::line::header(&session(ID));
@@ -172,7 +200,7 @@ fn a_newer_journal_is_refused_and_left_alone() {
 }
 
 #[test]
-fn lines_that_were_moved_or_removed_are_noticed() {
+fn s2_lines_that_were_moved_or_removed_are_noticed() {
     let folder = TempDir::new().unwrap();
     let (bytes, _) = written(&folder);
     let (journals, one) = (journals(&folder, "second"), session(ID));
@@ -198,7 +226,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_written_into_a_journal_it_never_tells_another_story(
+    fn s2_whatever_is_written_into_a_journal_it_never_tells_another_story(
         at in 0.0..1.0_f64,
         noise in proptest::collection::vec(any::<u8>(), 1..80),
         is_inserted in any::<bool>(),

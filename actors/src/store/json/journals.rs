@@ -5,6 +5,7 @@
 //! between processes the file's own lock does the same for the short time between
 //! looking at the file's size and having written.
 
+use super::disk::Disk;
 use super::handles::{Handle, Handles};
 use super::name;
 use super::position::{Position, Unreadable};
@@ -15,7 +16,7 @@ use bob_messages::store::{FORMAT, StoreError};
 use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,7 @@ pub(super) struct Journals {
     pub(super) owners: Owners,
     slots: Mutex<HashMap<SessionId, Arc<Mutex<Slot>>>>,
     handles: Mutex<Handles>,
-    #[cfg(test)]
-    pub(super) sabotage: Mutex<super::tests::Sabotage>,
+    pub(super) disk: Disk,
 }
 
 /// What this process knows of one journal.
@@ -75,11 +75,10 @@ impl Journals {
         let folder = Arc::new(folder);
         Self {
             owners: Owners::new(Arc::clone(&folder), options),
+            disk: Disk::new(Arc::clone(&folder)),
             folder,
             slots: Mutex::default(),
             handles: Mutex::default(),
-            #[cfg(test)]
-            sabotage: Mutex::default(),
         }
     }
 
@@ -159,7 +158,7 @@ impl Journals {
             return Ok(Some(handle));
         }
         let access = OFlags::RDWR | OFlags::APPEND | if create { OFlags::CREATE } else { OFlags::empty() };
-        let opened = self.folder.open_file(name, access).map_err(|error| self.unavailable("open", name, &error))?;
+        let opened = self.disk.open(name, access).map_err(|error| self.unavailable("open", name, &error))?;
         let Some(file) = opened else { return Ok(None) };
         let stat = rustix::fs::fstat(&file).map_err(|error| self.unavailable("look at", name, &error.into()))?;
         let handle = Handle { file: Arc::new(file), inode: Seen::from(stat).inode };
@@ -182,7 +181,7 @@ impl Journals {
 
     /// Cuts everything behind an offset off, durably.
     pub(super) fn cut(&self, entered: &mut Entered, name: &str, end: u64) -> Result<(), StoreError> {
-        let cut = entered.file().set_len(end).and_then(|()| entered.file().sync_all());
+        let cut = self.disk.cut(entered.file(), end);
         cut.map_err(|error| self.unavailable("cut a torn line off", name, &error))?;
         entered.seen.size = end;
         Ok(())
@@ -211,21 +210,8 @@ impl Journals {
 
     /// Writes at the end of the file and lets go of its lock; the sync is apart.
     pub(super) fn write(&self, entered: Entered, bytes: &[u8]) -> Result<Arc<File>, io::Error> {
-        #[cfg(test)]
-        if let Some(count) = lock(&self.sabotage).next_write() {
-            entered.file().write_all(bytes.get(..count).unwrap_or(bytes))?;
-            return Err(io::Error::from(io::ErrorKind::StorageFull));
-        }
-        entered.file().write_all(bytes)?;
+        self.disk.write(entered.file(), entered.handle.inode, entered.seen.size, bytes)?;
         Ok(Arc::clone(&entered.handle.file))
-    }
-
-    pub(super) fn sync(&self, file: &File) -> Result<(), io::Error> {
-        #[cfg(test)]
-        if lock(&self.sabotage).next_sync() {
-            return Err(io::Error::other("sabotaged"));
-        }
-        file.sync_data()
     }
 
     /// An error of the system, with the path and what was tried.

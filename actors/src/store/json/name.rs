@@ -83,7 +83,6 @@ fn is_reserved(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn name(id: &str) -> String {
         of(&SessionId::parse(id).unwrap())
@@ -111,15 +110,45 @@ mod tests {
         assert_eq!(session_of_aside("abc.jsonl.corrupt-x"), None);
     }
 
-    proptest! {
-        #[test]
-        fn a_name_tells_its_session_and_does_not_need_case(id in "[A-Za-z0-9][A-Za-z0-9._-]{0,127}") {
-            let session_id = SessionId::parse(&id).unwrap();
+    /// Different names, however they are spelled where case means nothing.
+    #[test]
+    fn b3_no_two_ids_share_a_file_and_no_file_is_outside_its_folder() {
+        let mut chance = fastrand::Rng::with_seed(3);
+        let mut sessions = std::collections::HashMap::new();
+        let count = std::env::var("BOB_B3_IDS").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000);
+        let special =
+            ["con", "nul", "com1", "aux.txt", "lpt9.a.b", "prn-", "a..b", "a.jsonl", "a.jsonl.corrupt-1", "con.", "0"];
+        for number in 0..count {
+            // Short ids over few letters, so that twins are met.
+            let mut id = match number % 4 {
+                0 => special[chance.usize(..special.len())].to_owned(),
+                _ => (0..chance.usize(1..=6)).map(|_| char::from(b"abAB01._-"[chance.usize(..9)])).collect(),
+            };
+            if number % 4 == 1 {
+                id.extend((0..chance.usize(..123)).map(|_| chance.alphanumeric()));
+            }
+            let spelled: String = id
+                .chars()
+                .map(|c| if chance.bool() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() })
+                .collect();
+            let Ok(session_id) = SessionId::parse(&spelled) else {
+                assert!(spelled.starts_with(['.', '_', '-']), "{spelled}");
+                continue;
+            };
             let name = of(&session_id);
-            prop_assert_eq!(session(&name), Some(session_id));
-            prop_assert_eq!(name.to_ascii_lowercase(), name.clone());
-            prop_assert!(name.len() + ".corrupt-4294967295".len() <= 255);
-            prop_assert!(!name.starts_with('.') && !name.contains('/'));
+            let path = std::path::Path::new(&name);
+            assert_eq!(
+                path.components().collect::<Vec<_>>(),
+                [std::path::Component::Normal(name.as_ref())],
+                "{spelled}"
+            );
+            assert!(!name.starts_with('.') && name.len() + ".corrupt-4294967295".len() <= 255, "{name}");
+            assert_eq!(name.to_lowercase(), name);
+            assert!(session_of_aside(&name).is_none() && session(&name).as_ref() == Some(&session_id), "{name}");
+            let other = sessions.insert(name, session_id.clone());
+            assert!(other.as_ref().is_none_or(|other| *other == session_id), "{other:?} and {session_id:?}");
         }
+        println!("figure: B3 {count} ids, {} different, no file shared", sessions.len());
+        assert!(sessions.len() * 10 > count, "{}", sessions.len());
     }
 }

@@ -22,7 +22,7 @@ fn examine(folder: &Path) {
 crate::store_owners_contract!(open, examine);
 
 #[test]
-fn a_damaged_journal_is_not_set_aside_under_its_living_owner() {
+fn s2_a_damaged_journal_is_not_set_aside_under_its_living_owner() {
     let folder = TempDir::new().unwrap();
     let (ann, ben, one) = (journals(&folder, "ann"), journals(&folder, "ben"), session("one"));
     ann.claim(&one).unwrap();
@@ -40,7 +40,7 @@ fn a_damaged_journal_is_not_set_aside_under_its_living_owner() {
 }
 
 #[test]
-fn what_a_killed_owner_left_is_swept_by_the_next() {
+fn s7_what_a_killed_owner_left_is_swept_by_the_next() {
     let folder = TempDir::new().unwrap();
     let (ann, one) = (journals(&folder, "ann"), session("one"));
     ann.claim(&one).unwrap();
@@ -52,7 +52,7 @@ fn what_a_killed_owner_left_is_swept_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_journal_that_a_paused_process_keeps_locked_holds_no_other_session_up() {
+async fn s10_a_journal_that_a_paused_process_keeps_locked_holds_no_other_session_up() {
     let folder = TempDir::new().unwrap();
     let (ann, one, two) = (super::tests::open(&folder, "ann"), session("one"), session("two"));
     for session in [&one, &two] {

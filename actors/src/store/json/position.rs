@@ -11,6 +11,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
+/// The smallest part of a file that reaches a disk, or does not, in bytes.
+const BLOCK: u64 = 512;
+
+/// No claim and record together have fewer bytes.
+const SMALLEST_CLAIM_AND_RECORD: usize = 250;
+
 /// What is known of a journal.
 #[derive(Debug, Default)]
 pub(super) struct Position {
@@ -33,10 +39,11 @@ pub(super) enum Unreadable {
 
 impl Position {
     /// Reads on from here to the end of the file, or to this many bytes, and gives
-    /// the records to the sink. Answers how many bytes of a torn line follow.
+    /// the records to the sink. Answers how many bytes of a torn write follow.
     ///
-    /// A torn line is one whose writer ended before its end was written: the last,
-    /// without an end. Everything else that does not read is damage.
+    /// A torn write is one whose writer ended before all of it was written: its last line
+    /// has no end, or, when the machine went down with its writer, some of its blocks never
+    /// reached the disk and read as zeros. Everything else that does not read is damage.
     pub(super) fn read_on(
         &mut self,
         mut file: &File,
@@ -57,7 +64,15 @@ impl Position {
                     false => Err(self.damaged("it is no torn line, and its end is missing")),
                 };
             };
-            self.take(whole, session, &mut sink)?;
+            match self.take(whole, session, &mut sink) {
+                Ok(()) => {}
+                Err(Unreadable::Damaged(_)) if has_hole(whole, self.end) => {
+                    let behind = behind_a_hole(&mut reader)?;
+                    let damaged = || self.damaged("a part of it was lost, and it is not of the last write");
+                    return behind.map(|behind| count + behind).ok_or_else(damaged);
+                }
+                Err(other) => return Err(other),
+            }
             self.end += count;
             self.lines += 1;
         }
@@ -108,12 +123,13 @@ impl Position {
     }
 
     /// A beginning of a line is what a torn write leaves. A whole line with one
-    /// strange byte behind it is not: there its end was damaged. A header is known
-    /// to the byte, so nothing foreign passes for the beginning of one.
+    /// strange byte behind it is not: there its end was damaged.
     fn is_torn(&self, bytes: &[u8], session: &SessionId) -> bool {
         match bytes {
             [] => true,
-            _ if self.end == 0 => line::header(session).starts_with(bytes),
+            _ if self.end == 0 => is_torn_start(bytes, session),
+            // Of a line that fills its blocks the end alone may not have reached the disk.
+            [whole @ .., 0] if (self.end + whole.len() as u64).is_multiple_of(BLOCK) => true,
             [whole @ .., _strange] => line::parse(whole).is_err(),
         }
     }
@@ -127,5 +143,48 @@ impl Position {
 
     fn damaged(&self, what: &str) -> Unreadable {
         Unreadable::Damaged(format!("line {}: {what}", self.lines + 1))
+    }
+}
+
+/// A header is known to the byte, so nothing foreign passes for the beginning of one. Zeros
+/// may follow it; there may be nothing else if so few that no record can have stood there.
+fn is_torn_start(bytes: &[u8], session: &SessionId) -> bool {
+    let header = line::header(session);
+    let start = bytes.len() - bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+    match bytes.get(..start) {
+        Some([]) => bytes.len() < header.len() + SMALLEST_CLAIM_AND_RECORD,
+        Some(begun) => header.starts_with(begun),
+        None => false,
+    }
+}
+
+/// Whether a line at this offset has zeros where a whole block, or what the last write had of
+/// it, would be. A line has no zero byte of its own.
+fn has_hole(line: &[u8], at: u64) -> bool {
+    let is_edge = |offset: usize| offset == 0 || (at + offset as u64).is_multiple_of(BLOCK);
+    let mut rest = 0;
+    while let Some(start) = line.get(rest..).and_then(|rest| rest.iter().position(|&byte| byte == 0)) {
+        let start = rest + start;
+        let end = start + line.get(start..).unwrap_or_default().iter().take_while(|&&byte| byte == 0).count();
+        if is_edge(start) && is_edge(end) {
+            return true;
+        }
+        rest = end;
+    }
+    false
+}
+
+/// Reads to the end. How many bytes follow, if no line there shows that what is before it
+/// was on the disk once.
+fn behind_a_hole(reader: &mut impl BufRead) -> Result<Option<u64>, Unreadable> {
+    let (mut behind, mut bytes) = (0, Vec::new());
+    loop {
+        bytes.clear();
+        let count = reader.read_until(b'\n', &mut bytes).map_err(Unreadable::Io)? as u64;
+        match bytes.strip_suffix(b"\n") {
+            Some(whole) if line::begins_write(whole) => return Ok(None),
+            Some(_) => behind += count,
+            None => return Ok(Some(behind + count)),
+        }
     }
 }

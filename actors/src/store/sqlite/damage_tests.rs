@@ -17,7 +17,7 @@ fn refused(path: &Path) -> StoreError {
 }
 
 #[test]
-fn what_is_no_database_is_refused_and_left_as_it_is() {
+fn s2_what_is_no_database_is_refused_and_left_as_it_is() {
     let folder = TempDir::new().unwrap();
     let path = path(folder.path());
     for content in [b"garbage".to_vec(), b"{\"bob_journal\":1}\n".to_vec(), vec![7; 8192]] {
@@ -29,7 +29,7 @@ fn what_is_no_database_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn another_programs_database_is_refused_and_left_as_it_is() {
+fn s2_another_programs_database_is_refused_and_left_as_it_is() {
     let folder = TempDir::new().unwrap();
     let (ours, path) = (folder.path().join("made.db"), path(folder.path()));
     for change in ["PRAGMA application_id = 7", "PRAGMA application_id = 0; PRAGMA user_version = 0"] {
@@ -45,7 +45,7 @@ fn another_programs_database_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_newer_database_is_refused_and_left_as_it_is() {
+fn s2_a_newer_database_is_refused_and_left_as_it_is() {
     let folder = TempDir::new().unwrap();
     let path = path(folder.path());
     Database::open(&path).unwrap().tamper("PRAGMA user_version = 2");
@@ -63,7 +63,7 @@ fn a_file_that_was_only_just_made_is_a_new_database() {
 }
 
 #[test]
-fn a_folder_a_link_and_a_pipe_are_refused() {
+fn s9_a_folder_a_link_and_a_pipe_are_refused() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("folder")).unwrap();
@@ -76,6 +76,41 @@ fn a_folder_a_link_and_a_pipe_are_refused() {
     }
     assert_eq!(fs::read_to_string(at("precious")).unwrap(), "precious");
     refused(&at("precious").join("sessions.db"));
+}
+
+#[tokio::test]
+async fn s9_a_link_beside_a_database_or_in_its_place_leads_nowhere_else() {
+    for end in ["db-wal", "db-shm", "db-journal"] {
+        let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let precious = elsewhere.path().join("precious");
+        fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, path(folder.path()).with_extension(end)).unwrap();
+        let store = open(&folder);
+        let answer = store.claim(&session("one")).await.map(drop);
+        assert!(matches!(&answer, Err(StoreError::Unavailable(text)) if text.contains(end)), "{answer:?}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    }
+    // Swapped in while the database is open.
+    let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    let target = elsewhere.path().join("sessions.db");
+    fs::write(&target, "").unwrap();
+    fs::rename(path(folder.path()), folder.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink(&target, path(folder.path())).unwrap();
+    let answer = store_one(&store, append(&one, epoch, 0, 1)).await;
+    assert!(matches!(&answer, Err(StoreError::Unavailable(text)) if text.contains("replaced")), "{answer:?}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+    assert_eq!(fs::read(&target).unwrap(), b"");
+}
+
+#[tokio::test]
+async fn s9_a_folder_in_which_nothing_can_be_made_is_named() {
+    let path = Path::new("/proc/self/sessions.db");
+    let store = SqliteStore::open(path, StoreOptions::default()).unwrap();
+    let claim = store.claim(&session("one")).await.map(drop);
+    assert!(matches!(&claim, Err(StoreError::Unavailable(text)) if text.contains("/proc/self")), "{claim:?}");
+    assert_eq!(store.load(&session("one")).await, Ok(Vec::new()));
 }
 
 /// A session with records, damaged by this statement, and one beside it.
@@ -92,7 +127,7 @@ async fn damaged_by(change: &str) -> (TempDir, Arc<dyn SessionStore>) {
 }
 
 #[tokio::test]
-async fn a_damaged_session_is_set_aside_and_blocks_only_itself() {
+async fn s2_a_damaged_session_is_set_aside_and_blocks_only_itself() {
     for change in [
         "UPDATE records SET line = replace(line, 'started', 'startad') WHERE session = 1 AND version = 2",
         "UPDATE records SET line = 'garbage' WHERE session = 1 AND version = 1",
@@ -126,7 +161,7 @@ async fn a_damaged_session_is_set_aside_and_blocks_only_itself() {
 }
 
 #[tokio::test]
-async fn a_newer_record_is_refused_and_left_alone() {
+async fn s2_a_newer_record_is_refused_and_left_alone() {
     let folder = TempDir::new().unwrap();
     let (store, one) = (open(&folder), session("one"));
     let epoch = claim(&store, &one).await;
@@ -143,41 +178,7 @@ async fn a_newer_record_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn any_damaged_page_is_an_error_and_never_a_panic_or_another_story() {
-    let folder = TempDir::new().unwrap();
-    let store = open(&folder);
-    let sessions: Vec<_> = (0..20).map(|index| session(&format!("s{index}"))).collect();
-    for one in &sessions {
-        let epoch = claim(&store, one).await;
-        assert_eq!(store_one(&store, append(one, epoch, 0, 20)).await, Ok(20));
-    }
-    drop(store);
-    let whole = fs::read(path(folder.path())).unwrap();
-    for at in (0..whole.len()).step_by(1009) {
-        let mut damaged = whole.clone();
-        damaged[at] ^= 0xff;
-        fs::write(path(folder.path()), &damaged).unwrap();
-        let Ok(store) = SqliteStore::open(&path(folder.path()), StoreOptions::default()) else { continue };
-        for one in &sessions {
-            match store.load(one).await {
-                Ok(records) => assert!(
-                    [0, 20].contains(&records.len()) && records.iter().zip(1..).all(|(record, n)| record.version == n),
-                    "byte {at}"
-                ),
-                Err(StoreError::Corrupt(_) | StoreError::Unavailable(_) | StoreError::TooNew { .. }) => {}
-                Err(other) => panic!("byte {at}: {other}"),
-            }
-        }
-        drop(store.claim(&sessions[3]).await);
-        drop(store);
-        for end in ["db-wal", "db-shm"] {
-            drop(fs::remove_file(path(folder.path()).with_extension(end)));
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_disk_that_is_full_stores_nothing_of_an_append_and_everything_of_the_next() {
+async fn s3_a_disk_that_is_full_stores_nothing_of_an_append_and_everything_of_the_next() {
     let folder = TempDir::new().unwrap();
     let one = session("one");
     let epoch = claim(&open(&folder), &one).await;
@@ -193,7 +194,7 @@ async fn a_disk_that_is_full_stores_nothing_of_an_append_and_everything_of_the_n
 }
 
 #[tokio::test]
-async fn a_commit_of_which_nobody_knows_is_in_doubt_and_may_be_sent_again() {
+async fn s4_a_commit_of_which_nobody_knows_is_in_doubt_and_may_be_sent_again() {
     let folder = TempDir::new().unwrap();
     let one = session("one");
     let epoch = claim(&open(&folder), &one).await;
@@ -223,7 +224,7 @@ async fn a_panic_of_the_writer_costs_what_it_wrote_and_no_more() {
 }
 
 #[tokio::test]
-async fn an_append_that_fails_in_the_middle_of_a_batch_takes_no_other_with_it_or_all_and_says_so() {
+async fn s3_an_append_that_fails_in_the_middle_of_a_batch_takes_no_other_with_it_or_all_and_says_so() {
     for (end, others_are_kept) in [("ABORT", true), ("FAIL", true), ("ROLLBACK", false)] {
         let folder = TempDir::new().unwrap();
         let sessions = ["one", "two", "six"].map(session);
@@ -254,7 +255,7 @@ async fn an_append_that_fails_in_the_middle_of_a_batch_takes_no_other_with_it_or
 }
 
 #[tokio::test]
-async fn a_database_that_another_program_keeps_locked_is_unavailable_and_then_usable() {
+async fn s11_a_database_that_another_program_keeps_locked_is_unavailable_and_then_usable() {
     let folder = TempDir::new().unwrap();
     let (store, one) = (open(&folder), session("one"));
     let epoch = claim(&store, &one).await;
@@ -269,7 +270,7 @@ async fn a_database_that_another_program_keeps_locked_is_unavailable_and_then_us
 }
 
 #[tokio::test]
-async fn a_database_that_went_away_is_named() {
+async fn s9_a_database_that_went_away_is_named() {
     let folder = TempDir::new().unwrap();
     let (store, one) = (open(&folder), session("one"));
     let epoch = claim(&store, &one).await;

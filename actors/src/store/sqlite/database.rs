@@ -5,9 +5,11 @@
 //! before anything is written to it.
 
 use super::file::{self, Inode};
+use super::steps::{APPLICATION, STEPS, Steps};
 use bob_messages::store::StoreError;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, params_from_iter};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,45 +17,21 @@ use std::time::{Duration, Instant};
 /// only to commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Marks a database as one of this program's: "bob1".
-const APPLICATION: i64 = 0x626f_6231;
-
-/// What brings a database from one version to the next. A step is never changed
-/// once it was released.
-const STEPS: [&str; 1] = ["
-    CREATE TABLE sessions (
-        number INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        epoch INTEGER NOT NULL,
-        version INTEGER NOT NULL,
-        bytes INTEGER NOT NULL,
-        updated_at INTEGER NOT NULL,
-        owner TEXT,
-        lock TEXT,
-        damage TEXT
-    ) STRICT;
-    CREATE INDEX sessions_by_time ON sessions (updated_at DESC, id) WHERE damage IS NULL;
-    CREATE INDEX damaged_sessions ON sessions (id) WHERE damage IS NOT NULL;
-    CREATE TABLE records (
-        session INTEGER NOT NULL,
-        version INTEGER NOT NULL,
-        line TEXT NOT NULL,
-        PRIMARY KEY (session, version)
-    ) STRICT;
-"];
-
 /// An open database.
 #[derive(Debug)]
 pub(super) struct Database {
     connection: Connection,
     path: PathBuf,
     inode: Inode,
+    steps: Steps,
+    /// Whether the sessions and their indexes were found to agree.
+    is_checked: Cell<bool>,
     /// The next commit happens and tells that it failed.
     #[cfg(test)]
-    pub(super) loses_commit: std::cell::Cell<bool>,
+    pub(super) loses_commit: Cell<bool>,
     /// The next commit panics before it begins.
     #[cfg(test)]
-    pub(super) panics: std::cell::Cell<bool>,
+    pub(super) panics: Cell<bool>,
 }
 
 /// What a database says it is.
@@ -67,15 +45,20 @@ impl Database {
     /// Opens a database to write to, makes it when it is not there, and brings it
     /// up to date.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_of(path, STEPS)
+    }
+
+    /// The same, for a program that knows these steps.
+    pub(super) fn open_of(path: &Path, known: Steps) -> Result<Self, StoreError> {
         let inode = file::make(path)?;
-        let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_WRITE, known)?;
         let steps = match database.nature()? {
             Nature::Empty => 0,
             Nature::Ours(steps) => steps,
         };
         database.switch_on_the_log()?;
         database.pragma("synchronous", "FULL")?;
-        if steps < STEPS.len() {
+        if steps < known.len() {
             database.migrate()?;
         }
         Ok(database)
@@ -84,11 +67,16 @@ impl Database {
     /// Opens a database that is there, only to read; `None` when nothing was ever
     /// stored in it.
     pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
+        Self::open_to_read_of(path, STEPS)
+    }
+
+    /// The same, for a program that knows these steps.
+    pub(super) fn open_to_read_of(path: &Path, known: Steps) -> Result<Option<Self>, StoreError> {
         let Some(inode) = file::look(path)? else { return Ok(None) };
-        let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known)?;
         match database.nature()? {
             Nature::Empty => Ok(None),
-            Nature::Ours(steps) if steps < STEPS.len() => {
+            Nature::Ours(steps) if steps < known.len() => {
                 let path = path.display();
                 Err(StoreError::Unavailable(format!("another process is bringing {path} up to date; try again")))
             }
@@ -96,18 +84,21 @@ impl Database {
         }
     }
 
-    fn connect(path: &Path, inode: Inode, access: OpenFlags) -> Result<Self, StoreError> {
+    fn connect(path: &Path, inode: Inode, access: OpenFlags, steps: Steps) -> Result<Self, StoreError> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        file::look_beside(path)?;
         let real = file::real(path)?;
         let connection = Connection::open_with_flags(&real, flags).map_err(|error| failed(path, "open", &error))?;
         let database = Self {
             connection,
             path: path.to_owned(),
             inode,
+            steps,
+            is_checked: Cell::default(),
             #[cfg(test)]
-            loses_commit: std::cell::Cell::default(),
+            loses_commit: Cell::default(),
             #[cfg(test)]
-            panics: std::cell::Cell::default(),
+            panics: Cell::default(),
         };
         let patience = database.connection.busy_timeout(LOCK_PATIENCE);
         patience.map_err(|error| database.failed("open", &error))?;
@@ -133,9 +124,9 @@ impl Database {
             .query_row(question, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
         let (application, version, tables) = read.map_err(|error| self.failed("read", &error))?;
         let steps = usize::try_from(version).unwrap_or(usize::MAX);
-        if application == APPLICATION && steps > STEPS.len() {
+        if application == APPLICATION && steps > self.steps.len() {
             let found = u32::try_from(version).unwrap_or(u32::MAX);
-            return Err(StoreError::TooNew { found, known: u32::try_from(STEPS.len()).unwrap_or(u32::MAX) });
+            return Err(StoreError::TooNew { found, known: u32::try_from(self.steps.len()).unwrap_or(u32::MAX) });
         }
         match (application, steps, tables) {
             (APPLICATION, steps, _) => Ok(Nature::Ours(steps)),
@@ -178,11 +169,34 @@ impl Database {
     }
 
     fn take_steps(&self, transaction: Transaction<'_>, have: usize) -> Result<(), StoreError> {
-        for step in STEPS.iter().skip(have) {
+        for step in self.steps.iter().skip(have) {
             self.run(step)?;
         }
-        self.run(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}", STEPS.len()))?;
+        self.run(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}", self.steps.len()))?;
         transaction.commit()
+    }
+
+    /// That a session which is not found is not there: the sessions and their indexes
+    /// agree. Reads all of them, once for each connection.
+    pub(super) fn check_sessions(&self) -> Result<(), StoreError> {
+        if self.is_checked.get() {
+            return Ok(());
+        }
+        let check = "PRAGMA integrity_check(sessions)";
+        let said = self.connection.query_row(check, [], |row| row.get::<_, String>(0));
+        match said.map_err(|error| self.failed("read", &error))?.as_str() {
+            "ok" => {
+                self.is_checked.set(true);
+                Ok(())
+            }
+            what => {
+                let path = self.path.display();
+                Err(StoreError::Corrupt(format!(
+                    "the list of sessions in {path} is damaged ({what}), so that no session can begin; restore a copy, \
+                     or export what can be read of it, session by session"
+                )))
+            }
+        }
     }
 
     fn pragma(&self, name: &str, value: &str) -> Result<(), StoreError> {

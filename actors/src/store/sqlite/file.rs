@@ -32,6 +32,17 @@ pub(super) fn look(path: &Path) -> Result<Option<Inode>, StoreError> {
     }
 }
 
+/// Refuses a link, or anything else that is no file, where SQLite is going to have its log:
+/// it would be written to.
+pub(super) fn look_beside(path: &Path) -> Result<(), StoreError> {
+    for end in ["-wal", "-shm", "-journal"] {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(end);
+        look(&path.with_file_name(name))?;
+    }
+    Ok(())
+}
+
 /// Makes the file, empty, and its folders where they are missing. Which file it is.
 pub(super) fn make(path: &Path) -> Result<Inode, StoreError> {
     if let Some(inode) = look(path)? {

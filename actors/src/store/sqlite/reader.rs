@@ -77,7 +77,11 @@ impl Reader {
         let Some(database) = self.database()? else { return Ok(None) };
         let transaction = database.read()?;
         let mut tables = Tables::of(database)?;
-        let Some(entry) = tables.find(session)? else { return Ok(None) };
+        let Some(entry) = tables.find(session)? else {
+            // Nothing begins anew because of a damaged index.
+            database.check_sessions()?;
+            return Ok(None);
+        };
         let journal = match entry.damage {
             Some(_) => Ok(Journal::default()),
             None => tables.journal(session, &entry),

@@ -9,7 +9,7 @@
 
 use super::super::function::{FnTool, tool};
 use super::super::port::{Invocation, ToolError};
-use crate::child::{Exit, ExitWatch, Group, Leader, Watcher};
+use crate::child::{self, Exit, ExitWatch, Group, Leader, Watcher};
 use bob_messages::chat::ContentPart;
 use bob_messages::tools::{Risk, ToolKind, ToolOutput};
 use rustix::process::{Pid, Signal};
@@ -66,7 +66,7 @@ impl Running {
     fn start(mut command: Command, watcher: &Watcher) -> io::Result<(Self, Option<ChildStdout>, Option<ChildStderr>)> {
         // First, so that no command ever runs unwatched.
         watcher.start()?;
-        let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let mut child = child::start(command.process_group(0).kill_on_drop(true))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let group = Arc::new(Group::new(pid, watcher.clone()));

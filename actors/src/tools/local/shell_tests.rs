@@ -55,7 +55,7 @@ async fn a_command_runs_in_the_workspace_and_tells_how_it_ended() {
 }
 
 #[tokio::test]
-async fn a_command_gets_no_input_and_little_environment() {
+async fn g2_a_command_gets_no_input_and_little_environment() {
     let workspace = Workspace::new();
     assert_eq!(run(&workspace, "cat").await.plain(), "[exit status 0]");
     // The test runner sets this for every test; no command may see it.

@@ -18,6 +18,10 @@ pub trait Door: Debug + Send + Sync + 'static {
     /// Asks a host that sleeps to start. Hosts that never sleep need not answer.
     fn wake(&self) {}
 
+    /// Says that somebody looks at what the host offers, so that it asks again when that is
+    /// old. Hosts whose tools never change need not listen.
+    fn look(&self) {}
+
     /// Waits until somebody is there; as long as it takes. Cancel-safe.
     fn inhabited(&self) -> BoxFuture<'_, ()>;
 }

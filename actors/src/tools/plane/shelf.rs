@@ -5,6 +5,10 @@ use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 use bob_messages::tools::ToolDescriptor;
+#[cfg(feature = "mcp")]
+use bob_messages::tools::ToolsMessage;
+#[cfg(feature = "mcp")]
+use ractor::ActorCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -205,6 +209,20 @@ impl Shelf {
             standing.state = ServerState::Stopped;
             standing.until = None;
             standing.tools = Arc::default();
+        });
+    }
+
+    /// Sends questions that came too late for the actor that ends to whoever comes after it,
+    /// or answers them without having been sent.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn hand_on(&self, questions: Vec<ToolsMessage>, from: ActorCell) {
+        if questions.is_empty() {
+            return;
+        }
+        let host = Arc::clone(&self.host);
+        tokio::spawn(async move {
+            let _it_has_ended = from.wait(None).await;
+            questions.into_iter().for_each(|question| super::wait_for(Arc::clone(&host), question));
         });
     }
 

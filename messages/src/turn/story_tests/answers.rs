@@ -103,3 +103,31 @@ fn a_cut_envelope_is_malformed() {
         "#]],
     );
 }
+
+/// What a model says in JSON is written into the journal and into a saved machine, and is
+/// the same when it is read again, however deep it is.
+#[test]
+fn b5_the_deepest_arguments_can_be_written_down_and_read_back() {
+    use crate::llm::LlmRequest;
+    use crate::store::{Fact, Record};
+    use crate::turn::Turn;
+    use crate::turn::strict::MAX_DEPTH;
+    let (open, close) = ("[".repeat(MAX_DEPTH - 1), "]".repeat(MAX_DEPTH - 1));
+    let mut told = Teller::new(native());
+    told.step("user go");
+    told.step(&format!("calls local__write {{\"a\":{open}1e-7{close}}}"));
+    told.step("ok c00000001 done");
+    let text = serde_json::to_string(&told.world.turn).expect("a machine is JSON");
+    assert_eq!(serde_json::from_str::<Turn>(&text).expect("it reads back"), told.world.turn);
+    for question in &told.world.questions {
+        let Question::Infer(_, request) = question else { continue };
+        let text = serde_json::to_string(request).expect("a request is JSON");
+        assert_eq!(serde_json::from_str::<LlmRequest>(&text).expect("it reads back"), **request);
+    }
+    told.step("llm fine");
+    assert!(told.world.stored.iter().any(|record| matches!(record.fact, Fact::Intent { .. })));
+    for record in &told.world.stored {
+        let text = serde_json::to_string(record).expect("a record is JSON");
+        assert_eq!(serde_json::from_str::<Record>(&text).expect("it reads back"), **record);
+    }
+}

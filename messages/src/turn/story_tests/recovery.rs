@@ -281,3 +281,95 @@ fn a_repeated_request_id_returns_the_first_outcome() {
     "#]]
     .assert_eq(&told.trace);
 }
+
+/// While a call runs or a person is asked nothing happens for minutes; a full disk is
+/// not asked again and again meanwhile.
+#[test]
+fn a_store_that_fails_is_asked_again_only_when_something_has_happened() {
+    for call in ["local__read", "local__write", "local__ask"] {
+        let mut told = Teller::new(Setup { approvals: ApprovalsMode::Wait, ..native() });
+        told.step("user go");
+        told.step(&format!("calls {call} {{}}"));
+        told.world.say(TurnMessage::Steered { parts: vec![crate::chat::ContentPart::text("and this")] });
+        let mut asked = 0;
+        while let Some(at) = told.world.questions.iter().position(|asked| matches!(asked, Question::Append(..))) {
+            let Question::Append(ticket, ..) = told.world.questions.remove(at) else { unreachable!() };
+            asked += 1;
+            assert!(asked < 10, "{call}: the store is asked for ever");
+            let error = StoreError::Unavailable("the disk is full".into());
+            told.world.say(TurnMessage::Saved { ticket, result: Err(error) });
+        }
+        assert_eq!(asked, 1, "{call}");
+        told.step(if call == "local__ask" { "approve s-c00000001" } else { "ok 1 done" });
+        assert_eq!(
+            told.world.folded(),
+            *told.world.turn.session().expect("a session"),
+            "{call}: it is stored after all"
+        );
+    }
+}
+
+/// What was asked and never kept is not answered by what is said to it: the next owner
+/// of the journal may have another call of the same number.
+#[test]
+fn a_question_that_was_lost_with_its_owner_decides_about_no_later_call() {
+    let mut told = Teller::new(Setup { approvals: ApprovalsMode::Wait, ..native() });
+    told.step("user go");
+    told.store_fails = true;
+    told.step("calls local__ask {\"a\":1}");
+    told.store_fails = false;
+    told.step("crash");
+    told.step("calls local__ask {\"a\":2}");
+    told.step("approve s-c00000001");
+    assert_eq!(told.world.dispatched, Vec::<String>::new(), "{}", told.trace);
+    told.step("approve s-c00000001-2");
+    assert_eq!(told.world.dispatched, ["c00000001"]);
+}
+
+#[test]
+fn a_token_that_was_lost_with_its_owner_resumes_no_later_suspension() {
+    let mut told = Teller::new(Setup { approvals: ApprovalsMode::Suspend, ..native() });
+    told.step("user go");
+    told.store_fails = true;
+    told.step("calls local__ask {\"a\":1}");
+    told.store_fails = false;
+    told.step("crash");
+    told.step("calls local__ask {\"a\":2}");
+    told.step("resume secret1-5 allow");
+    assert_eq!(told.world.dispatched, Vec::<String>::new(), "{}", told.trace);
+    told.step("resume secret1-5-2 allow");
+    assert_eq!(told.world.dispatched, ["c00000001"]);
+}
+
+/// A repeated request hears what is known by then: nobody keeps an outcome that only the
+/// machine remembers.
+#[test]
+fn a_repeated_request_is_not_told_that_an_outcome_is_saved_that_is_not() {
+    let mut told = Teller::new(native());
+    let brief = Arc::clone(&told.world.brief);
+    let named = |told: &mut Teller| {
+        let input = told.next_input("go");
+        let input = Arc::new(TurnInput { request_id: Some(crate::ids::RequestId::new("r")), ..(*input).clone() });
+        told.say(TurnMessage::Start { input, brief: Arc::clone(&brief) });
+    };
+    named(&mut told);
+    told.store_fails = true;
+    told.step("llm once");
+    named(&mut told);
+    told.store_fails = false;
+    told.step("user and then");
+    named(&mut told);
+    expect![[r#"
+            save options, input, started
+            infer step 1 with 1 messages
+        > llm once
+            save answered, outcome
+            finish t1 Final "once" (not saved)
+            finish t2 Final "once" (not saved)
+        > user and then
+            save answered, outcome, input, started
+            infer step 1 with 3 messages
+            finish t4 Final "once"
+    "#]]
+    .assert_eq(&told.trace);
+}

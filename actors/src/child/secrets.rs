@@ -1,7 +1,8 @@
-//! What a server was given in confidence, and its words without it.
+//! What somebody was given in confidence, and their words without it.
 //!
-//! A server that is refused somewhere likes to repeat the key it was refused with. What
-//! it says goes into errors, logs and prompts; the key does not. Nothing here is shown.
+//! Whoever is refused somewhere likes to repeat the key they were refused with. What a
+//! child or a server says goes into errors, logs and prompts; the key does not. Nothing
+//! here is shown.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -9,12 +10,12 @@ use secrecy::{ExposeSecret, SecretString};
 /// stands in many of them by chance.
 const SHORTEST: usize = 6;
 
-/// The secrets of one server.
-pub(super) struct Secrets(Vec<SecretString>);
+/// The secrets of one child or server.
+pub(crate) struct Secrets(Vec<SecretString>);
 
 impl Secrets {
     /// The words of these values that are long enough to be looked for.
-    pub(super) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let words = values.into_iter().flat_map(str::split_whitespace).filter(|word| word.len() >= SHORTEST);
         let mut words: Vec<&str> = words.collect();
         // One may be the beginning of another, whose rest would be left.
@@ -22,8 +23,8 @@ impl Secrets {
         Self(words.into_iter().map(SecretString::from).collect())
     }
 
-    /// A server's words without them.
-    pub(super) fn hidden_in(&self, text: &str) -> String {
+    /// Somebody's words without them.
+    pub(crate) fn hidden_in(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "…"))
     }
 }

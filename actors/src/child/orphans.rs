@@ -1,0 +1,90 @@
+//! Orphans: processes that nobody here started and that became our children.
+//!
+//! The first process of a container, and one that asked the system for it, inherits
+//! every process whose parent has ended, and nobody but it can reap them. This module
+//! knows which children were started here, so that their status is left to those who
+//! wait for it, and reaps all others. It ends nobody: who must go is decided by the
+//! groups and the watcher.
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
+use std::collections::HashSet;
+use std::io;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+
+/// Between two looks; a dead orphan is a zombie for as long as this, at most.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Children that were started here and are not reaped yet: of the whole process, since
+/// the system gives orphans to a process and not to a runtime in it.
+static OURS: LazyLock<Mutex<HashSet<Pid>>> = LazyLock::new(Mutex::default);
+
+/// Whether this process inherits orphans: it is the first of its namespace, or it was
+/// made their reaper. It does not change while the process lives.
+static INHERITS: LazyLock<bool> = LazyLock::new(|| std::process::id() == 1 || is_reaper());
+
+/// Starts a program. The lock is held meanwhile, so that a child that ends at once is
+/// never taken for an orphan.
+pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
+    if !*INHERITS {
+        return command.spawn();
+    }
+    let mut ours = ours();
+    let child = command.spawn()?;
+    ours.extend(child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())));
+    Ok(child)
+}
+
+/// A child that was started here is reaped, or nobody waits for it any more.
+pub(crate) fn reaped(pid: Pid) {
+    if *INHERITS {
+        ours().remove(&pid);
+    }
+}
+
+/// Reaps orphans for as long as it is polled, and comes back at once in a process that
+/// inherits none. One task of a process runs it; it must be inside a runtime with time.
+pub async fn reap_orphans() {
+    if !*INHERITS {
+        return;
+    }
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let any = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+        if matches!(any, Ok(Some(_dead))) {
+            look();
+        }
+    }
+}
+
+fn look() {
+    let ours = ours();
+    for orphan in children().into_iter().filter(|pid| !ours.contains(pid)) {
+        // One that lives is left alone, and one that is gone was reaped by somebody else.
+        let _dead_or_not = waitpid(Some(orphan), WaitOptions::NOHANG);
+    }
+}
+
+/// All children of this process: Linux lists them for each thread.
+fn children() -> Vec<Pid> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let read = |list: String| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>();
+    lists.flat_map(read).filter_map(Pid::from_raw).collect()
+}
+
+fn ours() -> MutexGuard<'static, HashSet<Pid>> {
+    // Every change is one call; a panic has spoiled nothing.
+    OURS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(target_os = "linux")]
+fn is_reaper() -> bool {
+    rustix::process::child_subreaper().is_ok_and(|reaper| reaper.is_some())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_reaper() -> bool {
+    false
+}

@@ -1,0 +1,109 @@
+//! What the journals do to the disk: every byte that is written, every sync and every
+//! change of a name is done here, and nowhere else.
+//!
+//! Thereby tests can look on, make any of it fail, and build what a crash of the whole
+//! machine may leave of it. It decides nothing.
+
+use crate::store::folder::{Folder, Inode};
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct Disk {
+    folder: Arc<Folder>,
+    #[cfg(test)]
+    pub(super) watch: std::sync::Mutex<super::watch::Watch>,
+}
+
+#[cfg(test)]
+use super::watch::Step;
+
+impl Disk {
+    pub(super) fn new(folder: Arc<Folder>) -> Self {
+        Self {
+            folder,
+            #[cfg(test)]
+            watch: std::sync::Mutex::default(),
+        }
+    }
+
+    /// Opens a journal, and makes it if it may. Its name is not durable by that.
+    pub(super) fn open(&self, name: &str, access: OFlags) -> io::Result<Option<File>> {
+        #[cfg(test)]
+        let is_new = access.contains(OFlags::CREATE) && self.folder.look(name)?.is_none();
+        #[cfg(test)]
+        if is_new && let Some(fault) = self.meet(Step::Make(name.to_owned())) {
+            return Err(fault);
+        }
+        self.folder.open_file(name, access)
+    }
+
+    /// Writes at the end of a file, which is at this offset.
+    pub(super) fn write(&self, mut file: &File, which: Inode, at: u64, bytes: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::Write(which, at, bytes.to_vec())) {
+            let count = super::journals::lock(&self.watch).bytes_of_a_failing_write.min(bytes.len());
+            file.write_all(bytes.get(..count).unwrap_or_default())?;
+            return Err(fault);
+        }
+        let _for_those_who_look_on = (which, at);
+        file.write_all(bytes)
+    }
+
+    /// Makes what was written durable.
+    pub(super) fn sync(&self, file: &File) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::Sync(super::watch::inode(file)?)) {
+            return Err(fault);
+        }
+        file.sync_data()
+    }
+
+    /// Cuts everything behind an offset off, durably.
+    pub(super) fn cut(&self, file: &File, end: u64) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::Cut(super::watch::inode(file)?, end)) {
+            return Err(fault);
+        }
+        file.set_len(end)?;
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::Sync(super::watch::inode(file)?)) {
+            return Err(fault);
+        }
+        file.sync_all()
+    }
+
+    /// Renames a journal, durably and never over another file. Whether the name was free.
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::Rename(from.to_owned(), to.to_owned())) {
+            return Err(fault);
+        }
+        self.folder.rename(from, to)
+    }
+
+    /// Removes a journal. Whether there was one.
+    pub(super) fn remove(&self, name: &str) -> io::Result<bool> {
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::Remove(name.to_owned())) {
+            return Err(fault);
+        }
+        self.folder.remove(name)
+    }
+
+    /// Makes new and removed names durable.
+    pub(super) fn sync_names(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::SyncNames) {
+            return Err(fault);
+        }
+        self.folder.sync()
+    }
+
+    #[cfg(test)]
+    fn meet(&self, step: Step) -> Option<io::Error> {
+        super::journals::lock(&self.watch).meet(step)
+    }
+}

@@ -1,0 +1,56 @@
+//! For tests: what was done to the disk, in order, and what of it shall fail.
+
+use crate::store::folder::{Inode, Seen};
+use std::fs::File;
+use std::io;
+
+/// Something that is done to the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Make(String),
+    /// Into which file, from which offset, what.
+    Write(Inode, u64, Vec<u8>),
+    Sync(Inode),
+    Cut(Inode, u64),
+    /// Its name is durable at once, as the folder syncs it.
+    Rename(String, String),
+    Remove(String),
+    SyncNames,
+}
+
+/// Who looks on.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// What was done or tried, while somebody keeps it.
+    pub(super) steps: Vec<Step>,
+    /// How much was done or tried.
+    pub(super) count: usize,
+    /// Which fails, counted from 1, and with which error.
+    pub(super) fails: Option<(usize, rustix::io::Errno)>,
+    /// The next of this kind fails.
+    pub(super) is_next_sync_failing: bool,
+    pub(super) is_next_write_failing: bool,
+    /// Of a write that fails so many bytes are written nevertheless.
+    pub(super) bytes_of_a_failing_write: usize,
+}
+
+impl Watch {
+    pub(super) fn meet(&mut self, step: Step) -> Option<io::Error> {
+        self.count += 1;
+        let is_planned = match &step {
+            Step::Sync(_) => std::mem::take(&mut self.is_next_sync_failing),
+            Step::Write(..) => std::mem::take(&mut self.is_next_write_failing),
+            Step::Make(_) | Step::Cut(..) | Step::Rename(..) | Step::Remove(_) | Step::SyncNames => false,
+        };
+        self.steps.push(step);
+        match self.fails {
+            Some((at, error)) if at == self.count => Some(error.into()),
+            Some(_) | None => is_planned.then(|| rustix::io::Errno::IO.into()),
+        }
+    }
+}
+
+/// Which file this is.
+pub(super) fn inode(file: &File) -> io::Result<Inode> {
+    Ok(Seen::from(rustix::fs::fstat(file)?).inode)
+}

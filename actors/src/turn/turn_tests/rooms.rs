@@ -1,0 +1,73 @@
+//! A turn among rooms whose actors end with its questions in their hands.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_room_that_drops_its_question_is_an_answer() {
+    for wait in [Wait::Model, Wait::Verdict, Wait::Call, Wait::ModelAgain] {
+        let (mut house, held) = House::waiting_for(wait).await;
+        drop(held);
+        let outcome = house.go_on().await;
+        match wait {
+            Wait::Model | Wait::ModelAgain => {
+                let Some(bob_messages::error::AgentError::Llm(error)) = &outcome.error else { panic!("{outcome:?}") };
+                assert_eq!(error.kind, LlmErrorKind::Gone);
+            }
+            Wait::Verdict => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Error),
+            _ => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown, "it may have had its effect"),
+        }
+        if matches!(wait, Wait::Verdict | Wait::Call) {
+            assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "done"), "{wait:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_started_again_is_asked_for_the_same_again() {
+    for wait in [Wait::Claim, Wait::Input, Wait::Intent, Wait::Outcome] {
+        let (mut house, held) = House::waiting_for(wait).await;
+        house.rooms.store.clear();
+        let before = match &held {
+            Held::Store(StoreMessage::Append { append, .. }) => Some(append.clone()),
+            _ => None,
+        };
+        // The actor died with the question in its hand; half a second later there is another.
+        drop(held);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        house.store = inhabit(&house.rooms.store).await;
+        let again = next(&mut house.store).await;
+        match (&before, &again) {
+            (Some(before), StoreMessage::Append { append, .. }) => assert_eq!(append, before, "the same records"),
+            (None, StoreMessage::Claim { .. }) => {}
+            other => panic!("{wait:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_come_back_ends_the_wait() {
+    let (mut house, held) = House::waiting_for(Wait::Outcome).await;
+    house.rooms.store.clear();
+    let began = Instant::now();
+    drop(held);
+    let outcome = house.finished().await;
+    assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Final, false), "told, and told honestly");
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(2) && took <= Duration::from_millis(2_001), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_claimed_for_an_actor_that_ended_meanwhile_is_given_back() {
+    for stopped in [true, false] {
+        let (mut house, held) = House::waiting_for(Wait::Claim).await;
+        match stopped {
+            true => house.stop(EndReason::Cancelled),
+            false => house.turn.kill(),
+        }
+        (&mut house.ends).await.unwrap();
+        let Held::Store(StoreMessage::Claim { session, reply }) = held else { panic!("a claim is held") };
+        reply.send(Ok(Claim { epoch: 7, version: 0, records: Vec::new() }));
+        let told = next(&mut house.store).await;
+        assert!(matches!(&told, StoreMessage::Release { session: of, epoch: 7 } if *of == session), "{told:?}");
+    }
+}

@@ -1,0 +1,84 @@
+//! The actor of a tool server and somebody who hears how it ends, in the place of its supervisor. The unit tests of tool
+//! servers have this file, too; whoever includes it imports what is not named by its crate here.
+
+use super::{Address, Joining, McpServerActor, McpServerArguments, Start, ToolPlane};
+use bob_messages::mcp::McpMessage;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// An actor, and what a supervisor would know of it.
+pub(crate) struct Watched {
+    pub(crate) actor: ActorRef<McpMessage>,
+    pub(crate) address: Address<McpMessage>,
+    pub(crate) arguments: McpServerArguments,
+    /// What each actor of this server ended with.
+    pub(crate) ends: mpsc::UnboundedReceiver<String>,
+    pub(crate) witness: ActorRef<()>,
+}
+
+impl Watched {
+    /// Has the server join the plane and starts its actor.
+    pub(crate) async fn join(plane: &ToolPlane, mut arguments: McpServerArguments) -> Self {
+        let address = Address::default();
+        let joining = Joining {
+            id: arguments.spec.id.clone(),
+            transport: "stdio",
+            required: false,
+            asleep: arguments.spec.start == Start::Lazy,
+            patience: Duration::from_millis(arguments.spec.startup_timeout_ms),
+        };
+        arguments.shelf = Some(plane.join(joining, address.clone()));
+        let (tell, ends) = mpsc::unbounded_channel();
+        let (witness, _ends) = Actor::spawn(None, Witness, tell).await.expect("the witness starts");
+        let actor = spawn(&arguments, &address, &witness).await;
+        Self { actor, address, arguments, ends, witness }
+    }
+
+    /// Does what a supervisor does at a restart.
+    pub(crate) async fn start_again(&mut self) {
+        self.actor = spawn(&self.arguments, &self.address, &self.witness).await;
+    }
+}
+
+async fn spawn(
+    arguments: &McpServerArguments,
+    address: &Address<McpMessage>,
+    witness: &ActorRef<()>,
+) -> ActorRef<McpMessage> {
+    let linked = McpServerActor::spawn_linked(None, McpServerActor, arguments.clone(), witness.get_cell()).await;
+    let (actor, _ends) = linked.expect("the actor starts");
+    address.fill(actor.clone());
+    actor
+}
+
+/// Hears how the actors below it end.
+struct Witness;
+
+impl Actor for Witness {
+    type Msg = ();
+    type State = mpsc::UnboundedSender<String>;
+    type Arguments = mpsc::UnboundedSender<String>;
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<()>,
+        tell: mpsc::UnboundedSender<String>,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        Ok(tell)
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _myself: ActorRef<()>,
+        event: SupervisionEvent,
+        tell: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorFailed(_, error) => drop(tell.send(error.to_string())),
+            SupervisionEvent::ActorTerminated(_, _, reason) => drop(tell.send(reason.unwrap_or_default())),
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+        }
+        Ok(())
+    }
+}

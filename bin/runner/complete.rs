@@ -1,0 +1,48 @@
+//! A turn that is run step by step, to its end: the steps a program takes that stands
+//! between nobody.
+
+use super::{AgentRunner, AgentStepResult, AwaitingToolCall, Finished, Ready};
+use bob_actors::llm::LlmPort;
+use bob_actors::tools::{ToolError, ToolPort};
+use bob_messages::ids::CallId;
+use bob_messages::tools::ToolOutput;
+
+impl AgentRunner<Ready> {
+    /// Runs the turn to its end with these tools, one call after the other, each within
+    /// its time. A call that policy wants approved ends the turn as denied, since nobody
+    /// is asked here. Dropping the future drops the model's connection or the tool's
+    /// work.
+    pub async fn run_to_completion(self, model: &dyn LlmPort, tools: &dyn ToolPort) -> Finished {
+        let mut ready = self;
+        loop {
+            let asked = match ready.infer(model).await {
+                AgentStepResult::Finished(finished) => return finished,
+                AgentStepResult::RequiresTool(runner) => runner,
+            };
+            let wanted = asked.pending_calls().iter().find_map(|call| asked.approval_wanted(&call.id));
+            if let Some(reason) = wanted.map(str::to_owned) {
+                return asked.require_approval(reason.as_str()).deny(format!("denied: {reason}, and nobody is asked"));
+            }
+            let results = asked.results_from(tools).await;
+            ready = match asked.provide_tool_results(results) {
+                Ok(ready) => ready,
+                Err(not_taken) => return not_taken.runner.cancel(not_taken.why),
+            };
+        }
+    }
+}
+
+impl AgentRunner<AwaitingToolCall> {
+    async fn results_from(&self, tools: &dyn ToolPort) -> Vec<(CallId, ToolOutput)> {
+        let mut results = Vec::with_capacity(self.state.pending.len());
+        for call in &self.state.pending {
+            let Some((invocation, limit)) = self.run.invocation(call) else { continue };
+            let output = match tokio::time::timeout(limit, tools.call_tool(invocation)).await {
+                Ok(returned) => returned.unwrap_or_else(|error: ToolError| ToolOutput::error(error.to_string())),
+                Err(_) => ToolOutput::error(format!("outcome unknown: no result within {} ms", limit.as_millis())),
+            };
+            results.push((call.id.clone(), output));
+        }
+        results
+    }
+}

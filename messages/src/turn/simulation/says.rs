@@ -1,0 +1,123 @@
+//! What models, tools and strangers say. The first choice each time is a good day's.
+
+use super::dice::Dice;
+use super::plan::{Fault, Plan};
+use crate::chat::{CallStatus, FinishReason, StopReason};
+use crate::ids::{ApprovalId, Ticket};
+use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ToolMode};
+use crate::sessions::Decision;
+use crate::store::{Claim, Ended, StoreError};
+use crate::tools::{ToolOutput, ToolReturn, ToolSet};
+use crate::turn::TurnMessage;
+use crate::turn::state::State;
+use crate::turn::world::answer;
+use std::sync::Arc;
+
+/// What a model may do besides answering.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::turn) struct Moods {
+    /// Replies that are no action, cut or refused.
+    pub(super) malformed: bool,
+    /// No answer at all.
+    pub(super) fails: bool,
+}
+
+impl Moods {
+    pub(in crate::turn) const ALL: Self = Self { malformed: true, fails: true };
+}
+
+/// What a tool returns; the number makes it one of a kind.
+pub(super) fn returned(plan: &Plan, dice: &mut Dice, number: i64) -> ToolReturn {
+    let (status, output) = match dice.pick(6) {
+        1 | 2 if plan.has(Fault::ToolErrors) => (CallStatus::Error, ToolOutput::error(format!("failed {number}"))),
+        3 if plan.has(Fault::ToolDoubts) => {
+            (CallStatus::Unknown, ToolOutput::error(format!("outcome unknown {number}")))
+        }
+        _ => (CallStatus::Ok, ToolOutput::text(format!("done {number}"))),
+    };
+    ToolReturn { status, output, duration_ms: 1 }
+}
+
+/// What a model says; on a good day a final answer.
+pub(in crate::turn) fn reply(moods: Moods, request: &LlmRequest, dice: &mut Dice) -> Result<LlmAnswer, LlmError> {
+    let json = request.mode == ToolMode::Json;
+    let plain = |text: &str| {
+        let enveloped = serde_json::json!({"type": "final", "content": text}).to_string();
+        answer(if json { &enveloped } else { text }, &[])
+    };
+    Ok(match dice.pick(16) {
+        0..=2 => plain("the answer"),
+        12 | 13 if moods.malformed => answer(["", "{\"type\":\"final\"}", "{\"type\":", "hello"][dice.pick(4)], &[]),
+        14 if moods.malformed && dice.pick(2) == 0 => {
+            LlmAnswer { stop_reason: StopReason::Refusal, ..answer("I would rather not", &[]) }
+        }
+        14 if moods.malformed => LlmAnswer {
+            stop_reason: StopReason::MaxTokens,
+            ..answer("so far", &[native_call(moods, dice)][dice.pick(2)..])
+        },
+        15 if moods.fails => {
+            let kind = [LlmErrorKind::Unavailable, LlmErrorKind::Rejected][dice.pick(2)];
+            return Err(LlmError::new(kind, "the provider is down"));
+        }
+        _ if json && dice.pick(4) > 0 => answer(&envelope(dice), &[]),
+        _ => {
+            let mut calls: Vec<_> = (0..=dice.pick(4)).map(|_| native_call(moods, dice)).collect();
+            if dice.rarely(6) {
+                calls = vec![calls[0]; 4];
+            }
+            answer(["", "I will look."][dice.pick(2)], &calls)
+        }
+    })
+}
+
+/// Something that answers no question, or has no place in this state.
+pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
+    let ticket = Ticket(9_000_000);
+    let ended = Ended {
+        finish_reason: FinishReason::Final,
+        guard_reason: None,
+        content: "foreign".into(),
+        suspended: None,
+        error: None,
+    };
+    let returned = ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("foreign"), duration_ms: 1 };
+    match dice.pick(11) {
+        0 => TurnMessage::Checked { ticket, verdict: None },
+        1 => TurnMessage::ToolReturned { ticket, returned: Box::new(returned) },
+        2 => TurnMessage::Saved { ticket, result: Ok(1) },
+        3 => TurnMessage::Saved { ticket, result: Err(StoreError::Fenced { epoch: 99 }) },
+        4 => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("foreign", &[]))) },
+        5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Box::new(Decision::AllowOnce) },
+        6 => TurnMessage::Loaded { ticket, result: Ok(Claim::default()) },
+        7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()), servers: Vec::new() },
+        8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
+        9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
+        10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
+        _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
+    }
+}
+
+const TOOLS: [&str; 8] = ["read", "write", "idem", "ask", "deny", "bad", "ask_user", "nope"];
+
+fn native_call(moods: Moods, dice: &mut Dice) -> (&'static str, &'static str) {
+    let tool = dice.pick(8);
+    let arguments = match dice.pick(16) {
+        _ if TOOLS[tool] == "ask_user" && !(moods.malformed && dice.rarely(8)) => "{\"question\":\"which?\"}",
+        14 if moods.malformed => ["{\"a\":1,\"a\":2}", "{\"a\":"][dice.pick(2)],
+        15 if moods.malformed => "[1]",
+        0..=4 => "{\"a\":1}",
+        5..=8 => "{\"a\":2}",
+        9..=11 => "",
+        _ => "{\"a\":0.1,\"b\":[1e300,-0.0,5.0142369e-5]}",
+    };
+    let native = ["local__read", "local__write", "local__idem", "local__ask", "local__deny", "local__bad"];
+    (native.get(tool).unwrap_or(&TOOLS[tool]), arguments)
+}
+
+fn envelope(dice: &mut Dice) -> String {
+    let a = dice.pick(3);
+    match TOOLS[dice.pick(8)] {
+        "ask_user" => "{\"type\":\"ask_user\",\"question\":\"which?\"}".to_owned(),
+        tool => format!("{{\"type\":\"tool_call\",\"name\":\"local/{tool}\",\"arguments\":{{\"a\":{a}}}}}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! Many seeds, the same seed twice, a death at every message, and the planted defects.
+
+use super::{Defect, House, Run, run};
+use crate::trace::fnv64;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How many seeds run when nobody says otherwise.
+const SEEDS: u64 = 10_000;
+
+/// A number from the environment, for whoever repeats a seed or wants more of them.
+fn wanted(name: &str) -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "the one way to say which seed a test is to repeat")]
+    let said = std::env::var(name).ok()?;
+    Some(said.parse().expect("a number"))
+}
+
+/// A run that holds, or why it does not.
+fn held(run: impl FnOnce() -> Run) -> Result<Run, String> {
+    let run = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("it panicked: {}", text.unwrap_or("without words"))
+    })?;
+    match run.broken {
+        Some(why) => Err(why),
+        None => Ok(run),
+    }
+}
+
+/// What a number of runs came to.
+#[derive(Default)]
+struct Sum {
+    /// Each with the command that repeats it.
+    failures: Vec<String>,
+    messages: usize,
+    seen: BTreeMap<String, usize>,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, run: Result<Run, String>) {
+        match run {
+            Ok(run) => {
+                self.messages += run.messages;
+                run.seen.into_iter().for_each(|(what, times)| *self.seen.entry(what).or_default() += times);
+            }
+            Err(why) => self.failures.push(format!(
+                "seed {seed}: {why}\n  BOB_SEED={seed} cargo test -p bob-messages simulation -- --nocapture"
+            )),
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.failures.extend(other.failures);
+        self.messages += other.messages;
+        other.seen.into_iter().for_each(|(what, times)| *self.seen.entry(what).or_default() += times);
+    }
+}
+
+/// Every second seed from `first` on; twenty failures are enough.
+fn sweep(first: u64, seeds: u64) -> Sum {
+    let mut sum = Sum::default();
+    for seed in (first..seeds).step_by(2) {
+        sum.add(seed, held(|| run(seed, None, false)));
+        if sum.failures.len() >= 20 {
+            break;
+        }
+    }
+    sum
+}
+
+fn sweep_all(seeds: u64) -> Sum {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| sweep(1, seeds));
+        let mut sum = sweep(0, seeds);
+        sum.join(other.join().expect("a sweep catches panics"));
+        sum
+    })
+}
+
+#[test]
+fn every_seed_holds() {
+    if let Some(seed) = wanted("BOB_SEED") {
+        let run = run(seed, None, true);
+        println!("{}", run.log.join("\n"));
+        return assert_eq!(run.broken, None, "seed {seed}");
+    }
+    let seeds = wanted("BOB_SEEDS").unwrap_or(SEEDS);
+    let sum = sweep_all(seeds);
+    assert!(sum.failures.is_empty(), "{}", sum.failures.join("\n"));
+    println!("{seeds} seeds, {} messages; {:#?}", sum.messages, sum.seen);
+}
+
+#[test]
+fn a_seed_gives_the_same_log_each_time() {
+    let mut logs = BTreeSet::new();
+    for seed in 0..300 {
+        let [one, two] = [(); 2].map(|()| run(seed, None, true).log.join("\n"));
+        assert_eq!(fnv64(one.as_bytes()), fnv64(two.as_bytes()), "seed {seed} gives two logs");
+        logs.insert(fnv64(one.as_bytes()));
+    }
+    assert_eq!(logs.len(), 300, "each seed is another run");
+}
+
+/// Without any other fault: at each message of a run, before, amid and behind its effects.
+#[test]
+fn a1_an_actor_may_die_at_every_message() {
+    let mut deaths = 0;
+    for seed in 0..12 {
+        for message in 0..70 {
+            for performed in [0, 1, 2, usize::MAX] {
+                let run = held(|| House::dying(seed, message, performed).run());
+                let run = run.unwrap_or_else(|why| panic!("seed {seed} dies at {message} after {performed}: {why}"));
+                deaths += run.seen.get("died").copied().unwrap_or_default();
+            }
+        }
+    }
+    assert!(deaths > 2_000, "{deaths} deaths");
+}
+
+#[test]
+fn every_planted_defect_is_found() {
+    if wanted("BOB_SEED").is_some() {
+        return;
+    }
+    let mut missed = Vec::new();
+    for defect in Defect::ALL {
+        match (0..SEEDS).find_map(|seed| Some((seed + 1, held(|| run(seed, Some(defect), false)).err()?))) {
+            Some((seeds, why)) => println!("{defect:?}: found by seed {seeds}: {why}"),
+            None => missed.push(defect),
+        }
+    }
+    assert!(missed.is_empty(), "not found in {SEEDS} seeds: {missed:?}");
+}
+
+/// The checks would hold of a world in which nothing happens.
+#[test]
+fn the_seeds_reach_every_corner() {
+    let seen = sweep_all(600).seen;
+    let wanted = "Final GuardExceeded Cancelled Suspended Error MaxSteps MaxToolCalls MaxConsecutiveErrors \
+                  MaxIdenticalCalls MaxTotalTokens TurnTimeout options input started answered malformed intent \
+                  result steered resumed withdrawn outcome";
+    let wanted = wanted.split_whitespace().map(str::to_owned).chain(
+        ["approval asked", "approval decided", "saved true", "saved false", "ran write", "ran ask", "ran idem"]
+            .map(str::to_owned),
+    );
+    let statuses = ["Ok", "Error", "Denied", "Unknown", "Cancelled"].map(|status| format!("call {status}"));
+    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "CallTool", "Done"];
+    let ends = states.iter().flat_map(|state| {
+        let stops = ["Cancelled", "TurnTimeout", "Passivated"].map(|reason| format!("{reason} in {state}"));
+        let after = ["Some(Continue)", "Some(GiveUp)", "Some(Close(Cancelled))", "None"];
+        after.map(|after| format!("{after} after {state}")).into_iter().chain(stops)
+    });
+    let wanted = wanted.chain(statuses).chain(ends);
+    let missing: Vec<_> = wanted.filter(|wanted| !seen.contains_key(wanted)).collect();
+    assert!(missing.is_empty(), "never seen: {missing:?}");
+}

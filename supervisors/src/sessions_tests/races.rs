@@ -1,0 +1,80 @@
+//! Cancels that race with the natural end: at every place between the submission and the outcome, one of the two wins.
+
+use super::*;
+use bob_messages::store::Fact;
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+/// Races of an ordinary run; `BOB_RACES` asks for more.
+const RACES: usize = 2_000;
+
+/// Races in one house, so that its sessions do not fill the memory.
+const IN_ONE_HOUSE: usize = 250;
+
+/// A cancel comes at one of so many places; the last ones are behind the end.
+const PLACES: u32 = 70;
+
+/// Counts how often each turn was said to have ended.
+#[derive(Default)]
+struct Ends(Mutex<HashMap<TurnId, u32>>);
+
+impl EventSink for Ends {
+    fn emit(&self, event: &Envelope) {
+        if let (AgentEvent::TurnFinished { .. }, Some(turn)) = (&event.event, &event.turn_id) {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(turn.clone()).or_default() += 1;
+        }
+    }
+}
+
+/// One race: how the turn ended as its caller was told.
+async fn race(house: &House, ends: &Ends, random: &mut fastrand::Rng, number: usize) -> FinishReason {
+    let (session, turn) = (SessionId::parse(&format!("s{number}")).unwrap(), format!("t{number}"));
+    let owed = house.say(&session, &turn, limits(90_000), &brief());
+    let (sessions, by_name) = (house.tree.rooms.sessions.clone(), random.bool());
+    let (reply, cancelled) = Reply::channel();
+    let named = by_name.then(|| TurnId::new(&*turn));
+    let of = session.clone();
+    later(random.u32(0..PLACES), move || sessions.tell(SessionsMessage::Cancel { session: of, turn: named, reply }));
+    let outcome = paid(owed).await;
+    let was_there = cancelled.await.unwrap();
+    let told = outcome.finish_reason;
+    assert!(matches!(told, FinishReason::Final | FinishReason::Cancelled), "{told:?}");
+    assert!(was_there || told == FinishReason::Final, "only a cancel that met the turn ended it");
+    let records = house.store.load(&session).await.unwrap();
+    let kept = records.iter().filter_map(|record| match &record.fact {
+        Fact::Outcome(ended) => Some(ended.finish_reason),
+        _ => None,
+    });
+    let kept: Vec<_> = kept.collect();
+    match kept[..] {
+        [one] => assert_eq!(one, told, "what was told is what is kept"),
+        [] => assert!(told == FinishReason::Cancelled && !outcome.saved, "an acknowledged answer stays: {outcome:?}"),
+        _ => panic!("more than one outcome: {kept:?}"),
+    }
+    let ended = ends.0.lock().unwrap().get(&outcome.turn_id).copied();
+    assert_eq!(ended, Some(1), "one terminal event");
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn c2_in_every_race_of_a_cancel_with_the_natural_end_one_wins() {
+    let races = std::env::var("BOB_RACES").ok().and_then(|races| races.parse().ok()).unwrap_or(RACES);
+    let mut random = fastrand::Rng::with_seed(7);
+    let (mut natural, mut done) = (0, 0);
+    while done < races {
+        let ends = Arc::<Ends>::default();
+        let replies = match random.bool() {
+            true => vec![ScriptedReply::text("fine")],
+            // A call that is refused, so that there are two steps.
+            false => vec![ScriptedReply::call("test/none", serde_json::json!({})), ScriptedReply::text("fine")],
+        };
+        let house = House::over(model(replies, 0), MemoryStore::new(), vec![Arc::clone(&ends) as _]).await;
+        for _ in 0..IN_ONE_HOUSE {
+            natural += usize::from(race(&house, &ends, &mut random, done).await == FinishReason::Final);
+            done += 1;
+        }
+    }
+    let cancelled = done - natural;
+    eprintln!("{done} races: the natural end won {natural}, the cancel {cancelled}");
+    assert!(natural > done / 20 && cancelled > done / 20, "both ends were seen: {natural} and {cancelled}");
+}

@@ -1,0 +1,48 @@
+//! Commands of a configuration are programs and arguments, never shell lines.
+
+use crate::house::{House, drill, model_at, wait};
+use crate::support::provider::FakeProvider;
+use crate::support::reply::Reply;
+
+#[test]
+fn g13_what_looks_like_a_shell_line_is_handed_over_as_it_is() {
+    let provider = FakeProvider::repeating([Reply::text("hi")]);
+    let name = "we ird;$(touch mark)`touch mark`|&> $HOME 'x'\n*.log";
+    let words = ["$(touch mark)", "; touch mark", "a\nb", "$HOME", "", "&& touch mark", "é\u{202e}"];
+    let quoted = |word: &&str| format!("{word:?}").replace("\\u{202e}", "\\u202e").replace("\\'", "'");
+    let all: Vec<String> = ["drill-server", "--log", name].iter().map(quoted).collect();
+    let odd =
+        format!("[[mcp.servers]]\nid = \"odd\"\ncommand = {:?}\nargs = [{}]\n", crate::house::AGENT, all.join(", "));
+    let shell: Vec<String> = words.iter().map(quoted).collect();
+    let started = format!(
+        "[providers.slow]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1/\"\napi_key = \"none\"\nstart = {{ \
+         command = \"sh\", args = [\"-c\", \"printf '%s\\\\0' \\\"$@\\\" > words; exit 3\", \"sh\", {}] }}\n",
+        shell.join(", ")
+    );
+    let house = House::new(&format!(
+        "{}[store]\nkind = \"memory\"\n{started}{odd}{}",
+        model_at(&provider.base_url(), ""),
+        drill("plain", &[], "")
+    ));
+    let mut chat = house.agent(["chat"]).open_stdin().spawn();
+    chat.type_line("hi");
+    chat.wait_stdout("hi\n");
+    wait("the log of a server with an odd name", || house.scratch.join(name).exists());
+    let chat = chat.finish();
+    assert_eq!(chat.code, Some(0), "{chat:?}");
+
+    assert_eq!(house.run(["run", "--model", "slow:m", "hi"]).code, Some(5));
+    let handed = house.scratch.read("words");
+    // `\0` ends each word: the shell here is the program that was asked for, and its arguments are not looked at.
+    assert_eq!(handed.split_terminator(['\0']).collect::<Vec<_>>(), words);
+    assert!(!house.scratch.list(".").iter().any(|name| name == "mark"), "{:?}", house.scratch.list("."));
+
+    let missing = House::new(&format!(
+        "{}[store]\nkind = \"memory\"\n[[mcp.servers]]\nid = \"line\"\ncommand = \"touch mark; true\"\nrequired = true\n",
+        model_at(&provider.base_url(), "")
+    ));
+    let run = missing.run(["run", "hi"]);
+    assert_eq!(run.code, Some(6), "a whole line is no program: {run:?}");
+    assert!(run.stderr.contains("touch mark; true"), "{}", run.stderr);
+    assert_eq!(missing.scratch.list("."), ["agent.toml"], "nothing was touched");
+}

@@ -1,0 +1,335 @@
+//! Turns that get stuck where they are told: in each state of a turn and in each of its waits, many at once.
+//!
+//! The name of a session says where its turns get stuck, `stream-7` in the middle of the model's answer. Whoever asks is
+//! told when a session is there; what is held is let go of together. A turn that is asked to `go on` gets stuck nowhere.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bob::{
+    AgentEvent, AgentRequest, Envelope, EventSink, Limits, LlmErrorKind, MemoryStore, ModelName, Record,
+    RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionFilter, SessionId, SessionPage, SessionStore, ToolOutput, tool,
+};
+use bob_actors::llm::RetryPolicy;
+use bob_actors::llm::scripted::Rule;
+use bob_actors::store::Stored;
+use bob_messages::backoff::Backoff;
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::session::ApprovalsMode;
+use bob_messages::store::{Append, Claim, Fact, StoreError};
+use bob_messages::tools::Risk;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use tokio::sync::{Notify, watch};
+
+use super::runtime::{Nothing, model_name, session};
+
+/// Longer than any test.
+const A_DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// What a turn waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Wait {
+    /// The store's claim of its session.
+    Claim,
+    /// The confirmation of its input.
+    Input,
+    /// The first word of the model.
+    Headers,
+    /// The next word of the model.
+    Stream,
+    /// The pause before the model is asked again.
+    Pause,
+    /// A person.
+    Person,
+    /// A tool that only reads: the verdict and the result come together.
+    Reads,
+    /// The confirmation that a call is about to run.
+    Intent,
+    /// A tool that changes something.
+    Changes,
+    /// The confirmation of its outcome.
+    Outcome,
+}
+
+impl Wait {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Claim,
+        Self::Input,
+        Self::Headers,
+        Self::Stream,
+        Self::Pause,
+        Self::Person,
+        Self::Reads,
+        Self::Intent,
+        Self::Changes,
+        Self::Outcome,
+    ];
+
+    /// The beginning of the names of its sessions, and what its turns are asked.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Input => "input",
+            Self::Headers => "headers",
+            Self::Stream => "stream",
+            Self::Pause => "pause",
+            Self::Person => "person",
+            Self::Reads => "reads",
+            Self::Intent => "intent",
+            Self::Changes => "changes",
+            Self::Outcome => "outcome",
+        }
+    }
+
+    /// Whether the store holds it up: then its last save cannot be confirmed in time either.
+    pub(crate) fn is_of_store(self) -> bool {
+        matches!(self, Self::Claim | Self::Input | Self::Intent | Self::Outcome)
+    }
+
+    /// How many calls of the model there are by then.
+    pub(crate) fn calls(self) -> usize {
+        usize::from(matches!(self, Self::Person | Self::Reads | Self::Intent | Self::Changes))
+    }
+
+    pub(crate) fn session(self, number: usize) -> SessionId {
+        session(&format!("{}-{number}", self.name()))
+    }
+
+    /// A turn that gets stuck here.
+    pub(crate) fn request(self, number: usize) -> AgentRequest {
+        // Each has a provider of its own: one that fails is soon not asked again, by anybody.
+        let model = (self == Self::Pause).then(|| ModelName::parse(&format!("down{number}:m")).expect("a model name"));
+        let limits = Limits { turn_timeout_ms: A_DAY_MS, tool_timeout_ms: A_DAY_MS, ..Limits::default() };
+        AgentRequest {
+            model,
+            limits: Some(limits),
+            approvals: ApprovalsMode::Wait,
+            ..AgentRequest::text(self.session(number), self.name())
+        }
+    }
+
+    /// A turn of the same session that gets stuck nowhere.
+    pub(crate) fn next(self, number: usize) -> AgentRequest {
+        AgentRequest::text(self.session(number), "go on")
+    }
+
+    fn of(session: &SessionId) -> Option<Self> {
+        let name = session.as_str().split('-').next()?;
+        Self::ALL.into_iter().find(|wait| wait.name() == name)
+    }
+}
+
+/// Which sessions are stuck, and the way on for those that the store holds.
+pub(crate) struct Places {
+    there: Mutex<HashSet<SessionId>>,
+    changed: Notify,
+    is_open: watch::Sender<bool>,
+}
+
+impl Places {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { there: Mutex::default(), changed: Notify::new(), is_open: watch::Sender::new(false) })
+    }
+
+    /// A builder of a runtime in which turns get stuck, with this store behind the one that holds.
+    pub(crate) fn builder(self: &Arc<Self>, store: Arc<dyn SessionStore>) -> RuntimeBuilder {
+        self.beside(store, Vec::new())
+    }
+
+    /// The same with turns that do not get stuck, by further rules of the model.
+    pub(crate) fn beside(self: &Arc<Self>, store: Arc<dyn SessionStore>, others: Vec<Rule>) -> RuntimeBuilder {
+        RuntimeBuilder::new(model_name())
+            .model(Arc::new(model(others)))
+            .retry(RetryPolicy { max: 2, backoff: Backoff { first_ms: A_DAY_MS / 2, most_ms: A_DAY_MS / 2 } })
+            .store(Arc::new(Holding { inner: store, places: Arc::clone(self) }))
+            .sink(Arc::clone(self) as Arc<dyn EventSink>)
+            .local_tools(false)
+            .tools(Arc::new(self.endless("test/reads").read_only()))
+            .tools(Arc::new(self.endless("test/changes")))
+            .tools(Arc::new(self.endless("test/risky").risk(Risk::High)))
+    }
+
+    /// The same over a store in memory.
+    pub(crate) fn in_memory(self: &Arc<Self>) -> RuntimeBuilder {
+        self.builder(MemoryStore::new())
+    }
+
+    /// Waits until this session is stuck.
+    pub(crate) async fn until(&self, session: &SessionId) {
+        loop {
+            let changed = self.changed.notified();
+            if self.lock().contains(session) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// The store holds nobody any more, or again.
+    pub(crate) fn open(&self, is_open: bool) {
+        self.is_open.send_replace(is_open);
+    }
+
+    fn arrived(&self, session: &SessionId) {
+        self.lock().insert(session.clone());
+        self.changed.notify_waiters();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<SessionId>> {
+        self.there.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Comes back when the store holds nobody.
+    async fn opened(&self) {
+        let mut is_open = self.is_open.subscribe();
+        let _the_sender_lives = is_open.wait_for(|is_open| *is_open).await;
+    }
+
+    fn endless(self: &Arc<Self>, name: &str) -> bob::FnTool {
+        let places = Arc::clone(self);
+        tool(name, "Never ends.", move |_: Nothing, invocation| {
+            places.arrived(&invocation.context.session);
+            async move {
+                std::future::pending::<()>().await;
+                Ok(ToolOutput::text("never"))
+            }
+        })
+    }
+}
+
+impl EventSink for Places {
+    fn emit(&self, event: &Envelope) {
+        let Some(session) = &event.session_id else { return };
+        let is_there = match Wait::of(session) {
+            Some(Wait::Headers) => matches!(event.event, AgentEvent::LlmRequested { .. }),
+            Some(Wait::Stream) => matches!(event.event, AgentEvent::LlmStreamChunk { .. }),
+            Some(Wait::Pause) => matches!(event.event, AgentEvent::LlmRetried { .. }),
+            Some(Wait::Person) => matches!(event.event, AgentEvent::ApprovalRequested { .. }),
+            Some(Wait::Claim | Wait::Input | Wait::Reads | Wait::Intent | Wait::Changes | Wait::Outcome) | None => {
+                false
+            }
+        };
+        if is_there {
+            self.arrived(session);
+        }
+    }
+}
+
+fn model(others: Vec<Rule>) -> ScriptedLlm {
+    let rule =
+        |wait: Wait, reply| Rule { when: Some(wait.name().into()), replies: vec![reply], delay_ms: 0, stall: false };
+    let calls = |wait, tool: &str| rule(wait, ScriptedReply::call(tool, json!({})));
+    let mut rules = vec![
+        rule(Wait::Headers, ScriptedReply::Stall),
+        Rule { stall: true, ..rule(Wait::Stream, ScriptedReply::text("one two three ")) },
+        rule(Wait::Pause, ScriptedReply::Error(LlmErrorKind::Unavailable)),
+        calls(Wait::Person, "test/risky"),
+        calls(Wait::Reads, "test/reads"),
+        calls(Wait::Intent, "test/changes"),
+        calls(Wait::Changes, "test/changes"),
+    ];
+    rules.extend(others);
+    rules.push(Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 0, stall: false });
+    ScriptedLlm::new(rules)
+}
+
+/// A store that holds single sessions at one point each, and nobody else for it.
+struct Holding {
+    inner: Arc<dyn SessionStore>,
+    places: Arc<Places>,
+}
+
+impl Holding {
+    /// Whether this append is the one at which its session is held.
+    fn holds(&self, append: &Append) -> bool {
+        let has = |is: fn(&Fact) -> bool| append.records.iter().any(|record| is(&record.fact));
+        let is_held = match Wait::of(&append.session) {
+            Some(Wait::Input) => has(|fact| matches!(fact, Fact::Input(_))),
+            Some(Wait::Intent) => has(|fact| matches!(fact, Fact::Intent { .. })),
+            Some(Wait::Outcome) => has(|fact| matches!(fact, Fact::Outcome(_))),
+            _ => false,
+        };
+        is_held && !*self.places.is_open.borrow()
+    }
+}
+
+impl SessionStore for Holding {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        async move {
+            if Wait::of(session) == Some(Wait::Claim) && !*self.places.is_open.borrow() {
+                self.places.arrived(session);
+                self.places.opened().await;
+            }
+            self.inner.claim(session).await
+        }
+        .boxed()
+    }
+
+    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.inner.load(session)
+    }
+
+    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
+        self.inner.append(batch)
+    }
+
+    fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
+        async move {
+            let held: Vec<bool> = batch.iter().map(|append| self.holds(append)).collect();
+            let (mut apart, mut together) = (Vec::new(), Vec::new());
+            for (append, is_held) in batch.into_iter().zip(&held) {
+                if *is_held { apart.push(append) } else { together.push(append) }
+            }
+            let mut stored =
+                if together.is_empty() { Vec::new() } else { self.inner.append_apart(together).await }.into_iter();
+            let mut apart = apart.into_iter();
+            let place = |is_held: bool| match is_held {
+                true => apart.next().map(|append| Stored::Later(self.later(append))),
+                false => stored.next(),
+            };
+            held.into_iter().filter_map(place).collect()
+        }
+        .boxed()
+    }
+
+    fn append_now(&self, append: Append) -> Result<Result<u64, StoreError>, Append> {
+        if self.holds(&append) { Err(append) } else { self.inner.append_now(append) }
+    }
+
+    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
+        self.inner.release(session, epoch)
+    }
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a SessionFilter,
+        cursor: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+        self.inner.list(filter, cursor)
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.inner.delete(session)
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        self.inner.flush()
+    }
+}
+
+impl Holding {
+    fn later(&self, append: Append) -> Answer<Result<u64, StoreError>> {
+        let (inner, places) = (Arc::clone(&self.inner), Arc::clone(&self.places));
+        let (reply, answer) = Reply::channel();
+        tokio::spawn(async move {
+            places.arrived(&append.session);
+            places.opened().await;
+            if let Some(stored) = inner.append(vec![append]).await.pop() {
+                reply.send(stored);
+            }
+        });
+        answer
+    }
+}
