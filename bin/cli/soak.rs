@@ -39,8 +39,7 @@ pub(crate) struct SoakArgs {
     /// For how long turns begin, such as 90s, 30m or 2h
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) duration: Option<Duration>,
-    /// How long a session waits before each turn, in the mean, such as 500ms or 5s [default: 2s, for
-    /// more than 666 sessions 3 ms for each]
+    /// How long a session waits before a turn, in the mean [default: 2s, beyond 666 sessions 3 ms for each of them]
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) think: Option<Duration>,
     /// off, default, or kind=rate,… [default: default, with --prompts off]
