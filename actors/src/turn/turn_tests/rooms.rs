@@ -9,16 +9,24 @@ async fn a_room_that_drops_its_question_is_an_answer() {
         drop(held);
         let outcome = house.go_on().await;
         match wait {
-            Wait::Model | Wait::ModelAgain => {
-                let Some(bob_messages::error::AgentError::Llm(error)) = &outcome.error else { panic!("{outcome:?}") };
-                assert_eq!(error.kind, LlmErrorKind::Gone);
-            }
+            // A question that was not taken up is asked once more.
+            Wait::Model | Wait::ModelAgain => assert!(outcome.error.is_none(), "{outcome:?}"),
             Wait::Verdict => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Error),
             _ => assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown, "it may have had its effect"),
         }
-        if matches!(wait, Wait::Verdict | Wait::Call) {
-            assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "done"), "{wait:?}");
-        }
+        assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "done"), "{wait:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_room_that_does_not_come_back_is_an_error() {
+    for wait in [Wait::Model, Wait::ModelAgain] {
+        let (mut house, held) = House::waiting_for(wait).await;
+        house.rooms.llm.clear();
+        drop(held);
+        let outcome = house.go_on().await;
+        let Some(bob_messages::error::AgentError::Llm(error)) = &outcome.error else { panic!("{outcome:?}") };
+        assert_eq!(error.kind, LlmErrorKind::Gone);
     }
 }
 
