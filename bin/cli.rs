@@ -6,6 +6,8 @@
 mod batch;
 mod choices;
 mod running;
+#[cfg(feature = "drill")]
+mod soak;
 
 use std::path::PathBuf;
 
@@ -15,6 +17,8 @@ use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
+#[cfg(feature = "drill")]
+pub(crate) use soak::SoakArgs;
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]
@@ -32,8 +36,8 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a person, 5 model,
-6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
+Exit codes: 0 answer, 1 a soak's FAIL, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
+person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {
@@ -71,6 +75,9 @@ pub(crate) enum Command {
     Drain(DrainArgs),
     /// Check configuration, keys, model, tools and store, and say what to do about each fault
     Doctor(ListArgs),
+    /// Run many sessions under chaos, and judge what became of them
+    #[cfg(feature = "drill")]
+    Soak(SoakArgs),
     /// Look at what a configuration found here would start, and trust it
     #[command(after_help = "\
 A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,

@@ -94,13 +94,6 @@ impl House {
     }
 }
 
-/// Ends the tree of this process, if there is one, without its front end: in the same time as [`House::close`].
-pub(crate) async fn close_unheard() {
-    if let Some((runtime, limit)) = OPENED.get() {
-        let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
-    }
-}
-
 /// Names the traps a drill sets in this program, separated by `;`.
 #[cfg(feature = "drill")]
 const TRAPS: &str = "BOB_DRILL_TRAPS";
@@ -116,4 +109,11 @@ fn arm_traps(runtime: &Runtime, traps: Option<String>) -> Result<(), Failure> {
         runtime.traps().arm(trap);
     }
     Ok(())
+}
+
+/// Ends the tree of this process, if there is one, without its front end: in the same time as [`House::close`].
+pub(crate) async fn close_unheard() {
+    if let Some((runtime, limit)) = OPENED.get() {
+        let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
+    }
 }

@@ -22,6 +22,8 @@ mod run;
 mod sessions;
 mod show;
 mod signals;
+#[cfg(feature = "drill")]
+mod soak;
 mod tools;
 #[cfg(feature = "top")]
 mod top;
@@ -54,6 +56,18 @@ fn main() {
     std::process::exit(i32::from(exit as u8));
 }
 
+/// `cli-agent soak-worker FOLDER`: what a soak starts as its child and kills. Like the drill server it is not among the
+/// commands: nobody but a soak has a folder for it.
+#[cfg(feature = "drill")]
+fn soak_worker() -> Option<Result<Exit, Failure>> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != "soak-worker" {
+        return None;
+    }
+    let folder = PathBuf::from(arguments.next().unwrap_or_default());
+    Some(in_runtime(soak::worker(folder)))
+}
+
 /// `cli-agent drill-server …`: a tool server that a soak starts as its child. It is a program of its own, without
 /// configuration, log or runtime, and it is not among the commands, so that no help and no completion offers it.
 #[cfg(feature = "drill")]
@@ -63,6 +77,10 @@ fn drill() -> Option<u8> {
 }
 
 fn enter() -> Exit {
+    #[cfg(feature = "drill")]
+    if let Some(result) = soak_worker() {
+        return result.unwrap_or_else(|failure| finish(&failure, OutputForm::Text, None));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
@@ -114,6 +132,14 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&file, &Overrides::default())?)),
         Command::Sessions(args) => {
             in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
+        }
+        #[cfg(feature = "drill")]
+        Command::Soak(args) => {
+            // Only with prompts of one's own does a soak start what a configuration names.
+            if args.prompts.is_some() {
+                trusted(&Overrides::default())?;
+            }
+            in_runtime(soak::soak(&args, &file))
         }
         Command::Trust(args) => trust::trust(&args, &configured(&file, &Overrides::default())?),
         Command::Run(args) => {

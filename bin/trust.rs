@@ -106,6 +106,11 @@ fn show(config: &Config, starts: &[starts::Start]) {
         print::note(&format!("  {}", start.what));
         print::note(&format!("    command:     {}", start.argv()));
         print::note(&format!("    in folder:   {}", start.folder.display()));
+        if start.is_unpinned() {
+            print::note(
+                "    warning:     the package has no version, so what runs is whatever is newest; pin it: name@1.2.3",
+            );
+        }
         if !start.environment.is_empty() {
             print::note(&format!("    environment: {}", start.environment.join(", ")));
         }

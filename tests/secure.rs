@@ -7,6 +7,8 @@ mod support;
 
 #[path = "secure/argv.rs"]
 mod argv;
+#[path = "secure/budget.rs"]
+mod budget;
 #[path = "secure/canaries.rs"]
 mod canaries;
 #[path = "secure/children.rs"]

@@ -7,6 +7,8 @@ mod support;
 
 #[path = "servers/cancels.rs"]
 mod cancels;
+#[path = "servers/crowds.rs"]
+mod crowds;
 #[path = "servers/deaths.rs"]
 mod deaths;
 #[path = "servers/ends.rs"]

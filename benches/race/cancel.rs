@@ -214,9 +214,13 @@ struct Load {
 impl Load {
     fn start(arguments: &Arguments, runtime: &Runtime) -> Self {
         let (over, turns) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-        let lane = |number| {
+        // Spread over the length of a turn: in step, all would want the processors at once, as strangers do not.
+        let turn_ms = arguments.latency * (arguments.k as u64 + 1);
+        let lane = |number: usize| {
             let (runtime, over, turns) = (runtime.clone(), Arc::clone(&over), Arc::clone(&turns));
+            let late = Duration::from_millis(turn_ms) * number as u32 / arguments.conc as u32;
             tokio::spawn(async move {
+                tokio::time::sleep(late).await;
                 let mut seconds = Vec::new();
                 for life in 0_u64.. {
                     let id = session(&format!("busy-{number}-{life}"));

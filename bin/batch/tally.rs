@@ -147,6 +147,9 @@ fn had(count: u64) -> &'static str {
 fn severity(exit: Exit) -> u8 {
     match exit {
         Exit::Success => 0,
+        // No batch ends so.
+        #[cfg(feature = "drill")]
+        Exit::Failed => 0,
         Exit::Guard => 1,
         Exit::Suspended => 2,
         Exit::HungUp | Exit::Interrupted | Exit::NobodyReads | Exit::Terminated => 3,

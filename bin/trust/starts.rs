@@ -33,6 +33,24 @@ impl Start {
     }
 }
 
+/// Programs that fetch a package and run it.
+const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "deno"];
+
+impl Start {
+    /// Whether it fetches a package of no stated version: then another program may run every day.
+    pub(super) fn is_unpinned(&self) -> bool {
+        let program = self.program.rsplit('/').next().unwrap_or_default();
+        let package = self.arguments.iter().find(|word| !word.starts_with('-') && *word != "run");
+        FETCHERS.contains(&program)
+            && package.is_some_and(|package| {
+                // The first `@` may begin the name of whoever publishes it.
+                let version = package.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| &package[at + 1..]);
+                let version = version.or_else(|| package.split_once("==").map(|(_, version)| version));
+                !version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+            })
+    }
+}
+
 /// Every program, model servers first.
 pub(super) fn of(config: &Config) -> Vec<Start> {
     let folder = config.folder.canonicalize().unwrap_or_else(|_shown_as_written| config.folder.clone());
@@ -64,5 +82,60 @@ pub(super) fn named(starts: &[Start]) -> String {
     match starts.len().saturating_sub(most) {
         0 => names.join(" and "),
         more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(line: &str) -> Start {
+        let mut words = line.split(' ').map(str::to_owned);
+        let program = words.next().unwrap_or_default();
+        Start {
+            what: String::new(),
+            program,
+            arguments: words.collect(),
+            environment: Vec::new(),
+            folder: PathBuf::new(),
+        }
+    }
+
+    #[test]
+    fn g16_a_package_without_a_version_is_noticed() {
+        for line in [
+            "npx -y server",
+            "npx -y @who/server",
+            "/usr/bin/npx server@latest",
+            "uvx server",
+            "npx -y @who/server@next .",
+        ] {
+            assert!(start(line).is_unpinned(), "{line}");
+        }
+        for line in [
+            "npx -y @who/server@1.2.3 .",
+            "npx server@2",
+            "uvx server==1.0",
+            "uvx server@1.0",
+            "sh -c server",
+            "npx",
+            "./npx.sh server",
+        ] {
+            assert!(!start(line).is_unpinned(), "{line}");
+        }
+    }
+
+    #[test]
+    fn g16_what_ships_with_the_program_names_versions() {
+        let (read_me, example) = (include_str!("../../README.md"), Config::example());
+        let mut seen = 0;
+        for text in [read_me, example] {
+            for line in text.lines().filter(|line| line.contains("args = [") && line.contains("\"-y\"")) {
+                let words = line.split('"').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
+                assert!(!start(&format!("npx {words}")).is_unpinned(), "{line}");
+                seen += 1;
+            }
+        }
+        assert!(seen >= 2, "{seen}");
     }
 }

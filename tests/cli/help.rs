@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 22] = [
     &[],
     &["chat"],
     &["run"],
@@ -25,6 +25,7 @@ const COMMANDS: [&[&str]; 21] = [
     &["cancel"],
     &["drain"],
     &["doctor"],
+    &["soak"],
     &["init"],
     &["completions"],
 ];

@@ -112,9 +112,9 @@ fn guards_from_the_command_line_hold() {
     let (code, line) = home.json(["--max-steps", "1", "list the files"]);
     assert_eq!((code, &line["guard_reason"]), (Some(3), &json!("max_steps")), "{line}");
     let stalled = Home::scripted(&json!([{ "replies": ["stall"] }]));
-    let (code, line) = stalled.json(["--timeout-ms", "200", "hi"]);
+    let (code, line) = stalled.json(["--timeout-ms", "1500", "hi"]);
     assert_eq!((code, &line["guard_reason"]), (Some(3), &json!("turn_timeout")), "{line}");
-    assert!(line["content"].as_str().is_some_and(|content| content.contains("200")), "{line}");
+    assert!(line["content"].as_str().is_some_and(|content| content.contains("1500")), "{line}");
 }
 
 #[test]

@@ -116,10 +116,15 @@ impl Recorder {
         self.events().into_iter().filter(|event| event.turn_id.as_ref() == Some(turn)).collect()
     }
 
+    /// How many events are such.
+    pub(crate) fn count(&self, is: impl Fn(&Envelope) -> bool) -> usize {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|event| is(event)).count()
+    }
+
     /// How many `turn.finished` there were for a turn.
     pub(crate) fn ends(&self, turn: &TurnId) -> usize {
-        let ends = |event: &&Envelope| matches!(event.event, AgentEvent::TurnFinished { .. });
-        self.of_turn(turn).iter().filter(ends).count()
+        let ends = |event: &AgentEvent| matches!(event, AgentEvent::TurnFinished { .. });
+        self.count(|event| ends(&event.event) && event.turn_id.as_ref() == Some(turn))
     }
 
     /// Waits until an event of this kind was seen.

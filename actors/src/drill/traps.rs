@@ -9,9 +9,10 @@ use crate::pulse::{Kinds, Place};
 use bob_messages::ids::SessionId;
 use bob_messages::turn::TurnMessage;
 use ractor::{ActorCell, ActorProcessingErr};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The traps of one runtime. Clones are the same traps.
@@ -23,7 +24,15 @@ struct Inner {
     /// How many traps may still spring.
     armed: AtomicUsize,
     sprung: AtomicUsize,
-    traps: Mutex<Vec<Armed>>,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// All there ever were; a trap's number is its place here.
+    traps: Vec<Armed>,
+    /// Those that may still spring, by whom they are for, so that many cost a passage no more than few.
+    standing: HashMap<Victim, Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -50,7 +59,7 @@ pub struct Trap {
 }
 
 /// Whom a trap waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Victim {
     /// Whichever session's actor comes first.
     AnyTurn,
@@ -125,29 +134,33 @@ impl Trap {
 pub struct TrapId(usize);
 
 impl Traps {
-    /// Arms a trap. At an edge where several stand, the one that was armed first springs.
+    /// Arms a trap. At an edge where several stand for the same victim, the one that was
+    /// armed first springs.
     pub fn arm(&self, trap: Trap) -> TrapId {
-        let mut traps = self.traps();
-        let left = trap.times;
-        if left > 0 {
+        let mut table = self.table();
+        let number = table.traps.len();
+        if trap.times > 0 {
             self.0.armed.fetch_add(1, Ordering::Relaxed);
+            table.standing.entry(trap.victim.clone()).or_default().push(number);
         }
-        traps.push(Armed { trap, left, sprung: 0 });
-        TrapId(traps.len() - 1)
+        table.traps.push(Armed { left: trap.times, sprung: 0, trap });
+        TrapId(number)
     }
 
     /// Takes a trap away; what it has done stays counted.
     pub fn disarm(&self, id: TrapId) {
-        if let Some(armed) = self.traps().get_mut(id.0)
-            && std::mem::take(&mut armed.left) > 0
-        {
+        let mut table = self.table();
+        let Some(armed) = table.traps.get_mut(id.0) else { return };
+        if std::mem::take(&mut armed.left) > 0 {
+            let victim = armed.trap.victim.clone();
+            table.fell(&victim, id.0);
             self.0.armed.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// How often this trap has sprung.
     pub fn sprung(&self, id: TrapId) -> u32 {
-        self.traps().get(id.0).map_or(0, |armed| armed.sprung)
+        self.table().traps.get(id.0).map_or(0, |armed| armed.sprung)
     }
 
     /// How often all traps together have sprung.
@@ -191,37 +204,48 @@ impl Traps {
 
     /// What happens at this passage. The lock is free again by then.
     fn spring(&self, place: &Place, edge: Edge) -> Option<Harm> {
-        let mut traps = self.traps();
-        let stands_here =
-            |armed: &&mut Armed| armed.left > 0 && armed.trap.victim.is(place) && armed.trap.edge.is(edge);
-        for armed in traps.iter_mut().filter(stands_here) {
-            if let Some(lets_by) = armed.trap.lets_by.checked_sub(1) {
-                armed.trap.lets_by = lets_by;
-                continue;
+        let mut table = self.table();
+        let victims = match place {
+            Place::Session(session) => vec![Victim::Turn(session.clone()), Victim::AnyTurn],
+            Place::Room(path) => vec![Victim::Room(path.to_string())],
+        };
+        for victim in victims {
+            let standing = table.standing.get(&victim).cloned().unwrap_or_default();
+            for number in standing {
+                let Some(armed) = table.traps.get_mut(number).filter(|armed| armed.trap.edge.is(edge)) else {
+                    continue;
+                };
+                if let Some(lets_by) = armed.trap.lets_by.checked_sub(1) {
+                    armed.trap.lets_by = lets_by;
+                    continue;
+                }
+                armed.left -= 1;
+                armed.sprung += 1;
+                let harm = armed.trap.harm;
+                if armed.left == 0 {
+                    table.fell(&victim, number);
+                    self.0.armed.fetch_sub(1, Ordering::Relaxed);
+                }
+                self.0.sprung.fetch_add(1, Ordering::Relaxed);
+                return Some(harm);
             }
-            armed.left -= 1;
-            armed.sprung += 1;
-            if armed.left == 0 {
-                self.0.armed.fetch_sub(1, Ordering::Relaxed);
-            }
-            self.0.sprung.fetch_add(1, Ordering::Relaxed);
-            return Some(armed.trap.harm);
         }
         None
     }
 
-    fn traps(&self) -> std::sync::MutexGuard<'_, Vec<Armed>> {
-        self.0.traps.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Victim {
-    fn is(&self, place: &Place) -> bool {
-        match (self, place) {
-            (Self::AnyTurn, Place::Session(_)) => true,
-            (Self::Turn(session), Place::Session(other)) => session == other,
-            (Self::Room(path), Place::Room(other)) => **path == **other,
-            (Self::AnyTurn | Self::Turn(_), Place::Room(_)) | (Self::Room(_), Place::Session(_)) => false,
+impl Table {
+    /// This one springs no more.
+    fn fell(&mut self, victim: &Victim, number: usize) {
+        if let Some(standing) = self.standing.get_mut(victim) {
+            standing.retain(|&standing| standing != number);
+            if standing.is_empty() {
+                self.standing.remove(victim);
+            }
         }
     }
 }
@@ -279,3 +303,7 @@ impl fmt::Display for Snared {
 }
 
 impl std::error::Error for Snared {}
+
+#[cfg(test)]
+#[path = "traps_tests.rs"]
+mod tests;

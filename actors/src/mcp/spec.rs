@@ -135,3 +135,30 @@ impl ServerSpec {
         Duration::from_millis(self.startup_timeout_ms)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is equal is one server; whoever brings another key must never be served by somebody else's.
+    #[test]
+    fn g17_servers_that_are_given_different_keys_are_different_servers() {
+        let id = || ServerId::new("s");
+        let stdio = |value: &str, folder: &str| {
+            let env = vec![("KEY".into(), value.into())];
+            let command = ChildSpec { env, folder: Some(folder.into()), ..ChildSpec::new("serve", ["x"]) };
+            ServerSpec::new(id(), Transport::Stdio(command))
+        };
+        let web = |url: &str, value: &str| {
+            ServerSpec::new(id(), Transport::Http(HttpSpec::new(url).with_header("Authorization", value.to_owned())))
+        };
+        assert_eq!(stdio("mine", "/a"), stdio("mine", "/a"));
+        assert_ne!(stdio("mine", "/a"), stdio("yours", "/a"));
+        assert_ne!(stdio("mine", "/a"), stdio("mine", "/b"));
+        assert_eq!(web("http://h/", "mine"), web("http://h/", "mine"));
+        assert_ne!(web("http://h/", "mine"), web("http://h/", "yours"));
+        assert_ne!(web("http://h/?k=mine", "x"), web("http://h/?k=yours", "x"));
+        let roots = ServerSpec { roots: Arc::from(["/a".to_owned()]), ..stdio("mine", "/a") };
+        assert_ne!(roots, stdio("mine", "/a"));
+    }
+}

@@ -7,6 +7,7 @@ mod rooms;
 use super::*;
 use bob_messages::chat::{ContentPart, FinishReason, StopReason};
 use bob_messages::ids::{ModelName, ResumeToken};
+use bob_messages::llm::LlmMessage;
 use bob_messages::llm::{Capabilities, LlmAnswer, ModelProfile, RawCall};
 use bob_messages::session::{ApprovalsMode, TurnInput};
 use bob_messages::sessions::{TurnNews, TurnOutcome};

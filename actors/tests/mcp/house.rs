@@ -157,7 +157,8 @@ impl House {
 impl Drop for House {
     fn drop(&mut self) {
         for pid in living(self.folder.path()) {
-            crate::process::signal(pid, rustix::process::Signal::KILL);
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            let _it_may_have_ended_meanwhile = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
 }

@@ -205,7 +205,7 @@ impl Grammar {
         let open = self.running(turn)?;
         let is_suspended = ended.suspended.is_some();
         must(is_suspended == (ended.finish_reason == FinishReason::Suspended), || "suspended or not".to_owned())?;
-        must(is_suspended == !open.calls.is_empty(), || "a turn ends with calls that have no result".to_owned())?;
+        must(is_suspended != open.calls.is_empty(), || "a turn ends with calls that have no result".to_owned())?;
         match (ended.finish_reason, ended.guard_reason) {
             (FinishReason::Final, None) => must(open.answered, || "a final outcome without an answer".to_owned())?,
             (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)) => {}

@@ -1,7 +1,7 @@
 //! Who comes, who goes and who dies: inputs, people, cancels, crashes and restarts, as the
 //! sessions supervisor and its guest book bring them to a machine.
 
-use super::house::{House, running};
+use super::house::{End, House, running};
 use super::monitor::Seen;
 use super::plan::Fault;
 use crate::chat::ContentPart;
@@ -55,7 +55,9 @@ impl House {
             |open: &&crate::session::OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
         if let Some(open) = step.and_then(|step| step.calls.iter().find(asked)) {
             let (name, arguments) = (open.call.name.as_str().to_owned(), open.call.arguments.clone());
-            self.asked.push(Seen { approval: approval.clone(), name, arguments });
+            let seen = Seen { approval: approval.clone(), name, arguments };
+            self.monitor.shows(&seen);
+            self.asked.push(seen);
         }
     }
 
@@ -147,6 +149,21 @@ impl House {
         }
         let woken = (!self.owed.is_empty()).then_some(Recover::Continue);
         self.new_machine(woken);
+    }
+
+    pub(super) fn ends(&mut self, end: End) {
+        match end {
+            End::Dies(_) => self.crash(),
+            End::ProgramDies => self.program_dies(),
+            End::Stops(reason) => self.stop(reason),
+            End::CancelsTwice => {
+                self.withdraw();
+                self.withdraw();
+                self.say(TurnMessage::Withdrawn { submission: TurnId::new("nobody's") });
+                self.stop(EndReason::Cancelled);
+                self.withdraw();
+            }
+        }
     }
 
     /// The actor is killed while it is being stopped: the next one closes its turn.

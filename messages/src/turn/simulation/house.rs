@@ -6,15 +6,25 @@ use super::monitor::{Monitor, Seen};
 use super::plan::{Fault, Plan};
 use super::{Run, says};
 use crate::ids::{ResumeToken, TurnId};
-use crate::llm::{LlmAnswer, LlmError, LlmErrorKind};
 use crate::session::Session;
-use crate::sessions::TurnNews;
-use crate::store::{Append, Record, StoreError};
-use crate::turn::state::State;
-use crate::turn::world::{Question, World, told};
+use crate::sessions::{EndReason, TurnNews};
+use crate::store::Append;
+use crate::turn::world::World;
 use crate::turn::{Effect, Turn, TurnMessage};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+
+/// How a run is interrupted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End {
+    /// The actor dies when so many effects of the message are performed.
+    Dies(usize),
+    /// The program dies.
+    ProgramDies,
+    /// The actor is stopped.
+    Stops(EndReason),
+    /// Somebody cancels, cancels again, and cancels what nobody knows.
+    CancelsTwice,
+}
 
 /// One run: a machine in its world, the guest book, people, and the monitor.
 #[derive(Debug)]
@@ -26,10 +36,10 @@ pub(super) struct House {
     /// What happens next.
     pub(super) schedule: Dice,
     pub(super) people: Dice,
-    model: Dice,
-    tools: Dice,
-    disk: Dice,
-    paper: Dice,
+    pub(super) model: Dice,
+    pub(super) tools: Dice,
+    pub(super) disk: Dice,
+    pub(super) paper: Dice,
     /// Who waits for an outcome, and what is sent again for them to a new machine.
     pub(super) owed: Vec<(TurnId, TurnMessage)>,
     /// Submissions nobody wants any more.
@@ -43,12 +53,12 @@ pub(super) struct House {
     pub(super) tokens: Vec<ResumeToken>,
     /// What people were asked, for as long as they remember.
     pub(super) asked: Vec<Seen>,
-    store_is_down: bool,
-    heard: usize,
-    messages: usize,
-    log: Option<Vec<String>>,
-    /// The actor dies at the message of this number, having performed so many effects.
-    dies_at: Option<(usize, usize)>,
+    pub(super) store_is_down: bool,
+    pub(super) heard: usize,
+    pub(super) messages: usize,
+    pub(super) log: Option<Vec<String>>,
+    /// What happens at the message of this number, besides all else.
+    ends_at: Option<(usize, End)>,
 }
 
 impl House {
@@ -79,16 +89,15 @@ impl House {
             messages: 0,
             log: traced.then(|| vec![format!("{plan:?}")]),
             plan,
-            dies_at: None,
+            ends_at: None,
         }
     }
 
-    /// A run without faults but one: the actor dies at this message, in the middle of what
-    /// it was told to do.
-    pub(super) fn dying(seed: u64, message: usize, performed: usize) -> Self {
+    /// A run without faults but one, at this message.
+    pub(super) fn ending(seed: u64, message: usize, end: End) -> Self {
         let mut house = Self::new(seed, None, false);
         house.plan.spare();
-        Self { dies_at: Some((message, performed)), ..house }
+        Self { ends_at: Some((message, end)), ..house }
     }
 
     /// Everything the plan brings, then a good day until nothing is open.
@@ -126,9 +135,9 @@ impl House {
             Fault::Crashes => self.crash(),
             Fault::CutShort => self.crash_in_the_middle(),
             Fault::ProgramDies => self.program_dies(),
-            Fault::Cancels => self.stop(crate::sessions::EndReason::Cancelled),
-            Fault::Deadlines => self.stop(crate::sessions::EndReason::TurnTimeout),
-            Fault::Passivates => self.stop(crate::sessions::EndReason::Passivated),
+            Fault::Cancels => self.stop(EndReason::Cancelled),
+            Fault::Deadlines => self.stop(EndReason::TurnTimeout),
+            Fault::Passivates => self.stop(EndReason::Passivated),
             Fault::Kills => self.kill(),
             Fault::Crowd => self.input(),
             Fault::Steers => self.steer(),
@@ -159,17 +168,16 @@ impl House {
 
     /// Says a message to a machine whose driver gets no further than so many effects.
     pub(super) fn say_and_perform(&mut self, message: TurnMessage, performed: usize) {
-        let dies = self.dies_at.filter(|(at, _)| *at == self.messages);
-        let performed = dies.map_or(performed, |(_, performed)| performed);
+        let end = self.ends_at.take_if(|(at, _)| *at == self.messages).map(|(_, end)| end);
+        let performed = if let Some(End::Dies(performed)) = end { performed } else { performed };
         for effect in self.apply(message).into_iter().take(performed) {
             self.perform(effect);
         }
         self.hear();
-        if dies.is_some() {
-            self.note(|| "-- dies".to_owned());
-            self.monitor.saw("died".to_owned());
-            self.dies_at = None;
-            self.crash();
+        if let Some(end) = end {
+            self.note(|| format!("-- {end:?}"));
+            self.monitor.saw("ended".to_owned());
+            self.ends(end);
         }
     }
 
@@ -229,139 +237,6 @@ impl House {
         self.heard = self.world.news.len();
     }
 
-    /// One of the questions that are open is answered; when none is, people go on.
-    fn answer_next(&mut self) {
-        let disorder = self.plan.has(Fault::Disorder);
-        if disorder && !self.late.is_empty() && self.schedule.rarely(6) {
-            let at = self.schedule.pick(self.late.len());
-            let append = self.late.remove(at);
-            self.note(|| "-- an append of an old owner arrives".to_owned());
-            let _fenced_or_stored = self.sabotage.store(&append, &mut self.world);
-            self.monitor.reads(&self.world.stored, self.world.epoch);
-            return;
-        }
-        if self.world.questions.is_empty() {
-            let idle = self.open_approval().is_none() && (self.tokens.is_empty() || self.schedule.pick(2) == 0);
-            return if idle { self.input() } else { self.person() };
-        }
-        // What the turn says to itself is heard before the answer to anything it asks later.
-        let own = self.world.questions.iter().position(|question| matches!(question, Question::Own(_)));
-        let choices = own.map_or(self.world.questions.len(), |own| own + 1);
-        let at = if disorder { self.schedule.pick(choices) } else { 0 };
-        self.answer_one(at, usize::MAX);
-    }
-
-    pub(super) fn answer_one(&mut self, at: usize, performed: usize) {
-        let question = self.world.questions.remove(at);
-        if let Some(message) = self.answer(&question) {
-            self.say_and_perform(message, performed);
-        }
-    }
-
-    fn answer(&mut self, question: &Question) -> Option<TurnMessage> {
-        let (doubts, fails) = (self.plan.has(Fault::ToolDoubts), self.plan.has(Fault::StartFails));
-        Some(match question {
-            Question::Infer(ticket, request) => {
-                let response_id = Some(format!("response {}", self.world.now));
-                let result = says::reply(self.plan.moods(), request, &mut self.model);
-                let result = result.map(|answer| Arc::new(LlmAnswer { response_id, ..answer }));
-                TurnMessage::ParseAction { ticket: *ticket, result }
-            }
-            // The room was started again while the call ran, or before it was judged.
-            Question::Ran(ticket, _) | Question::Check(ticket, _) if doubts && self.tools.rarely(10) => {
-                TurnMessage::Checked { ticket: *ticket, verdict: None }
-            }
-            Question::Call(_, call) | Question::Ran(_, call) => {
-                let returned = says::returned(&self.plan, &mut self.tools, self.world.now);
-                self.monitor.returns(self.world.turn.journal.epoch, &call.id, &returned);
-                return question.returned(returned);
-            }
-            Question::Append(ticket, append, confirm) => {
-                let result = self.append(append);
-                return told(*ticket, result, *confirm);
-            }
-            Question::Claim(ticket) if fails && self.disk.rarely(12) => {
-                TurnMessage::Loaded { ticket: *ticket, result: Err(StoreError::Unavailable("no disk".into())) }
-            }
-            Question::Profile(ticket) if fails && self.disk.rarely(12) => {
-                let error = LlmError::new(LlmErrorKind::UnknownModel, "no such model");
-                TurnMessage::Profiled { ticket: *ticket, result: Err(error) }
-            }
-            // Most tools are quick: the result is the answer, without a note before it.
-            Question::Check(ticket, check) if check.run && self.tools.pick(2) == 1 => {
-                let message = self.world.works(question);
-                let ran = |next: &mut Question| matches!(next, Question::Ran(running, _) if running == ticket);
-                return match self.world.questions.pop_if(ran) {
-                    Some(call) => self.answer(&call),
-                    None => message,
-                };
-            }
-            question => return self.world.works(question),
-        })
-    }
-
-    pub(super) fn append(&mut self, append: &Append) -> Result<u64, StoreError> {
-        let (fails, doubts) = (self.plan.has(Fault::StoreFails), self.plan.has(Fault::StoreDoubts));
-        let full = || Err(StoreError::Unavailable("the disk is full".into()));
-        let in_doubt = || Err(StoreError::InDoubt("the answer was lost".into()));
-        if self.paper.rarely(16) {
-            self.check_readable(append);
-        }
-        let result = match self.disk.pick(16) {
-            _ if self.store_is_down => full(),
-            13 if fails => full(),
-            14 if doubts => in_doubt(),
-            15 if doubts => self.sabotage.store(append, &mut self.world).and(in_doubt()),
-            _ => self.sabotage.store(append, &mut self.world),
-        };
-        self.note(|| format!("         stored to {}: {}", append.expected_version, short(&result)));
-        self.monitor.reads(&self.world.stored, self.world.epoch);
-        result
-    }
-
-    fn check_readable(&mut self, append: &Append) {
-        for record in &append.records {
-            let text = serde_json::to_string(record).unwrap();
-            let read = serde_json::from_str::<Record>(&text);
-            let same = read.is_ok_and(|read| read == **record);
-            self.monitor.must(same, || format!("a record does not read back as it was: {text}"));
-        }
-    }
-
-    /// What was said once is said again: late answers and doubled messages.
-    fn say_again(&mut self) {
-        if self.said.is_empty() {
-            return;
-        }
-        let message = self.said[self.schedule.pick(self.said.len())].clone();
-        let owed = |submission: &TurnId| self.owed.iter().any(|(owed, _)| owed == submission);
-        let state = &self.world.turn.state;
-        let has_a_place = match &message {
-            // Nobody sends again what was answered; new words are no repetition.
-            TurnMessage::Start { input, .. } if owed(&input.turn) => return self.say(message),
-            TurnMessage::Resume { submission, .. } if owed(submission) => return self.say(message),
-            TurnMessage::Withdrawn { submission } if owed(submission) => return self.say(message),
-            TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
-            TurnMessage::Steered { .. } | TurnMessage::Wake { .. } | TurnMessage::Stopped { .. } => return,
-            TurnMessage::BuildPrompt => matches!(state, State::BuildPrompt),
-            TurnMessage::CallTool => matches!(state, State::CallTool(calling) if !calling.entered),
-            TurnMessage::Done { .. } => matches!(state, State::Done(end) if end.version.is_none()),
-            TurnMessage::LlmInfer { .. } => matches!(state, State::LlmInfer { asked: false, .. }),
-            _ => false,
-        };
-        if !has_a_place {
-            self.say_to_no_effect(message);
-        }
-    }
-
-    fn say_to_no_effect(&mut self, message: TurnMessage) {
-        let mut before = self.world.turn.clone();
-        let effects = self.world.turn.apply(self.world.now, message.clone());
-        before.now = self.world.turn.now;
-        let nothing = effects.is_empty() && before == self.world.turn;
-        self.monitor.must(nothing, || format!("out of place and yet something follows: {}", short(&message)));
-    }
-
     /// Everything works from here on, until nothing is open; then the session is usable.
     fn calm(&mut self) {
         self.note(|| "-- a good day".to_owned());
@@ -374,6 +249,8 @@ impl House {
         for _ in 0..3 {
             self.input();
             self.settle();
+            // Whoever comes after the program that died finds it alive.
+            self.ends_at = None;
         }
         let (world, monitor) = (&self.world, &mut self.monitor);
         let idle = world.turn.is_idle() && world.questions.is_empty();
@@ -410,7 +287,7 @@ fn written_and_read(turn: &Turn) -> Turn {
 }
 
 /// A value in one line of bounded length.
-fn short(value: &impl std::fmt::Debug) -> String {
+pub(super) fn short(value: &impl std::fmt::Debug) -> String {
     let mut text = format!("{value:?}");
     text.truncate(text.floor_char_boundary(400));
     text

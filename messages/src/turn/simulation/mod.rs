@@ -1,10 +1,11 @@
 //! The simulation: the machine in a seeded world in which everything goes wrong.
 //!
 //! A seed decides everything: which faults there are ([`plan`]), what happens next
-//! ([`house`], [`guests`]), what models, tools and strangers say ([`says`]). There is no
+//! ([`house`], [`guests`]), who answers and how ([`answers`]), what models, tools and strangers say ([`says`]). There is no
 //! clock and no thread in it, so that the same seed gives the same run, line by line.
 //!
-//! **Checks.** After each message and at each record that is stored, [`monitor`] asks that
+//! **Checks.** After each message, at each record that is stored and at whatever is told, [`monitor`],
+//! [`kept`] and [`promises`] ask that
 //! everybody is told exactly once; that what is told to be saved is what any later owner
 //! reads; that a call with side effects runs once over all crashes, alone, behind its durable
 //! intent, as it was journaled, and only if nobody denied it; that a strict provider accepts
@@ -19,13 +20,16 @@
 //!
 //! **Planted defects** ([`defect`]) show that the checks find what they are for.
 
+mod answers;
 mod defect;
 mod dice;
 mod grammar;
 mod guests;
 mod house;
+mod kept;
 mod monitor;
 mod plan;
+mod promises;
 mod says;
 mod tally;
 mod tests;

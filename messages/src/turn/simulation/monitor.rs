@@ -2,13 +2,12 @@
 //! machine, what it asks for and what the store keeps, and believes nobody's own account.
 
 use super::grammar::Grammar;
-use crate::chat::{FinishReason, Message};
-use crate::error::AgentError;
+use crate::chat::Message;
 use crate::ids::{ApprovalId, CallId, ResumeToken, TurnId};
 use crate::llm::LlmRequest;
 use crate::session::{Session, TurnInput};
-use crate::sessions::{Decision, TurnNews, TurnOutcome};
-use crate::store::{Answered, Fact, Record};
+use crate::sessions::{Decision, TurnOutcome};
+use crate::store::Record;
 use crate::tools::{ToolReturn, Verdict};
 use crate::turn::approvals::understood;
 use crate::turn::pairing::Pairing;
@@ -21,11 +20,11 @@ use std::sync::Arc;
 
 /// What was told about a submission.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+pub(super) struct Told {
     /// How often the journal had been read then: each owner of it tells once.
-    owner: u64,
+    pub(super) owner: u64,
     /// Whether it is in the journal for good, so that nobody may say another thing.
-    for_good: bool,
+    pub(super) for_good: bool,
 }
 
 /// A call as somebody saw it who was asked about it.
@@ -38,17 +37,17 @@ pub(super) struct Seen {
 
 /// What happened between one machine's beginning and its end.
 #[derive(Debug, Default)]
-struct Life {
+pub(super) struct Life {
     /// Submissions that were accepted or began: their clocks run.
-    running: BTreeSet<TurnId>,
-    paused: BTreeSet<TurnId>,
-    cancelled: BTreeSet<TurnId>,
-    allowed: BTreeSet<CallId>,
-    steered: Vec<(TurnId, String)>,
+    pub(super) running: BTreeSet<TurnId>,
+    pub(super) paused: BTreeSet<TurnId>,
+    pub(super) cancelled: BTreeSet<TurnId>,
+    pub(super) allowed: BTreeSet<CallId>,
+    pub(super) steered: Vec<(TurnId, String)>,
     /// How many of them there were when the last prompt was built.
-    prompted: usize,
+    pub(super) prompted: usize,
     /// Appends that followed a failed one without anything else having happened.
-    insisted: u32,
+    pub(super) insisted: u32,
 }
 
 #[derive(Debug)]
@@ -58,21 +57,22 @@ pub(super) struct Monitor {
     pub(super) grammar: Grammar,
     /// The fold of what is stored.
     pub(super) shadow: Session,
-    pairing: Pairing,
-    compared: u64,
-    outcomes: Vec<Arc<TurnOutcome>>,
-    told: BTreeMap<TurnId, Told>,
-    asked: BTreeMap<TurnId, TurnInput>,
-    returned: BTreeMap<(u64, CallId), ToolReturn>,
-    effects_run: BTreeSet<CallId>,
-    decided: Vec<(ApprovalId, bool, Option<Seen>)>,
-    resumes: BTreeMap<TurnId, (ResumeToken, ResumeReply)>,
-    questions: BTreeMap<ResumeToken, String>,
-    responses: BTreeSet<String>,
-    last: Option<Arc<Record>>,
-    life: Life,
+    pub(super) pairing: Pairing,
+    pub(super) compared: u64,
+    pub(super) outcomes: Vec<Arc<TurnOutcome>>,
+    pub(super) told: BTreeMap<TurnId, Told>,
+    pub(super) asked: BTreeMap<TurnId, TurnInput>,
+    pub(super) returned: BTreeMap<(u64, CallId), ToolReturn>,
+    pub(super) effects_run: BTreeSet<CallId>,
+    pub(super) decided: Vec<(ApprovalId, bool, Option<Seen>)>,
+    pub(super) resumes: BTreeMap<TurnId, (ResumeToken, ResumeReply)>,
+    pub(super) questions: BTreeMap<ResumeToken, String>,
+    pub(super) shown: BTreeMap<ApprovalId, Seen>,
+    pub(super) responses: BTreeSet<String>,
+    pub(super) last: Option<Arc<Record>>,
+    pub(super) life: Life,
     /// How many owners the journal has had.
-    owners: u64,
+    pub(super) owners: u64,
     /// Whether the last outcome that was told is one of a session that works.
     pub(super) usable: bool,
     /// Kinds of things that were seen, for whoever wants to know that they happen.
@@ -95,6 +95,7 @@ impl Monitor {
             decided: Vec::new(),
             resumes: BTreeMap::new(),
             questions: BTreeMap::new(),
+            shown: BTreeMap::new(),
             responses: BTreeSet::new(),
             last: None,
             life: Life::default(),
@@ -134,6 +135,12 @@ impl Monitor {
     pub(super) fn decides(&mut self, approval: &ApprovalId, decision: &Decision, seen: Option<Seen>) {
         let denies = matches!(understood(decision.clone()), Decision::Deny { .. } | Decision::DenyAlways { .. });
         self.decided.push((approval.clone(), !denies, seen));
+    }
+
+    /// A person is shown a call.
+    pub(super) fn shows(&mut self, shown: &Seen) {
+        let before = self.shown.entry(shown.approval.clone()).or_insert_with(|| shown.clone()).clone();
+        self.must(before == *shown, || format!("one name for two questions: {before:?} and {shown:?}"));
     }
 
     /// A tool returns.
@@ -290,183 +297,6 @@ impl Monitor {
             self.must(said, || format!("the model is not told {text:?}"));
         }
     }
-
-    /// Records that are stored now.
-    pub(super) fn reads(&mut self, stored: &[Arc<Record>], owner: u64) {
-        let known = usize::try_from(self.shadow.version).unwrap_or(usize::MAX).min(stored.len());
-        for record in &stored[known..] {
-            let asked = &self.asked;
-            let limits = |turn: &TurnId| asked.get(turn).map(|input| input.limits);
-            if let Err(why) = self.grammar.read(record, owner, limits) {
-                return self.must(false, || format!("the journal is wrong at {}: {why}", record.version));
-            }
-            self.matches_what_was_said(record);
-            self.saw(kind(&record.fact).to_owned());
-            self.shadow.apply(record);
-            for message in self.shadow.history.iter().skip(self.pairing.messages) {
-                if let Err(why) = self.pairing.read(message) {
-                    self.broken.get_or_insert(why);
-                }
-            }
-            let owed = self.pairing.owed();
-            self.must(owed.is_none(), || format!("a provider would refuse the history: {owed:?} has no result"));
-            if let (Fact::Outcome(_), Some(last)) = (&record.fact, &self.shadow.last) {
-                self.outcomes.push(Arc::clone(last));
-            }
-            self.last = Some(Arc::clone(record));
-        }
-    }
-
-    fn matches_what_was_said(&mut self, record: &Record) {
-        match &record.fact {
-            Fact::Input(input) => {
-                // Its limits are counted by the grammar.
-                let asked = self.asked.get(&input.turn);
-                let same = asked.is_none_or(|asked| TurnInput { limits: input.limits, ..asked.clone() } == **input);
-                self.must(same, || format!("{} was asked something else", input.turn));
-            }
-            Fact::Answered(Answered { cost, .. }) | Fact::Malformed { cost, .. } => {
-                let new = cost.response_id.clone().is_none_or(|response| self.responses.insert(response));
-                self.must(new, || "one response of the model is taken for two".to_owned());
-            }
-            Fact::Result(result) => {
-                let returned = self.returned.get(&(record.epoch, result.call.clone()));
-                let same = returned.is_none_or(|back| back.status == result.status && back.output == result.output);
-                self.must(same, || format!("{} returned something else than is journaled", result.call));
-            }
-            Fact::ApprovalDecided { approval, allowed, .. } => self.decided_so(approval, *allowed),
-            Fact::Resumed { submission, .. } => {
-                // A question that is given up is closed under the name of whoever was told it.
-                if self.shadow.open.as_ref().is_some_and(|open| open.submission == *submission) {
-                    return;
-                }
-                let open = self.shadow.open.as_ref().and_then(|open| open.suspended.clone());
-                let said = self.resumes.get(submission).map(|(token, _)| token.clone());
-                let token = open.as_ref().map(|open| open.token.clone());
-                let same = said.is_none() || said == token;
-                self.must(same, || format!("{submission} answers another question than it was given the token of"));
-                let told = token.and_then(|token| self.questions.get(&token).cloned());
-                let same = told.is_none() || told == open.map(|open| open.question);
-                self.must(same, || format!("{submission} answers {told:?}, which is not asked any more"));
-            }
-            _ => {}
-        }
-    }
-
-    /// A decision in the journal is one that a person made about that call.
-    fn decided_so(&mut self, approval: &ApprovalId, allowed: bool) {
-        let resumed = match self.last.as_ref().map(|record| &record.fact) {
-            Some(Fact::Resumed { submission, .. }) => self.resumes.get(submission),
-            _ => None,
-        };
-        if let Some((_, reply)) = resumed {
-            let allows = match reply {
-                ResumeReply::Answer(_) => false,
-                ResumeReply::Decision(decision) => {
-                    !matches!(understood(decision.clone()), Decision::Deny { .. } | Decision::DenyAlways { .. })
-                }
-            };
-            return self.must(allows == allowed, || format!("{approval} is decided otherwise than was said"));
-        }
-        let calls = self.grammar.open.as_ref().map_or(&[][..], |open| &open.calls);
-        let call = calls.iter().find(|call| call.approval.as_ref().is_some_and(|(asked, _)| asked == approval));
-        let proposed = call.map(|call| call.name.clone());
-        let arguments = self.shadow.open.as_ref().and_then(|open| open.step.as_ref()).and_then(|step| {
-            let asked =
-                |open: &&crate::session::OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
-            step.calls.iter().find(asked).map(|open| open.call.arguments.clone())
-        });
-        let so = self.decided.iter().any(|(id, said, seen)| {
-            let saw = seen.as_ref().is_none_or(|seen| {
-                Some(&seen.name) == proposed.as_ref() && Some(&seen.arguments) == arguments.as_ref()
-            });
-            id == approval && *said == allowed && saw
-        });
-        self.must(so, || format!("{approval} is decided as nobody who saw the call has said"));
-    }
-
-    /// The supervisor hears this.
-    pub(super) fn news(&mut self, news: &TurnNews) {
-        match news {
-            TurnNews::Finished { submission, outcome } => {
-                if let (Some(token), Some(question)) = (&outcome.token, &outcome.question) {
-                    self.questions.insert(token.clone(), question.clone());
-                }
-                self.life.paused.remove(submission);
-                self.acknowledged(submission, outcome);
-                self.note_outcome(outcome);
-                self.usable = outcome.saved && outcome.finish_reason != FinishReason::Error;
-                self.told(submission, outcome.saved);
-            }
-            TurnNews::Refused { submission, error } => {
-                self.told(submission, !matches!(error, AgentError::Store(_)));
-            }
-            TurnNews::Accepted { submission } => {
-                let kept = self.grammar.inputs.contains_key(submission) || self.grammar.resumed.contains(submission);
-                self.must(kept, || format!("{submission} is accepted and not stored"));
-                self.life.running.insert(submission.clone());
-            }
-            TurnNews::Began { submission, .. } => {
-                self.life.running.insert(submission.clone());
-            }
-            TurnNews::Paused { submission, .. } => {
-                self.life.paused.insert(submission.clone());
-            }
-            TurnNews::Unpaused { submission } => {
-                self.life.paused.remove(submission);
-            }
-            TurnNews::Left => {}
-        }
-    }
-
-    fn told(&mut self, submission: &TurnId, for_good: bool) {
-        let owner = self.owners;
-        self.life.cancelled.remove(submission);
-        let before = self.told.insert(submission.clone(), Told { owner, for_good });
-        if let Some(before) = before {
-            self.must(!before.for_good, || format!("{submission} was told for good and is told again"));
-            self.must(before.owner < owner, || format!("{submission} is told twice by one owner of the journal"));
-        }
-    }
-
-    /// What is said to be saved is what any later owner reads.
-    fn acknowledged(&mut self, submission: &TurnId, outcome: &TurnOutcome) {
-        if !outcome.saved {
-            return;
-        }
-        let kept = self.outcomes.iter().any(|kept| {
-            let named = TurnOutcome {
-                request_id: outcome.request_id.clone(),
-                labels: outcome.labels.clone(),
-                ..(**kept).clone()
-            };
-            named == *outcome
-        });
-        let taken_out = self.grammar.withdrawn.contains(&outcome.turn_id);
-        let why = || format!("{submission} is told that {:?} is saved, and it is not stored", outcome.finish_reason);
-        self.must(kept || taken_out, why);
-    }
-
-    fn note_outcome(&mut self, outcome: &TurnOutcome) {
-        self.saw(format!("{:?}", outcome.finish_reason));
-        if let Some(guard) = outcome.guard_reason {
-            self.saw(format!("{guard:?}"));
-        }
-        for entry in outcome.tool_transcript.iter() {
-            self.saw(format!("call {:?}", entry.status));
-        }
-        self.saw(format!("saved {}", outcome.saved));
-    }
-
-    /// Something happened of which there must be some.
-    pub(super) fn saw(&mut self, what: String) {
-        *self.seen.entry(what).or_default() += 1;
-    }
-
-    /// What nobody owes any more, since the program that owed it is gone.
-    pub(super) fn forgets(&mut self, submission: &TurnId) {
-        self.told.remove(submission);
-    }
 }
 
 /// The call whose judgement this ticket asks for.
@@ -479,22 +309,4 @@ fn checked(turn: &Turn, ticket: crate::ids::Ticket) -> Option<CallId> {
 
 fn says(message: &Message, text: &str) -> bool {
     matches!(message, Message::User { parts } if parts.iter().any(|part| part.as_text().contains(text)))
-}
-
-fn kind(fact: &Fact) -> &'static str {
-    match fact {
-        Fact::Options(_) => "options",
-        Fact::Input(_) => "input",
-        Fact::Started { .. } => "started",
-        Fact::Answered(_) => "answered",
-        Fact::Malformed { .. } => "malformed",
-        Fact::Intent { .. } => "intent",
-        Fact::ApprovalAsked { .. } => "approval asked",
-        Fact::ApprovalDecided { .. } => "approval decided",
-        Fact::Result(_) => "result",
-        Fact::Steered { .. } => "steered",
-        Fact::Resumed { .. } => "resumed",
-        Fact::Withdrawn => "withdrawn",
-        Fact::Outcome(_) => "outcome",
-    }
 }

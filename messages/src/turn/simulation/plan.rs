@@ -132,6 +132,8 @@ pub(super) struct Plan {
     pub(super) calmness: usize,
     /// Whether somebody sees the events.
     pub(super) watched: bool,
+    /// Which tools the model knows, one bit for each: few tools make for deep runs, too.
+    tools: u8,
     on: Vec<Fault>,
     pub(super) disturbances: Vec<Fault>,
 }
@@ -163,6 +165,7 @@ impl Plan {
             steps: 30 + dice.pick(90),
             calmness: 4 + dice.pick(12),
             watched: dice.pick(4) == 0,
+            tools: (dice.pick(256) as u8 & dice.pick(256) as u8) | 1 << dice.pick(8),
             disturbances: on.iter().copied().filter(|fault| fault.disturbs()).collect(),
             on,
         }
@@ -179,6 +182,6 @@ impl Plan {
     }
 
     pub(super) fn moods(&self) -> Moods {
-        Moods { malformed: self.has(Fault::Malformed), fails: self.has(Fault::ModelFails) }
+        Moods { malformed: self.has(Fault::Malformed), fails: self.has(Fault::ModelFails), tools: self.tools }
     }
 }

@@ -20,10 +20,18 @@ pub(in crate::turn) struct Moods {
     pub(super) malformed: bool,
     /// No answer at all.
     pub(super) fails: bool,
+    /// Which tools it knows, one bit for each; never none.
+    pub(super) tools: u8,
 }
 
 impl Moods {
-    pub(in crate::turn) const ALL: Self = Self { malformed: true, fails: true };
+    pub(in crate::turn) const ALL: Self = Self { malformed: true, fails: true, tools: u8::MAX };
+
+    /// One of the tools it knows.
+    fn tool(self, dice: &mut Dice) -> usize {
+        let at = dice.pick(8);
+        (at..at + 8).map(|at| at % 8).find(|at| self.tools & (1 << at) != 0).unwrap_or(at)
+    }
 }
 
 /// What a tool returns; the number makes it one of a kind.
@@ -59,7 +67,7 @@ pub(in crate::turn) fn reply(moods: Moods, request: &LlmRequest, dice: &mut Dice
             let kind = [LlmErrorKind::Unavailable, LlmErrorKind::Rejected][dice.pick(2)];
             return Err(LlmError::new(kind, "the provider is down"));
         }
-        _ if json && dice.pick(4) > 0 => answer(&envelope(dice), &[]),
+        _ if json && dice.pick(4) > 0 => answer(&envelope(moods, dice), &[]),
         _ => {
             let mut calls: Vec<_> = (0..=dice.pick(4)).map(|_| native_call(moods, dice)).collect();
             if dice.rarely(6) {
@@ -100,7 +108,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
 const TOOLS: [&str; 8] = ["read", "write", "idem", "ask", "deny", "bad", "ask_user", "nope"];
 
 fn native_call(moods: Moods, dice: &mut Dice) -> (&'static str, &'static str) {
-    let tool = dice.pick(8);
+    let tool = moods.tool(dice);
     let arguments = match dice.pick(16) {
         _ if TOOLS[tool] == "ask_user" && !(moods.malformed && dice.rarely(8)) => "{\"question\":\"which?\"}",
         14 if moods.malformed => ["{\"a\":1,\"a\":2}", "{\"a\":"][dice.pick(2)],
@@ -114,9 +122,9 @@ fn native_call(moods: Moods, dice: &mut Dice) -> (&'static str, &'static str) {
     (native.get(tool).unwrap_or(&TOOLS[tool]), arguments)
 }
 
-fn envelope(dice: &mut Dice) -> String {
+fn envelope(moods: Moods, dice: &mut Dice) -> String {
     let a = dice.pick(3);
-    match TOOLS[dice.pick(8)] {
+    match TOOLS[moods.tool(dice)] {
         "ask_user" => "{\"type\":\"ask_user\",\"question\":\"which?\"}".to_owned(),
         tool => format!("{{\"type\":\"tool_call\",\"name\":\"local/{tool}\",\"arguments\":{{\"a\":{a}}}}}"),
     }

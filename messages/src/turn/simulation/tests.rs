@@ -1,6 +1,8 @@
-//! Many seeds, the same seed twice, a death at every message, and the planted defects.
+//! Many seeds, the same seed twice, an interruption at every message, and the planted defects.
 
+use super::house::End;
 use super::{Defect, House, Run, run};
+use crate::sessions::EndReason;
 use crate::trace::fnv64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -101,20 +103,44 @@ fn a_seed_gives_the_same_log_each_time() {
     assert_eq!(logs.len(), 300, "each seed is another run");
 }
 
-/// Without any other fault: at each message of a run, before, amid and behind its effects.
-#[test]
-fn a1_an_actor_may_die_at_every_message() {
-    let mut deaths = 0;
-    for seed in 0..12 {
+/// Interrupts runs without any other fault at each of their messages.
+fn interrupted_everywhere(ends: &[End]) {
+    let mut interrupted = 0;
+    for seed in 0..6 {
         for message in 0..70 {
-            for performed in [0, 1, 2, usize::MAX] {
-                let run = held(|| House::dying(seed, message, performed).run());
-                let run = run.unwrap_or_else(|why| panic!("seed {seed} dies at {message} after {performed}: {why}"));
-                deaths += run.seen.get("died").copied().unwrap_or_default();
+            for end in ends {
+                let run = held(|| House::ending(seed, message, *end).run());
+                let run = run.unwrap_or_else(|why| panic!("seed {seed}, {end:?} at message {message}: {why}"));
+                interrupted += run.seen.get("ended").copied().unwrap_or_default();
             }
         }
     }
-    assert!(deaths > 2_000, "{deaths} deaths");
+    assert!(interrupted > 250 * ends.len(), "{interrupted} interruptions by {ends:?}");
+}
+
+#[test]
+fn a1_an_actor_may_die_at_every_message_before_amid_and_behind_its_effects() {
+    interrupted_everywhere(&[End::Dies(0), End::Dies(1), End::Dies(2), End::Dies(usize::MAX)]);
+}
+
+#[test]
+fn c2_a_cancel_at_every_message_leaves_one_outcome() {
+    interrupted_everywhere(&[End::Stops(EndReason::Cancelled)]);
+}
+
+#[test]
+fn c3_a_cancel_at_every_message_may_be_said_twice_and_mean_nobody() {
+    interrupted_everywhere(&[End::CancelsTwice]);
+}
+
+#[test]
+fn c7_a_deadline_at_every_message_leaves_one_outcome() {
+    interrupted_everywhere(&[End::Stops(EndReason::TurnTimeout)]);
+}
+
+#[test]
+fn x4_x5_the_program_may_die_at_every_message() {
+    interrupted_everywhere(&[End::ProgramDies]);
 }
 
 #[test]

@@ -1,0 +1,263 @@
+//! The kinds of chaos: one table, and the text that sets their rates.
+//!
+//! A kind either strikes so and so often in a time, or meets a share of what passes by. Both are drawn from the seed, in
+//! [`super::schedule`]; this file only says which there are.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+/// One way to make trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// A tool server is ended by SIGKILL.
+    McpKill,
+    /// A tool server is stopped for a while.
+    McpStop,
+    /// A tool server is asked to end.
+    McpExit,
+    /// The worker process is ended by SIGKILL and started again.
+    ProcessKill,
+    /// An actor of a session panics.
+    TurnPanic,
+    /// An actor of a session is killed.
+    TurnKill,
+    /// Another actor panics: the store's, the model's, the tools', or a supervisor.
+    RoomPanic,
+    /// Far more requests than a session takes.
+    Overload,
+    /// The caller cancels.
+    Cancel,
+    /// A tool panics.
+    ToolPanic,
+    /// A tool takes its time.
+    ToolSlow,
+    /// A tool's result is very large.
+    ToolBig,
+    /// A tool of a sick server is called.
+    ToolSick,
+    /// The model's action cannot be read.
+    Malformed,
+    /// The model's provider says 429.
+    Llm429,
+    /// The model's provider says 503.
+    Llm5xx,
+    /// The model falls silent in the middle.
+    LlmStall,
+    /// The model's stream breaks off.
+    LlmCut,
+    /// The store refuses.
+    StoreFail,
+    /// The store's answer gets lost.
+    StoreLost,
+    /// The store is slow.
+    StoreSlow,
+}
+
+impl Kind {
+    /// Whether it stands and waits for an actor.
+    pub(crate) fn is_trap(self) -> bool {
+        matches!(self, Self::TurnPanic | Self::TurnKill | Self::RoomPanic)
+    }
+}
+
+/// What a rate counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Strikes a second.
+    Time,
+    /// The share of turns, calls or operations that it meets.
+    Share,
+}
+
+/// What is known of a kind.
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'static str,
+    /// What it does, for people.
+    line: &'static str,
+    pub(crate) unit: Unit,
+    /// The rate of `default`, as it is written.
+    default: &'static str,
+    /// Whether it may be turned on against a person's own configuration.
+    is_safe: bool,
+}
+
+const fn row(kind: Kind, name: &'static str, unit: Unit, default: &'static str, line: &'static str) -> Row {
+    Row { kind, name, line, unit, default, is_safe: false }
+}
+
+/// The same for a kind that is safe with `--prompts`.
+const fn safe(kind: Kind, name: &'static str, unit: Unit, default: &'static str, line: &'static str) -> Row {
+    Row { kind, name, line, unit, default, is_safe: true }
+}
+
+use Unit::{Share, Time};
+
+/// Every kind.
+pub(crate) const ROWS: &[Row] = &[
+    safe(Kind::McpKill, "mcp-kill", Time, "30/m", "a tool server's process is killed"),
+    row(Kind::McpStop, "mcp-stop", Time, "12/m", "a tool server's process is stopped, and goes on after 2 s"),
+    safe(Kind::McpExit, "mcp-exit", Time, "18/m", "a tool server's process is asked to end by SIGTERM"),
+    row(Kind::ProcessKill, "process-kill", Time, "1/m", "the worker is killed and started again on the same data"),
+    row(Kind::TurnPanic, "turn-panic", Time, "120/m", "the actor of a session panics at its next message but a few"),
+    row(Kind::TurnKill, "turn-kill", Time, "60/m", "the actor of a session is killed at its next message but a few"),
+    row(Kind::RoomPanic, "room-panic", Time, "2/m", "the actor of store, model or tools panics, or a supervisor"),
+    row(Kind::Overload, "overload", Time, "6/m", "64 requests at once to 4 sessions, of which each takes nine"),
+    safe(Kind::Cancel, "cancel", Share, "5%", "a turn is cancelled at a random instant"),
+    row(Kind::ToolPanic, "tool-panic", Share, "1%", "a turn calls a tool that panics"),
+    row(Kind::ToolSlow, "tool-slow", Share, "2%", "a turn calls a tool that takes 300 ms"),
+    row(
+        Kind::ToolBig,
+        "tool-big",
+        Share,
+        "2%",
+        "a turn gets a result of 2 MB (200 kB in a build without optimisation)",
+    ),
+    row(
+        Kind::ToolSick,
+        "tool-sick",
+        Share,
+        "1%",
+        "a turn calls a server that is deaf, crashes, floods stderr, or hangs",
+    ),
+    row(Kind::Malformed, "malformed", Share, "1%", "the model's first action in a turn cannot be read"),
+    row(Kind::Llm429, "llm-429", Share, "3%", "a model call is answered with 429"),
+    row(Kind::Llm5xx, "llm-5xx", Share, "1%", "a model call is answered with 503"),
+    row(Kind::LlmStall, "llm-stall", Share, "1%", "the model falls silent in its answer until its 1 s are over"),
+    row(Kind::LlmCut, "llm-cut", Share, "1%", "the model's stream ends in the middle"),
+    row(Kind::StoreFail, "store-fail", Share, "0.1%", "a claim or a batch is refused by the store"),
+    row(Kind::StoreLost, "store-lost", Share, "0.1%", "a batch is stored, and its answer is lost"),
+    row(Kind::StoreSlow, "store-slow", Share, "1%", "a batch takes 500 ms more"),
+];
+
+/// Which kinds there are in a run, each with its rate: strikes a second, or a share from 0 to 1. What is missing is off.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Chaos(BTreeMap<Kind, f64>);
+
+impl Chaos {
+    /// Reads `off`, `default`, or `kind=rate,…` behind either: `default,panic=off`.
+    ///
+    /// # Errors
+    /// What is wrong, and what may stand there.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut chaos = Self::default();
+        for (index, word) in text.split(',').map(str::trim).enumerate() {
+            match (word, word.split_once('=')) {
+                ("off", _) if index == 0 => {}
+                ("default", _) if index == 0 => chaos = Self::usual()?,
+                (_, Some((name, rate))) => {
+                    let row = find(name)?;
+                    match read_rate(row, rate)? {
+                        0.0 => chaos.0.remove(&row.kind),
+                        rate => chaos.0.insert(row.kind, rate),
+                    };
+                }
+                _ => {
+                    return Err(format!(
+                        "`{word}` is not `off`, `default` or `kind=rate`; --list-chaos names the kinds"
+                    ));
+                }
+            }
+        }
+        Ok(chaos)
+    }
+
+    fn usual() -> Result<Self, String> {
+        let rates = ROWS.iter().map(|row| Ok((row.kind, read_rate(row, row.default)?)));
+        rates.collect::<Result<_, String>>().map(Self)
+    }
+
+    /// The first kind that may not be used against a person's own configuration.
+    pub(crate) fn unsafe_kind(&self) -> Option<&'static str> {
+        ROWS.iter().find(|row| !row.is_safe && self.rate(row.kind) > 0.0).map(|row| row.name)
+    }
+
+    /// Strikes a second or a share; 0 when it is off.
+    pub(crate) fn rate(&self, kind: Kind) -> f64 {
+        self.0.get(&kind).copied().unwrap_or(0.0)
+    }
+
+    /// The same without a kind.
+    pub(crate) fn without(&self, kind: Kind) -> Self {
+        let mut less = self.clone();
+        less.0.remove(&kind);
+        less
+    }
+
+    /// Whether nothing happens.
+    pub(crate) fn is_off(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As it could be written again.
+    pub(crate) fn to_text(&self) -> String {
+        if self.is_off() {
+            return "off".to_owned();
+        }
+        let rates = ROWS.iter().filter(|row| self.rate(row.kind) > 0.0).map(|row| {
+            let rate = self.rate(row.kind);
+            match row.unit {
+                Time => format!("{}={}/m", row.name, round(rate * 60.0)),
+                Share => format!("{}={}%", row.name, round(rate * 100.0)),
+            }
+        });
+        rates.collect::<Vec<_>>().join(",")
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
+}
+
+fn find(name: &str) -> Result<&'static Row, String> {
+    ROWS.iter()
+        .find(|row| row.name == name)
+        .ok_or_else(|| format!("no kind of chaos is called `{name}`; --list-chaos names them"))
+}
+
+fn read_rate(row: &Row, text: &str) -> Result<f64, String> {
+    let wrong = || match row.unit {
+        Time => format!("{} strikes so often in a time: 2/s, 30/m, 12/h or off, not `{text}`", row.name),
+        Share => format!("{} meets a share: 5% or off, not `{text}`", row.name),
+    };
+    if text == "off" {
+        return Ok(0.0);
+    }
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number, "%"),
+        None => text.split_once('/').ok_or_else(wrong)?,
+    };
+    let divisor = match (row.unit, unit) {
+        (Share, "%") => 100.0,
+        (Time, "s") => 1.0,
+        (Time, "m") => 60.0,
+        (Time, "h") => 3_600.0,
+        _ => return Err(wrong()),
+    };
+    let rate = number.parse::<f64>().map_err(|_| wrong())? / divisor;
+    let most = if row.unit == Share { 1.0 } else { 1_000.0 };
+    if (0.0..=most).contains(&rate) { Ok(rate) } else { Err(wrong()) }
+}
+
+/// All kinds, one line each.
+pub(crate) fn list() -> String {
+    let mut text = String::from("kind          default  what happens\n");
+    for row in ROWS {
+        let safe = if row.is_safe { " (also with --prompts)" } else { "" };
+        // Writing to a text cannot fail.
+        let _written = writeln!(text, "{:<13} {:>7}  {}{safe}", row.name, row.default, row.line);
+    }
+    text
+}
+
+/// The name of a kind.
+pub(crate) fn name(kind: Kind) -> &'static str {
+    ROWS.iter().find(|row| row.kind == kind).map_or("", |row| row.name)
+}
+
+#[cfg(test)]
+#[path = "chaos_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! What `/proc` says of the processes below this one. Nothing here asks the worker.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use procfs::process::{Process, Stat};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+/// An ended child must have been waited for within this time.
+const ZOMBIE_AFTER: Duration = Duration::from_secs(1);
+
+/// What belonged to a worker is gone within this time of its end.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether it is.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A worker at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Figures {
+    /// Resident memory, in KiB.
+    pub(crate) rss_kib: u64,
+    pub(crate) fds: u64,
+    pub(crate) threads: u64,
+    /// Processes below it.
+    pub(crate) children: u64,
+    /// Processor time it used, in milliseconds.
+    pub(crate) cpu_ms: u64,
+}
+
+/// Looks at the processes below this one.
+#[derive(Debug, Default)]
+pub(crate) struct Looking {
+    /// Zombies by process and start, and since when they are seen.
+    zombies: HashMap<(i32, u64), (Instant, bool)>,
+    /// What was wrong: zombies that stayed, processes that were left behind.
+    pub(crate) stayed: Vec<String>,
+    pub(crate) orphans: Vec<String>,
+    /// How long what belonged to a worker took to be gone after its end, at most, in milliseconds.
+    pub(crate) gone_ms: u64,
+}
+
+impl Looking {
+    /// The worker's figures now; `None` when it is gone. Notes zombies that stay.
+    pub(crate) fn at(&mut self, worker: u32) -> Option<Figures> {
+        let worker = i32::try_from(worker).ok()?;
+        let process = Process::new(worker).ok()?;
+        let stat = process.stat().ok()?;
+        let below = below(worker);
+        let now = Instant::now();
+        let seen: Vec<(i32, u64)> =
+            below.iter().filter(|stat| stat.state == 'Z').map(|stat| (stat.pid, stat.starttime)).collect();
+        self.zombies.retain(|id, _| seen.contains(id));
+        for stat in below.iter().filter(|stat| stat.state == 'Z') {
+            let (since, is_told) = self.zombies.entry((stat.pid, stat.starttime)).or_insert((now, false));
+            if now.duration_since(*since) > ZOMBIE_AFTER && !*is_told {
+                *is_told = true;
+                self.stayed.push(format!("{} ({})", stat.pid, stat.comm));
+            }
+        }
+        Some(Figures {
+            rss_kib: stat.rss * procfs::page_size() / 1_024,
+            fds: process.fd_count().ok().and_then(|count| u64::try_from(count).ok())?,
+            threads: u64::try_from(stat.num_threads).ok()?,
+            children: u64::try_from(below.len()).ok()?,
+            cpu_ms: (stat.utime + stat.stime) * 1_000 / procfs::ticks_per_second().max(1),
+        })
+    }
+
+    /// Whether there are zombies of which it is not known yet whether they stay.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.zombies.values().any(|(_, is_told)| !is_told)
+    }
+
+    /// After a worker's end: waits until nothing of it runs any more. What still does is noted and ended.
+    pub(crate) fn until_gone(&mut self) {
+        let began = Instant::now();
+        loop {
+            let left = left_behind();
+            if left.is_empty() {
+                break;
+            }
+            if began.elapsed() > GONE_WITHIN {
+                for stat in left {
+                    self.orphans.push(format!("{} ({})", stat.pid, stat.comm));
+                    if let Some(pid) = Pid::from_raw(stat.pid) {
+                        let _already_gone = kill_process(pid, Signal::KILL);
+                    }
+                }
+                break;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        self.zombies.clear();
+        self.gone_ms = self.gone_ms.max(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
+    }
+}
+
+/// Everything below this process, which adopts what loses its parent. Adopted ones that have ended are waited for here.
+fn left_behind() -> Vec<Stat> {
+    let Ok(me) = i32::try_from(std::process::id()) else { return Vec::new() };
+    let mut left = below(me);
+    left.retain(|stat| {
+        let is_ours_to_reap = stat.ppid == me && stat.state == 'Z';
+        if let (true, Some(pid)) = (is_ours_to_reap, Pid::from_raw(stat.pid)) {
+            let _reaped = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        !is_ours_to_reap
+    });
+    left
+}
+
+/// Every process that descends from this one.
+fn below(root: i32) -> Vec<Stat> {
+    let all = procfs::process::all_processes().into_iter().flatten();
+    let mut all: Vec<Stat> = all.filter_map(|process| process.ok()?.stat().ok()).collect();
+    let mut parents = vec![root];
+    let mut found = Vec::new();
+    while let Some(parent) = parents.pop() {
+        let (children, others): (Vec<Stat>, Vec<Stat>) = all.into_iter().partition(|stat| stat.ppid == parent);
+        all = others;
+        parents.extend(children.iter().map(|stat| stat.pid));
+        found.extend(children);
+    }
+    found
+}

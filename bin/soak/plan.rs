@@ -1,0 +1,155 @@
+//! What a run is: everything that was asked for, as the parent writes it down for its worker.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::chaos::Chaos;
+
+/// A run. It is the same in every life of the worker.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    /// Where everything of the run lies.
+    pub(crate) folder: PathBuf,
+    /// How many sessions, called `s0`, `s1` and so on.
+    pub(crate) sessions: u32,
+    /// How many turns each of them has; `None`: as many as the time allows.
+    pub(crate) turns: Option<u32>,
+    /// When no further turn begins, in milliseconds since the run began.
+    pub(crate) duration_ms: Option<u64>,
+    /// How long a session waits before its next turn, in the mean, in milliseconds.
+    pub(crate) think_ms: u64,
+    pub(crate) seed: u64,
+    pub(crate) chaos: Chaos,
+    pub(crate) store: StoreKind,
+    /// A person's own configuration and prompts, instead of the scripted model.
+    pub(crate) own: Option<Own>,
+    /// A defect planted to see whether the checker finds it.
+    pub(crate) defect: Option<Defect>,
+}
+
+/// Where journals are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub(crate) enum StoreKind {
+    /// One database.
+    Sqlite,
+    /// A file for each session.
+    Json,
+}
+
+/// A person's own configuration and what is said to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Own {
+    /// The configuration file, absolute.
+    pub(crate) config: PathBuf,
+    /// What the turns say, in turn.
+    pub(crate) prompts: Vec<String>,
+}
+
+/// Where a life of the worker begins.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Life {
+    /// Which one, from 0.
+    pub(crate) number: u32,
+    /// How long the run has taken before it, in milliseconds.
+    pub(crate) elapsed_ms: u64,
+    /// The next turn of each session.
+    pub(crate) next: Vec<u32>,
+}
+
+/// A defect that is planted at one of the ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub(crate) enum Defect {
+    /// The store says it stored, and did not.
+    SkipSave,
+    /// The store answers before it stores, and a kill comes in between.
+    EarlyAck,
+    /// The store keeps another answer than was told.
+    ChangedAnswer,
+    /// The store loses the result of a call.
+    LostResult,
+    /// The store loses the intent of a call.
+    LostIntent,
+    /// The store loses the outcome of a turn.
+    LostOutcome,
+    /// The store keeps an input twice.
+    DoubleInput,
+    /// A tool runs twice for one call.
+    RerunTool,
+    /// A tool says it did what it did not.
+    IdleTool,
+    /// The front end tells an outcome twice.
+    AnswerTwice,
+    /// The front end keeps an outcome for itself.
+    AnswerNever,
+    /// An event of a turn's end is told twice.
+    DoubleEvent,
+    /// A process is left behind.
+    LeakChild,
+    /// An ended child is not waited for.
+    Zombie,
+    /// Files stay open.
+    LeakFds,
+    /// Threads stay.
+    LeakThreads,
+    /// Memory stays.
+    LeakMemory,
+    /// Sessions never leave.
+    LeakSessions,
+    /// A cancel takes its time.
+    SlowCancel,
+}
+
+impl Plan {
+    /// The journals.
+    pub(crate) fn store_path(&self) -> PathBuf {
+        self.folder.join(match self.store {
+            StoreKind::Sqlite => "sessions.db",
+            StoreKind::Json => "sessions",
+        })
+    }
+
+    /// One line for each side effect that happened.
+    pub(crate) fn effects_path(&self) -> PathBuf {
+        self.folder.join("effects.log")
+    }
+
+    /// What the worker told, written down by the parent.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.folder.join("acknowledged.jsonl")
+    }
+
+    /// How long it is, for people.
+    pub(crate) fn length(&self) -> String {
+        match (self.turns, self.duration_ms) {
+            (Some(turns), _) => format!("{turns} turns each"),
+            (None, Some(ms)) => format!("for {} s", ms / 1_000),
+            (None, None) => "without an end".to_owned(),
+        }
+    }
+
+    /// Whether this defect is planted.
+    pub(crate) fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    fn plan_path(folder: &Path) -> PathBuf {
+        folder.join("plan.json")
+    }
+
+    /// Writes down the plan and where a life begins.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub(crate) fn write(&self, life: &Life) -> std::io::Result<()> {
+        std::fs::write(Self::plan_path(&self.folder), serde_json::to_vec(&(self, life))?)
+    }
+
+    /// Reads both.
+    ///
+    /// # Errors
+    /// When they are not there or not what was written.
+    pub(crate) fn read(folder: &Path) -> std::io::Result<(Self, Life)> {
+        Ok(serde_json::from_slice(&std::fs::read(Self::plan_path(folder))?)?)
+    }
+}
