@@ -126,7 +126,7 @@ impl Desk {
 
     #[cfg(not(feature = "mcp"))]
     async fn reload(&self) -> Result<Said, Failure> {
-        let _nothing_to_read = &self.origin;
+        self.origin.read_quietly()?;
         Err(Failure::usage("this program was built without the cargo feature `mcp`"))
     }
 

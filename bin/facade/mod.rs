@@ -8,6 +8,7 @@ mod agent_runtime;
 mod approvals;
 mod builder;
 mod finish;
+mod health;
 mod request;
 mod runtime;
 mod servers;

@@ -1,7 +1,7 @@
 //! The handle to a running tree, and the one way in for requests.
 
 use super::agent_runtime::AgentRuntime;
-use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, RuntimeStatus};
+use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
 use super::stream::AgentStream;
 use super::submission::{MOST_AGAIN, Owe, Submission};
 use bob_actors::child::Watcher;
@@ -12,8 +12,7 @@ use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, ServerId, SessionId, TurnId};
-use bob_messages::llm::LlmMessage;
-use bob_messages::mcp::{ServerState, ServerStatus};
+use bob_messages::mcp::ServerStatus;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::session::TurnInput;
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
@@ -33,9 +32,6 @@ use tokio::sync::{oneshot, watch};
 /// The largest input of one request, in bytes.
 const MAX_INPUT_BYTES: usize = 1024 * 1024;
 
-/// How long a question about the runtime's state waits for a room.
-const HEALTH_WITHIN: Duration = Duration::from_secs(1);
-
 /// How long the tree may take to stop after the turns have ended.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 
@@ -46,7 +42,7 @@ pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
 /// A running runtime. Clones are handles to the same tree.
 #[derive(Clone)]
-pub struct Runtime(Arc<Inner>);
+pub struct Runtime(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) tree: Tree,
@@ -203,12 +199,6 @@ impl Runtime {
         let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
         answer.map_err(AgentError::from)
     }
-
-    async fn is_there<T: Send + 'static>(&self, ask: impl FnOnce(&Inner, Reply<T>)) -> Option<T> {
-        let (reply, answer) = Reply::channel();
-        ask(&self.0, reply);
-        tokio::time::timeout(HEALTH_WITHIN, answer).await.ok().flatten()
-    }
 }
 
 fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {
@@ -346,53 +336,11 @@ impl AgentRuntime for Runtime {
     }
 
     fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
-        async move {
-            let model = self.0.brief.default_model.clone();
-            let (profile, stored, load) = tokio::join!(
-                self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Profile { model, reply })),
-                self.is_there(|inner, reply| inner.tree.rooms.store.tell(StoreMessage::Flush { reply })),
-                self.is_there(|inner, reply| inner.tree.rooms.sessions.tell(SessionsMessage::Load { reply })),
-            );
-            let llm_ready = matches!(profile, Some(Ok(_)));
-            let tools = &self.0.tree.rooms.tools;
-            let tools_ready = tools.local().actor().is_some();
-            let mcp_pool_ready =
-                tools.servers().iter().all(|server| matches!(server.state, ServerState::Ready | ServerState::Asleep));
-            let store_ready = stored.is_some();
-            let all_ready = llm_ready && tools_ready && mcp_pool_ready && store_ready && load.is_some();
-            let status = if self.ended().borrow().is_some() {
-                RuntimeStatus::Stopped
-            } else if self.0.draining.load(Ordering::Acquire) {
-                RuntimeStatus::Draining
-            } else if all_ready {
-                RuntimeStatus::Ready
-            } else {
-                RuntimeStatus::Degraded
-            };
-            let load = load.unwrap_or_default();
-            RuntimeHealth {
-                status,
-                llm_ready,
-                tools_ready,
-                mcp_pool_ready,
-                store_ready,
-                live_sessions: load.live,
-                running_turns: load.running,
-                waiting_turns: load.waiting,
-            }
-        }
-        .boxed()
+        self.ask_health().boxed()
     }
 
     fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot> {
-        async move {
-            let providers =
-                self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Providers { reply })).await;
-            let servers = self.servers();
-            let counted = self.0.tree.rooms.metrics.snapshot();
-            MetricsSnapshot { providers: providers.unwrap_or_default(), servers, ..counted }
-        }
-        .boxed()
+        self.ask_metrics().boxed()
     }
 
     fn tree(&self) -> BoxFuture<'_, Vec<NodeState>> {

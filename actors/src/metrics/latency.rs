@@ -41,7 +41,7 @@ const BUCKETS_US: [u64; 19] = [
 #[derive(Debug, Default)]
 pub(super) struct Latency(Mutex<Option<Kept>>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Kept {
     all: Histogram<u64>,
     sum_us: u64,
@@ -66,17 +66,19 @@ impl Latency {
     }
 
     pub(super) fn figures(&self) -> LatencyFigures {
-        let Some((all, sum_us, now, mut recent)) = self.copy() else { return LatencyFigures::default() };
+        let Some(Kept { all, sum_us, now, before: mut recent, .. }) = self.copy() else {
+            return LatencyFigures::default();
+        };
         let _of_the_same_kind = recent.add(&now);
         LatencyFigures { sum_us, all: quantiles(&all), recent: quantiles(&recent), buckets: buckets(&all) }
     }
 
     /// What is kept. Counting waits for this copy and not for what is made of it.
-    fn copy(&self) -> Option<(Histogram<u64>, u64, Histogram<u64>, Histogram<u64>)> {
+    fn copy(&self) -> Option<Kept> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = kept.as_mut()?;
         kept.turn(Instant::now());
-        Some((kept.all.clone(), kept.sum_us, kept.now.clone(), kept.before.clone()))
+        Some(kept.clone())
     }
 }
 
