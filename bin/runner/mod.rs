@@ -109,7 +109,7 @@ use std::sync::Arc;
 /// go on with the turn, so it is kept as the session itself is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRunner<S> {
-    run: Run,
+    run: Box<Run>,
     state: S,
 }
 
@@ -172,7 +172,7 @@ impl AgentRunner<Ready> {
     /// when the input is empty or has a part the model does not take, when the journal is
     /// of another session, and when tools or policy are wrong.
     pub fn new(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
-        Ok(Self { run: Run::begin(request, model)?, state: Ready(()) })
+        Ok(Self { run: Box::new(Run::begin(request, model)?), state: Ready(()) })
     }
 
     /// Asks the model until the turn is over or wants calls: a reply that is no action

@@ -98,7 +98,7 @@ fn descriptors() -> usize {
 async fn a5_whoever_is_killed_gives_back_its_processes_descriptors_and_tasks() {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
-    let echo = |server| ScriptedReply::call(&format!("mcp/{server}/echo"), serde_json::json!({ "text": "hi" }));
+    let echo = |server| ScriptedReply::call(format!("mcp/{server}/echo"), serde_json::json!({ "text": "hi" }));
     let model = ScriptedLlm::replies(vec![echo("one"), echo("two"), ScriptedReply::text("done")]);
     let builder = RuntimeBuilder::new(model_name()).model(Arc::new(model));
     let policy = Policy { require_high_risk_approval: false, ..Policy::default() };
