@@ -58,7 +58,7 @@ pub(crate) fn check(session: &SessionEvidence<'_>) -> Vec<(Flaw, String)> {
     answered_once(session, &mut flaws);
     told_is_kept(session, &journal, &mut flaws);
     ends_are_told(session, &mut flaws);
-    journal.check(session.is_cut, &mut flaws);
+    journal.check(session, &mut flaws);
     journal.check_effects(session.effects, &mut flaws);
     flaws.found
 }
@@ -161,9 +161,11 @@ impl<'a> Journal<'a> {
     }
 
     /// Every turn has its end and every call its one result.
-    fn check(&self, is_cut: bool, flaws: &mut Flaws<'_>) {
+    fn check(&self, session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
         let has_ended = |turn: &str| self.outcomes.contains_key(turn) || self.withdrawn.contains(turn);
-        for (turn, request) in self.inputs.iter().filter(|(turn, _)| !is_cut && !has_ended(turn)) {
+        // Whoever was told that the outcome is not saved knows that the journal may hold the turn without one.
+        let is_owed = |turn: &str| !session.is_cut && !has_ended(turn) && !was_unsaved(session.heard, turn);
+        for (turn, request) in self.inputs.iter().filter(|(turn, _)| is_owed(turn)) {
             flaws.note(Flaw::Open, format_args!("{request:?} (turn {turn}) has no end"));
         }
         for ((turn, id), call) in &self.calls {
@@ -200,6 +202,11 @@ impl<'a> Journal<'a> {
 pub(crate) fn tokens(records: &[Arc<Record>]) -> Vec<String> {
     let mut nobody = Flaws { name: "", found: Vec::new() };
     Journal::read(records, &mut nobody).tokens().map(str::to_owned).collect()
+}
+
+/// Whether an outcome of a turn was told that was said not to be durable.
+fn was_unsaved(heard: &Heard, turn: &str) -> bool {
+    heard.answers.iter().any(|(_, answer)| answer.turn == turn && !answer.saved)
 }
 
 /// Which life of the worker a time belongs to.
@@ -278,12 +285,13 @@ fn lost_calls(answer: &Answer, journal: &Journal<'_>, flaws: &mut Flaws<'_>) {
 
 /// The end of a turn is one event.
 fn ends_are_told(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
-    // An end that was told and could not be saved before a kill is told again by the next life.
+    // An end that was told and could not be saved is told again by whoever finds the turn open in the journal: the next
+    // life, or the session's next turn.
     let mut ends: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, turn) in &session.heard.ended {
         let lives = ends.entry(turn).or_default();
         let life = life(session.kills, *at);
-        if lives.contains(&life) {
+        if lives.contains(&life) && !was_unsaved(session.heard, turn) {
             flaws.note(Flaw::EndToldWrong, format_args!("the end of turn {turn} was told twice"));
         }
         lives.push(life);

@@ -198,6 +198,14 @@ fn an_answer_must_be_the_one_that_is_kept() {
 }
 
 #[test]
+fn only_an_outcome_that_was_not_said_to_be_saved_may_leave_its_turn_open() {
+    let mut story = Story::good().without(5);
+    story.heard.answers[0].1.saved = false;
+    story.heard.ended.push((25, "t1".to_owned()));
+    assert_eq!(story.flaws(), []);
+}
+
+#[test]
 fn a_request_has_one_answer_and_only_a_kill_excuses_none() {
     let mut story = Story::good();
     story.heard.asked.push((30, "s0t0".to_owned()));

@@ -8,6 +8,7 @@ mod processes;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -151,6 +152,8 @@ impl Overseer<'_> {
             .args(["soak-worker".as_ref(), self.plan.folder.as_os_str()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // What a terminal sends to end us is for us: the worker is ended by its pipe, or killed.
+            .process_group(0)
             .spawn()?;
         let lines = read(worker.stdout.take());
         let now = Instant::now();
