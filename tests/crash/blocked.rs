@@ -28,6 +28,9 @@ async fn a10_an_actor_that_blocks_is_named_in_the_tree_and_the_others_go_on() {
     let house = House::new(ScriptedLlm::replies(vec![ScriptedReply::text("fine")]), Vec::new()).await;
     let pulses = house.tree.rooms.pulses.clone();
     let usual = p99_of(&house, 30, "before").await;
+    // Its actor is there: one that has just started has told its supervisor so in the same breath, and whoever was
+    // told something last by a blocked actor may have to wait with it (tokio keeps that one beside the thread).
+    house.outcome(house.submit("stuck", "hi")).await;
     let told_before = pulses.times_blocked();
     let victim = Victim::Turn(session("stuck"));
     pulses.traps().arm(Trap::new(victim, Edge::Before("Start"), Harm::Block { ms: BLOCKED_MS }));

@@ -49,7 +49,11 @@ fn what_only_a_running_process_can_do_is_refused_with_a_way_out() {
     for args in [&["mcp", "restart", "well"][..], &["mcp", "reload"]] {
         let run = house.agent(args.iter().copied()).run();
         assert_eq!(run.code, Some(2), "{run:?}");
-        assert!(run.stderr.contains("not built yet") && run.stderr.contains("in a chat"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("no running cli-agent was found") && run.stderr.contains("start one"),
+            "{}",
+            run.stderr
+        );
     }
 }
 

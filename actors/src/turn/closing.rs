@@ -10,8 +10,9 @@ use bob_messages::turn::Effect;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long the last save is waited for; it goes on behind the answer.
-const SAVE_CONFIRMED_WITHIN: Duration = Duration::from_millis(40);
+/// How long the last save is waited for; it goes on behind the answer. Ten less than may
+/// be, so that a cancel is answered within 50 ms on a busy machine, too.
+const SAVE_CONFIRMED_WITHIN: Duration = Duration::from_millis(30);
 
 /// What a stopping turn still has to say.
 pub(super) struct Closing {

@@ -335,14 +335,14 @@ async fn c1_a_stop_in_each_wait_is_answered_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c1_a_store_that_hangs_is_waited_for_forty_milliseconds() {
+async fn c1_a_store_that_hangs_is_waited_for_thirty_milliseconds() {
     for wait in [Wait::Input, Wait::Model, Wait::Call, Wait::Outcome] {
         let (mut house, held) = House::waiting_for(wait).await;
         let began = Instant::now();
         house.stop(EndReason::Cancelled);
         let outcomes = house.last_words(false).await;
         let took = began.elapsed();
-        assert!(took >= Duration::from_millis(40) && took <= Duration::from_millis(41), "{wait:?}: {took:?}");
+        assert!(took >= Duration::from_millis(30) && took <= Duration::from_millis(31), "{wait:?}: {took:?}");
         assert_eq!(outcomes.len(), 1);
         assert!(!outcomes[0].saved, "{wait:?}: it is not known to be saved");
         drop(held);
