@@ -119,6 +119,30 @@ impl Plan {
         self.folder.join("acknowledged.jsonl")
     }
 
+    /// A configuration by which `top` and `ps` find the worker. The worker itself does not run by it.
+    pub(crate) fn config_path(&self) -> PathBuf {
+        self.folder.join("agent.toml")
+    }
+
+    /// Writes that configuration down.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub(crate) fn write_config(&self) -> std::io::Result<()> {
+        let kind = match self.store {
+            StoreKind::Sqlite => "sqlite",
+            StoreKind::Json => "json",
+        };
+        let name = self.store_path();
+        let name = name.file_name().unwrap_or_default().to_string_lossy();
+        let text = format!(
+            "# For `cli-agent --config {} top` while the soak runs.\n\
+             [runtime]\ndefault_model = \"openai:none\"\n[store]\nkind = \"{kind}\"\npath = \"{name}\"\n",
+            self.config_path().display()
+        );
+        std::fs::write(self.config_path(), text)
+    }
+
     /// How long it is, for people.
     pub(crate) fn length(&self) -> String {
         match (self.turns, self.duration_ms) {

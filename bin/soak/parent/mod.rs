@@ -87,6 +87,8 @@ pub(crate) fn oversee(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> io
     // What loses its parent comes to us, so that nothing can be left behind unseen.
     set_child_subreaper(rustix::process::Pid::from_raw(1)).map_err(io::Error::from)?;
     let log = BufWriter::new(File::create(plan.log_path())?);
+    plan.write_config()?;
+    tell(&format!("to look at it while it runs: cli-agent --config {} top", plan.config_path().display()));
     let kills = strikes(plan.seed, &plan.chaos).filter(|strike| strike.kind == Kind::ProcessKill);
     let kills: Box<dyn Iterator<Item = u64>> = match plan.chaos.rate(Kind::ProcessKill) > 0.0 {
         true => Box::new(kills.map(|strike| strike.at_ms)),

@@ -28,7 +28,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{AgentRuntime, SessionId};
+use bob::config::Overrides;
+use bob::{AgentRuntime, Runtime, SessionId};
 use futures_util::StreamExt;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::task::JoinSet;
@@ -36,7 +37,9 @@ use tokio::time::Instant;
 
 use super::plan::{Defect, Life, Plan};
 use super::wire::Told;
+use crate::control::Control;
 use crate::exit::{Exit, Failure};
+use crate::origin::Origin;
 use load::Clients;
 use telling::Telling;
 
@@ -61,6 +64,7 @@ pub(crate) async fn live(folder: &Path) -> Result<Exit, Failure> {
     let (telling, written) = Telling::begin();
     let sink = Arc::new(watch::Ends { plan: Arc::clone(&plan), telling: telling.clone() });
     let runtime = house::open(&plan, &life, &telling, sink).await?;
+    let _control = listen(&plan, &runtime).await?;
     let mut clients = Clients {
         runtime,
         front: Arc::new(defects::FrontEnd::new(Arc::clone(&plan), telling.clone())),
@@ -88,6 +92,13 @@ pub(crate) async fn live(folder: &Path) -> Result<Exit, Failure> {
     drop(clients);
     drop(written);
     Ok(Exit::Success)
+}
+
+/// Lets `top` and `ps` find this process.
+async fn listen(plan: &Plan, runtime: &Runtime) -> Result<Control, Failure> {
+    let origin = Origin { file: plan.config_path(), overrides: Overrides::default(), is_named: true };
+    let config = origin.read()?;
+    Ok(Control::open(runtime, &config, "soak", origin).await)
 }
 
 /// The parent's next line; `false` when it is gone.
