@@ -3,8 +3,9 @@
 
 #![cfg(feature = "drill")]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use serde_json::Value;
@@ -89,6 +90,30 @@ fn a_run_with_every_kind_of_chaos_passes_and_says_what_it_saw() {
     assert!(numbers["answered"].as_u64() >= Some(160), "{numbers}");
     assert!(numbers["effects"].as_u64() > Some(0), "{numbers}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("\nPASS: seed 3, 40 sessions, 4 turns each"));
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_it_is_judged_as_far_as_it_came() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut soak = Command::new(env!("CARGO_BIN_EXE_cli-agent"))
+        .args(["soak", "--sessions", "5", "--duration", "10m", "--think", "300ms", "--chaos", "off"])
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut told = BufReader::new(soak.stderr.take().expect("a pipe")).lines();
+    assert!(told.any(|line| line.is_ok_and(|line| line.contains("turns answered"))), "it tells how far it is");
+    let pid = soak.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill starts").success());
+    // Its stderr must not fill up meanwhile.
+    let rest = thread::spawn(move || told.map_while(Result::ok).collect::<Vec<_>>().join("\n"));
+    let output = soak.wait_with_output().expect("it ends");
+    let (table, rest) = (String::from_utf8_lossy(&output.stdout), rest.join().expect("lines"));
+    assert!(rest.contains("judged as far as it came"), "{rest}");
+    assert!(table.contains("\nPASS: "), "{table}{rest}");
+    assert_eq!(output.status.code(), Some(0), "{table}{rest}");
 }
 
 #[test]

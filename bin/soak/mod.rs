@@ -85,13 +85,20 @@ pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure
         _caught = signals.next() => {
             print::note("the soak is ended and judged as far as it came");
             stop.store(true, Ordering::Relaxed);
-            overseen.await
+            // A signal nobody waits for ends the program, so the next one is waited for as well.
+            tokio::select! {
+                seen = &mut overseen => seen,
+                caught = signals.next() => return Ok(caught.exit()),
+            }
         }
     };
     let seen = seen
         .map_err(|error| Failure::internal(format!("the soak met a fault of its own: {error}")))?
         .map_err(|error| Failure::internal(format!("cannot oversee the soak: {error}")))?;
-    let evidence = Evidence::collect(&plan, seen).await?;
+    let evidence = tokio::select! {
+        evidence = Evidence::collect(&plan, seen) => evidence?,
+        caught = signals.next() => return Ok(caught.exit()),
+    };
     let verdict = checker::judge(&plan, &evidence);
     publish(args, &plan, &evidence, &verdict)?;
     if args.keep || !verdict.passes() {

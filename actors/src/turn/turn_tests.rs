@@ -5,7 +5,7 @@
 mod rooms;
 
 use super::*;
-use bob_messages::chat::{ContentPart, FinishReason, StopReason};
+use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason};
 use bob_messages::ids::{ModelName, ResumeToken};
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmMessage, ModelProfile, RawCall};
 use bob_messages::session::{ApprovalsMode, TurnInput};
@@ -347,6 +347,16 @@ async fn c1_a_store_that_hangs_is_waited_for_thirty_milliseconds() {
         assert!(!outcomes[0].saved, "{wait:?}: it is not known to be saved");
         drop(held);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c7_a_turn_whose_time_ends_before_its_journal_was_read_names_the_guard_and_its_limit() {
+    let (mut house, held) = House::waiting_for(Wait::Claim).await;
+    house.stop(EndReason::TurnTimeout);
+    let outcomes = house.last_words(true).await;
+    assert_eq!(outcomes[0].guard_reason, Some(GuardReason::TurnTimeout));
+    assert!(outcomes[0].content.contains("turn_timeout_ms"), "{}", outcomes[0].content);
+    drop(held);
 }
 
 #[tokio::test(start_paused = true)]

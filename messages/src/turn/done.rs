@@ -1,7 +1,7 @@
 //! Done: every way a turn ends, and what is written before it is told.
 
 use super::state::{Finishing, State};
-use super::{Effect, Journal, Turn, TurnMessage};
+use super::{Effect, Journal, Limits, Turn, TurnMessage};
 use crate::chat::{CallStatus, FinishReason, GuardReason};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
@@ -201,7 +201,7 @@ impl Turn {
             // the guest book sends the others again.
             if let Some(first) = self.arrivals.first() {
                 let submission = first.submission().clone();
-                let outcome = Box::new(unread(self.id.clone(), submission.clone(), reason));
+                let outcome = Box::new(unread(self.id.clone(), submission.clone(), reason, first.limits()));
                 effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
             }
             return;
@@ -285,9 +285,15 @@ fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
 }
 
 /// The outcome of an input whose session was never read.
-pub(super) fn unread(session: crate::ids::SessionId, turn: TurnId, reason: EndReason) -> TurnOutcome {
+pub(super) fn unread(
+    session: crate::ids::SessionId,
+    turn: TurnId,
+    reason: EndReason,
+    limits: Option<&Limits>,
+) -> TurnOutcome {
     let (finish_reason, guard_reason) = reason.finishes();
-    let content = "Stopped before the session was read.";
+    let guarded = guard_reason.zip(limits).map(|(guard, limits)| limits.sentence(guard));
+    let content = guarded.unwrap_or_else(|| "Stopped before the session was read.".to_owned());
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
 }
 

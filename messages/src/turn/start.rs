@@ -3,7 +3,7 @@
 
 use super::accept::{refuse, resumed};
 use super::state::{Gathering, State};
-use super::{Brief, Effect, OnRestart, Recover, ResumeReply, Turn};
+use super::{Brief, Effect, Limits, OnRestart, Recover, ResumeReply, Turn};
 use crate::chat::Message;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
@@ -32,6 +32,14 @@ impl Arrival {
         match self {
             Self::Input(input) => &input.turn,
             Self::Resume { submission, .. } => submission,
+        }
+    }
+
+    /// The bounds of its turn, where it brings them along.
+    pub(super) fn limits(&self) -> Option<&Limits> {
+        match self {
+            Self::Input(input) => Some(&input.limits),
+            Self::Resume { .. } => None,
         }
     }
 }
@@ -126,7 +134,8 @@ impl Turn {
             // It must not begin after its caller was told.
             Some(Recover::Close(_)) if waits => return self.withdraw(&submission, effects),
             Some(Recover::Close(reason)) => {
-                let outcome = Box::new(super::done::unread(self.id.clone(), submission.clone(), reason));
+                let outcome =
+                    Box::new(super::done::unread(self.id.clone(), submission.clone(), reason, first.limits()));
                 effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
             }
             Some(Recover::GiveUp) => {

@@ -50,7 +50,7 @@ impl Turn {
             effects.push(Effect::AbandonAll);
             self.close(EndReason::Cancelled, effects);
         } else if arrived.is_some() {
-            let outcome = super::done::unread(self.id.clone(), submission.clone(), EndReason::Cancelled);
+            let outcome = super::done::unread(self.id.clone(), submission.clone(), EndReason::Cancelled, None);
             effects.push(finished(outcome));
         }
     }

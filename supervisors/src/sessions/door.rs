@@ -144,7 +144,7 @@ impl SessionsState {
     fn turn_away_cancelled(&mut self, session: &SessionId, at: usize, myself: &Myself) {
         let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.owed.remove(at)) else { return };
         self.left_door(session);
-        let outcome = Box::new(unheard(session, &owed.submission, EndReason::Cancelled));
+        let outcome = Box::new(unheard(session, &owed.submission, EndReason::Cancelled, None));
         self.pay(session, owed, Ok(outcome));
         // It may have been all the session had to do.
         self.rest(session, myself);

@@ -242,15 +242,25 @@ impl SessionsState {
         let Some(leaving) = guest.leaving.take_if(|leaving| leaving.ended && leaving.said_all) else { return };
         // A turn the actor had not heard of yet is ended here.
         if let Some(submission) = leaving.submission {
-            let outcome = Box::new(unheard(session, &submission, leaving.reason));
+            let request = guest.owed.iter().find(|owed| owed.submission == submission).map(|owed| &owed.request);
+            let outcome = Box::new(unheard(session, &submission, leaving.reason, request));
             self.settle(session, &submission, Ok(outcome), myself);
         }
         self.reopen(session, Recover::Continue, myself);
     }
 }
 
-pub(super) fn unheard(session: &SessionId, submission: &TurnId, reason: EndReason) -> TurnOutcome {
+/// The outcome of a turn no actor has heard of.
+pub(super) fn unheard(
+    session: &SessionId,
+    submission: &TurnId,
+    reason: EndReason,
+    request: Option<&TurnMessage>,
+) -> TurnOutcome {
     let (finish_reason, guard_reason) = reason.finishes();
-    let content = "Stopped before the turn began; the input was not kept.";
+    let content = match (guard_reason, request) {
+        (Some(guard), Some(TurnMessage::Start { input, .. })) => input.limits.sentence(guard),
+        _ => "Stopped before the turn began; the input was not kept.".to_owned(),
+    };
     TurnOutcome { guard_reason, ..TurnOutcome::bare(session.clone(), submission.clone(), finish_reason, content) }
 }
