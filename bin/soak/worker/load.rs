@@ -77,9 +77,16 @@ impl Clients {
         for turn in first..turns {
             let place = Place { session, turn };
             let think = exponential_ms(draw(self.plan.seed, THINK, &place.numbers()), self.plan.think_ms);
-            tokio::time::sleep(Duration::from_millis(think)).await;
-            if self.plan.duration_ms.is_some_and(|most| self.began.elapsed() >= Duration::from_millis(most)) {
-                return;
+            let think = Duration::from_millis(think);
+            if let Some(most) = self.plan.duration_ms.map(Duration::from_millis) {
+                // Whoever would speak after the end does not keep the others waiting.
+                let left = most.saturating_sub(self.began.elapsed());
+                tokio::time::sleep(think.min(left)).await;
+                if think >= left {
+                    return;
+                }
+            } else {
+                tokio::time::sleep(think).await;
             }
             while !self.turn(place).await {
                 tokio::time::sleep(AGAIN).await;
