@@ -242,6 +242,13 @@ fn told_is_kept(session: &SessionEvidence<'_>, journal: &Journal<'_>, flaws: &mu
     let mut version = 0;
     for (_, answer) in session.heard.answers.iter().filter(|(_, answer)| answer.saved) {
         let request = &answer.request;
+        // An input that was taken out before its turn began has no other end than that it was.
+        if answer.reason == FinishReason::Cancelled && journal.withdrawn.contains(&answer.turn) {
+            if !journal.inputs.iter().any(|(turn, _)| *turn == answer.turn) {
+                flaws.note(Flaw::Lost, format_args!("{request} was told, and its input is not there"));
+            }
+            continue;
+        }
         let Some((at, ended)) = journal.outcomes.get(&answer.turn) else {
             flaws.note(Flaw::Lost, format_args!("{request} was told ({:?}) and is not there", answer.reason));
             continue;

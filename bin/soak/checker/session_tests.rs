@@ -174,6 +174,18 @@ fn what_is_missing_in_the_journal_is_missed() {
 }
 
 #[test]
+fn an_input_that_was_taken_out_before_its_turn_began_has_that_for_an_end() {
+    let mut story = Story::good();
+    story.facts = vec![(Some("t1"), input("t1", "s0t0")), (Some("t1"), Fact::Withdrawn)];
+    story.effects.clear();
+    let told =
+        Answer { reason: FinishReason::Cancelled, steps: 0, calls: Vec::new(), ..answer("t1", "s0t0", "Cancelled") };
+    story.heard.answers = vec![(20, told)];
+    assert_eq!(story.flaws(), []);
+    assert_eq!(story.without(0).flaws(), [Flaw::Lost]);
+}
+
+#[test]
 fn what_is_in_the_journal_twice_is_seen() {
     let mut story = Story::good();
     story.facts.push((Some("t1"), outcome("done")));
