@@ -131,6 +131,7 @@ fn a_person_sees_the_kinds_of_chaos_and_is_told_what_is_wrong() {
     for (wrong, said) in [
         (["--chaos", "nobody=1/s"], "--list-chaos"),
         (["--duration", "90"], "90s"),
+        (["--duration", "0s"], "runs no turn"),
         (["--report", "missing/soak.html"], "missing/soak.html"),
     ] {
         let size: &[&str] =

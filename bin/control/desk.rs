@@ -23,14 +23,22 @@ const SAME_FOR: Duration = Duration::from_millis(250);
 pub(super) struct Desk {
     runtime: Runtime,
     hello: Hello,
-    origin: Origin,
-    drain: watch::Sender<bool>,
+    /// What a front end does when it is asked; without it there is none that would.
+    front: Option<Front>,
     seen: Mutex<Option<(Instant, Box<Look>)>>,
 }
 
+/// What the front end of this process takes part in.
+pub(super) struct Front {
+    /// Where its configuration is read again.
+    pub(super) origin: Origin,
+    /// Told that it is to begin no new turn.
+    pub(super) drain: watch::Sender<bool>,
+}
+
 impl Desk {
-    pub(super) fn new(runtime: Runtime, hello: Hello, origin: Origin, drain: watch::Sender<bool>) -> Self {
-        Self { runtime, hello, origin, drain, seen: Mutex::new(None) }
+    pub(super) fn new(runtime: Runtime, hello: Hello, front: Option<Front>) -> Self {
+        Self { runtime, hello, front, seen: Mutex::new(None) }
     }
 
     pub(super) fn hello(&self) -> &Hello {
@@ -73,7 +81,7 @@ impl Desk {
         }
         let (tree, metrics, process) =
             tokio::join!(self.runtime.tree(), self.runtime.metrics(), tokio::task::spawn_blocking(figures::own));
-        let is_draining = *self.drain.borrow();
+        let is_draining = self.front.as_ref().is_some_and(|front| *front.drain.borrow());
         let look = Box::new(Look { tree, metrics, process: process.unwrap_or_default(), is_draining });
         *seen = Some((Instant::now(), look.clone()));
         look
@@ -87,9 +95,15 @@ impl Desk {
     }
 
     async fn drain(&self) -> Said {
-        self.drain.send_replace(true);
+        let Some(front) = &self.front else { return self.has_no_front() };
+        front.drain.send_replace(true);
         let load = self.runtime.metrics().await.sessions;
         Said::Draining { running: load.running, waiting: load.waiting }
+    }
+
+    fn has_no_front(&self) -> Said {
+        let command = &self.hello.command;
+        Said::refused("not_allowed", format!("a {command} is neither drained nor reloaded; it ends with Ctrl-C"))
     }
 
     async fn restart(&self, server: String) -> Said {
@@ -108,7 +122,8 @@ impl Desk {
 
     #[cfg(feature = "mcp")]
     async fn reload(&self) -> Result<Said, Failure> {
-        let origin = self.origin.clone();
+        let Some(front) = &self.front else { return Ok(self.has_no_front()) };
+        let origin = front.origin.clone();
         let read = tokio::task::spawn_blocking(move || {
             let config = origin.read_quietly()?;
             Ok::<_, Failure>(bob::assemble::tool_servers(&config)?)
@@ -126,7 +141,6 @@ impl Desk {
 
     #[cfg(not(feature = "mcp"))]
     async fn reload(&self) -> Result<Said, Failure> {
-        self.origin.read_quietly()?;
         Err(Failure::usage("this program was built without the cargo feature `mcp`"))
     }
 

@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 
 use crate::origin::Origin;
 use crate::print;
-use desk::Desk;
+use desk::{Desk, Front};
 use place::Socket;
 use wire::Hello;
 
@@ -47,6 +47,23 @@ impl Control {
     /// work without being found.
     pub(crate) async fn open(runtime: &Runtime, config: &Config, command: &str, origin: Origin) -> Self {
         let (drain, is_drained) = watch::channel(false);
+        Self::listen(runtime, config, command, Some(Front { origin, drain }), is_drained).await
+    }
+
+    /// The same for a process without a front end that could be drained or would read its configuration again.
+    #[cfg(feature = "drill")]
+    pub(crate) async fn show(runtime: &Runtime, config: &Config, command: &str) -> Self {
+        let (_nobody_drains_it, is_drained) = watch::channel(false);
+        Self::listen(runtime, config, command, None, is_drained).await
+    }
+
+    async fn listen(
+        runtime: &Runtime,
+        config: &Config,
+        command: &str,
+        front: Option<Front>,
+        is_drained: watch::Receiver<bool>,
+    ) -> Self {
         let folder = place::folder(config);
         let (listener, socket) = match place::listen(&folder).await {
             Ok(listening) => listening,
@@ -62,7 +79,7 @@ impl Control {
             config: absolute(config.file.clone()).display().to_string(),
             store: place::store_name(config),
         };
-        let desk = Desk::new(runtime.clone(), hello, origin, drain);
+        let desk = Desk::new(runtime.clone(), hello, front);
         let task = tokio::spawn(server::listen(listener, desk));
         Self { is_drained, listening: Some((task, socket)) }
     }

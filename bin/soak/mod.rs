@@ -68,6 +68,14 @@ pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure
         print::text(&chaos::list())?;
         return Ok(Exit::Success);
     }
+    // A long run is not to end with nowhere to write.
+    for path in [&args.json, &args.report].into_iter().flatten() {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::read_dir(folder).map_err(|error| cannot_write(path, &error))?;
+        if path.is_dir() {
+            return Err(cannot_write(path, &std::io::ErrorKind::IsADirectory.into()));
+        }
+    }
     let folder = tempfile::Builder::new()
         .prefix("bob-soak-")
         .tempdir()
@@ -109,17 +117,18 @@ pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure
 
 fn publish(args: &SoakArgs, plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> Result<(), Failure> {
     print::text(&verdict.table(plan))?;
-    let cannot = |path: &Path, error: std::io::Error| {
-        Failure::usage(format!("cannot write {}: {error}; name a file in a folder that exists", path.display()))
-    };
     if let Some(path) = &args.json {
         let text = format!("{:#}\n", verdict.json(plan));
-        std::fs::write(path, text).map_err(|error| cannot(path, error))?;
+        std::fs::write(path, text).map_err(|error| cannot_write(path, &error))?;
     }
     if let Some(path) = &args.report {
-        std::fs::write(path, report::page(plan, evidence, verdict)).map_err(|error| cannot(path, error))?;
+        std::fs::write(path, report::page(plan, evidence, verdict)).map_err(|error| cannot_write(path, &error))?;
     }
     Ok(())
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot write {}: {error}; name a file in a folder that exists", path.display()))
 }
 
 fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, Failure> {
@@ -133,6 +142,9 @@ fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, Failure> 
     }
     if args.defect.is_some() && !cfg!(debug_assertions) {
         return Err(Failure::usage("--defect is for builds for tests"));
+    }
+    if args.duration.is_some_and(|duration| duration.is_zero()) {
+        return Err(Failure::usage("--duration 0 runs no turn; say for how long turns begin, such as 90s"));
     }
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let sessions = args.sessions.unwrap_or(usual_sessions);

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::schedule::{draw, meets};
 
 /// Which turn of which session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) session: u32,
     pub(crate) turn: u32,

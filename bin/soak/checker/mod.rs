@@ -61,10 +61,20 @@ pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
     }
     let numbers = numbers(plan, evidence);
     let mut checks = of_sessions(flaws);
+    checks.push(Check::count("turns that were not run", not_run(plan, evidence, is_cut)));
     checks.push(Check::none("journals that cannot be read", evidence.unreadable.clone()));
     checks.extend(of_processes(plan, evidence));
     checks.extend(of_figures(plan, &numbers));
     Verdict { checks, numbers }
+}
+
+/// How many turns of the plan have no answer. Of a run that was cut, or that had a time instead of a number of turns, one
+/// must have one: a run in which nothing happened shows nothing.
+fn not_run(plan: &Plan, evidence: &Evidence, is_cut: bool) -> u64 {
+    let answers = evidence.heard.values().flat_map(|heard| &heard.answers);
+    let run: HashSet<Place> = answers.filter_map(|(_, answer)| Place::parse(&answer.request)).collect();
+    let planned = plan.turns.filter(|_| !is_cut).map_or(1, |turns| u64::from(turns) * u64::from(plan.sessions));
+    planned.saturating_sub(u64::try_from(run.len()).unwrap_or(u64::MAX))
 }
 
 fn of_sessions(mut flaws: BTreeMap<Flaw, Vec<String>>) -> Vec<Check> {
@@ -88,7 +98,6 @@ fn of_sessions(mut flaws: BTreeMap<Flaw, Vec<String>>) -> Vec<Check> {
 fn of_processes(plan: &Plan, evidence: &Evidence) -> Vec<Check> {
     let seen = &evidence.seen;
     let (ready, actors_at_first) = seen.ready.unwrap_or_default();
-    let (quiet, actors) = seen.quiet.unwrap_or((ready, actors_at_first));
     let back = |name, first: u64, last: u64, most: u64| {
         let found = format!("{first} → {last}");
         Check { name, found, limit: format!("+{most} at most"), holds: last <= first + most, examples: Vec::new() }
@@ -96,15 +105,19 @@ fn of_processes(plan: &Plan, evidence: &Evidence) -> Vec<Check> {
     // Without a turn before the run, the store is opened in it.
     let few = if plan.own.is_some() { FEW + 10 } else { FEW };
     let as_u64 = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    vec![
+    let mut checks = vec![
         Check::none("worker ended by itself", seen.died.clone().into_iter().collect()),
         Check::none("zombies older than 1 s", seen.zombies.clone()),
         Check::none("orphans", seen.orphans.clone()),
         Check::count("sessions that did not leave", as_u64(seen.left_live)),
-        back("actors at the end", as_u64(actors_at_first), as_u64(actors), 0),
-        back("file descriptors at the end", ready.fds, quiet.fds, few),
-        back("threads at the end", ready.threads, quiet.threads, FEW),
-    ]
+    ];
+    // A run that was cut has no end to look at.
+    if let Some((quiet, actors)) = seen.quiet {
+        checks.push(back("actors at the end", as_u64(actors_at_first), as_u64(actors), 0));
+        checks.push(back("file descriptors at the end", ready.fds, quiet.fds, few));
+        checks.push(back("threads at the end", ready.threads, quiet.threads, FEW));
+    }
+    checks
 }
 
 fn of_figures(plan: &Plan, numbers: &Numbers) -> Vec<Check> {
@@ -222,5 +235,39 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
                 numbers.unhit_failed.push(format!("{}: {} {why}", answer.request, reason(answer.reason)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::soak::chaos::Chaos;
+    use crate::soak::plan::StoreKind;
+
+    #[test]
+    fn a_run_in_which_nothing_happened_does_not_pass() {
+        let mut plan = Plan {
+            folder: std::path::PathBuf::new(),
+            sessions: 3,
+            turns: Some(2),
+            duration_ms: None,
+            think_ms: 0,
+            seed: 1,
+            chaos: Chaos::parse("off").unwrap(),
+            store: StoreKind::Sqlite,
+            own: None,
+            defect: None,
+        };
+        let not_run = |plan: &Plan, evidence: &Evidence| {
+            let verdict = judge(plan, evidence);
+            let check = verdict.checks.into_iter().find(|check| check.name == "turns that were not run").unwrap();
+            (check.found, check.holds)
+        };
+        let mut evidence = Evidence::default();
+        assert_eq!(not_run(&plan, &evidence), ("6".to_owned(), false));
+        evidence.seen.is_interrupted = true;
+        assert_eq!(not_run(&plan, &evidence), ("1".to_owned(), false));
+        (plan.turns, plan.duration_ms, evidence.seen.is_interrupted) = (None, Some(1_000), false);
+        assert_eq!(not_run(&plan, &evidence), ("1".to_owned(), false));
     }
 }

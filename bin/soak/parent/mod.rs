@@ -250,11 +250,11 @@ impl Overseer<'_> {
         self.log.write_all(b"\n")?;
         match &told {
             Told::Answered(answer) => {
-                self.answered += 1;
                 if let Some(place) = Place::parse(&answer.request)
                     && let Some(next) = self.life.next.get_mut(place.session as usize)
                 {
                     *next = (*next).max(place.turn + 1);
+                    self.answered += 1;
                 }
             }
             Told::Fault { .. } => self.faults += 1,

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::config::Overrides;
+use bob::config::{Environment, Overrides};
 use bob::{AgentRuntime, Runtime, SessionId};
 use futures_util::StreamExt;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -39,7 +39,6 @@ use super::plan::{Defect, Life, Plan};
 use super::wire::Told;
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::origin::Origin;
 use load::Clients;
 use telling::Telling;
 
@@ -64,7 +63,7 @@ pub(crate) async fn live(folder: &Path) -> Result<Exit, Failure> {
     let (telling, written) = Telling::begin();
     let sink = Arc::new(watch::Ends { plan: Arc::clone(&plan), telling: telling.clone() });
     let runtime = house::open(&plan, &life, &telling, sink).await?;
-    let _control = listen(&plan, &runtime).await?;
+    let control = listen(&plan, &runtime).await?;
     let mut clients = Clients {
         runtime,
         front: Arc::new(defects::FrontEnd::new(Arc::clone(&plan), telling.clone())),
@@ -87,6 +86,7 @@ pub(crate) async fn live(folder: &Path) -> Result<Exit, Failure> {
         _gone = next(&mut stdin) => return Ok(Exit::Success),
     }
     next(&mut stdin).await;
+    drop(control);
     clients.runtime.shutdown().await;
     // The last line is out when the thread that writes has ended, and it ends with the last who tells.
     drop(clients);
@@ -96,9 +96,8 @@ pub(crate) async fn live(folder: &Path) -> Result<Exit, Failure> {
 
 /// Lets `top` and `ps` find this process.
 async fn listen(plan: &Plan, runtime: &Runtime) -> Result<Control, Failure> {
-    let origin = Origin { file: plan.config_path(), overrides: Overrides::default(), is_named: true };
-    let config = origin.read()?;
-    Ok(Control::open(runtime, &config, "soak", origin).await)
+    let config = bob::config::load(&plan.config_path(), &Environment::of_process(), &Overrides::default())?;
+    Ok(Control::show(runtime, &config, "soak").await)
 }
 
 /// The parent's next line; `false` when it is gone.
