@@ -7,6 +7,7 @@
 mod agent_runtime;
 mod approvals;
 mod builder;
+mod doors;
 mod finish;
 mod health;
 mod request;

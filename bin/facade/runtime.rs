@@ -1,42 +1,27 @@
 //! The handle to a running tree, and the one way in for requests.
 
-use super::agent_runtime::AgentRuntime;
-use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
-use super::stream::AgentStream;
+use super::request::{AgentRequest, AgentRunResult};
 use super::submission::{MOST_AGAIN, Owe, Submission};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
-#[cfg(feature = "mcp")]
-use bob_actors::mcp::ServerSpec;
-use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ResumeToken, ServerId, SessionId, TurnId};
-use bob_messages::mcp::ServerStatus;
+use bob_messages::ids::{ResumeToken, SessionId, TurnId};
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::session::TurnInput;
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
-use bob_messages::store::{Record, SessionFilter, SessionPage, StoreError, StoreMessage};
-use bob_messages::tools::{ToolDescriptor, ToolSet};
-use bob_messages::turn::{Brief, Limits, ResumeReply};
+use bob_messages::store::{Record, StoreError, StoreMessage};
+use bob_messages::turn::{Brief, Limits};
 #[cfg(feature = "mcp")]
-use bob_supervisors::tools::servers::{Reloaded, ToolServers};
-use bob_supervisors::{NodeState, Tree, TreeEnd};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use bob_supervisors::tools::servers::ToolServers;
+use bob_supervisors::{Tree, TreeEnd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// The largest input of one request, in bytes.
 const MAX_INPUT_BYTES: usize = 1024 * 1024;
-
-/// How long the tree may take to stop after the turns have ended.
-const STOP_WITHIN: Duration = Duration::from_secs(3);
-
-/// How long after the last process its end may still be told.
-const TOLD_WITHIN: Duration = Duration::from_millis(100);
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
@@ -190,7 +175,7 @@ impl Runtime {
         self.ask_store(move |reply| StoreMessage::Load { session, reply }).await
     }
 
-    async fn ask_store<T: Send + 'static>(
+    pub(super) async fn ask_store<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> StoreMessage,
     ) -> Result<T, AgentError> {
@@ -201,7 +186,7 @@ impl Runtime {
     }
 }
 
-fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {
+pub(super) fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {
     if bytes > MAX_INPUT_BYTES {
         let text = format!("the input has {bytes} bytes; at most {MAX_INPUT_BYTES} are taken");
         return Err(AgentError::Invalid(text));
@@ -221,151 +206,6 @@ fn told_also<T: Send + 'static>(reply: Reply<T>, over: oneshot::Sender<()>) -> R
 
 pub(super) async fn outcome(runtime: &Runtime, owed: Owed) -> Result<AgentRunResult, AgentError> {
     owed.await.unwrap_or_else(|| Err(runtime.gone())).map(AgentRunResult::from)
-}
-
-impl AgentRuntime for Runtime {
-    fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
-        async move {
-            let (_, _, owed) = self.submit(request)?;
-            outcome(self, owed).await
-        }
-        .boxed()
-    }
-
-    fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
-        async move {
-            let subscription = self.0.tree.feed.subscribe(&request.session);
-            let (session, turn, owed) = self.submit(request)?;
-            Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
-        }
-        .boxed()
-    }
-
-    fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool> {
-        async move {
-            let (reply, answer) = Reply::channel();
-            self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn: None, reply });
-            answer.await.unwrap_or(false)
-        }
-        .boxed()
-    }
-
-    fn resume(
-        &self,
-        session: SessionId,
-        token: ResumeToken,
-        said: ResumeReply,
-    ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
-        async move {
-            if let ResumeReply::Answer(text) = &said {
-                refuse_oversized(text.len())?;
-            }
-            let (reply, owed) = Reply::channel();
-            let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
-            let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
-            let message = SessionsMessage::Resume { session, submission, token, said, limits, brief, reply };
-            self.0.tree.rooms.sessions.tell(message);
-            outcome(self, owed).await
-        }
-        .boxed()
-    }
-
-    fn sessions(
-        &self,
-        filter: SessionFilter,
-        cursor: Option<String>,
-    ) -> BoxFuture<'_, Result<SessionPage, AgentError>> {
-        self.ask_store(move |reply| StoreMessage::List { filter, cursor, reply }).boxed()
-    }
-
-    fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>> {
-        self.journal(session).boxed()
-    }
-
-    fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>> {
-        async move {
-            if !self.let_go(&session).await {
-                return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
-            }
-            self.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
-        }
-        .boxed()
-    }
-
-    fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>> {
-        super::finish::finish(self, session).boxed()
-    }
-
-    fn close(&self, session: SessionId) -> BoxFuture<'_, bool> {
-        async move { self.let_go(&session).await }.boxed()
-    }
-
-    fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {
-        async move {
-            let (reply, answer) = Reply::channel();
-            // It comes when the servers have started, or their startup timeouts are over.
-            self.0.tree.rooms.tools.list(None, |set: Arc<ToolSet>| reply.send(set));
-            answer.await.map(|set| set.tools().to_vec()).unwrap_or_default()
-        }
-        .boxed()
-    }
-
-    fn tools_now(&self) -> Vec<Arc<ToolDescriptor>> {
-        self.0.tree.rooms.tools.now().tools().to_vec()
-    }
-
-    fn servers(&self) -> Vec<ServerStatus> {
-        self.0.tree.rooms.tools.servers()
-    }
-
-    fn server_changes(&self) -> watch::Receiver<u64> {
-        self.0.tree.rooms.tools.changes()
-    }
-
-    fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool> {
-        async move {
-            let is_known = self.servers().iter().any(|server| server.id == id);
-            is_known && self.0.tree.restart(&format!("tools/{id}")).await
-        }
-        .boxed()
-    }
-
-    #[cfg(feature = "mcp")]
-    fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError> {
-        self.0.tool_servers.reload(specs).map_err(|error| AgentError::Invalid(error.to_string()))
-    }
-
-    fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
-        self.ask_health().boxed()
-    }
-
-    fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot> {
-        self.ask_metrics().boxed()
-    }
-
-    fn tree(&self) -> BoxFuture<'_, Vec<NodeState>> {
-        self.0.tree.tree().boxed()
-    }
-
-    fn tree_changes(&self) -> watch::Receiver<u64> {
-        self.0.tree.rooms.metrics.changes()
-    }
-
-    fn shutdown(&self) -> BoxFuture<'_, ()> {
-        async move {
-            self.0.draining.store(true, Ordering::Release);
-            let grace_ms = u64::try_from(self.0.shutdown_grace.as_millis()).unwrap_or(u64::MAX);
-            let (reply, drained) = Reply::channel();
-            self.0.tree.rooms.sessions.tell(SessionsMessage::Drain { grace_ms, reply });
-            // A cancelled turn is saved within milliseconds; the second more is for a slow disk.
-            let limit = self.0.shutdown_grace.saturating_add(Duration::from_secs(1));
-            let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
-            self.0.tree.stop(STOP_WITHIN).await;
-            self.0.watcher.idle(STOP_WITHIN).await;
-            let _told_of_every_end = tokio::time::timeout(TOLD_WITHIN, self.without_processes()).await;
-        }
-        .boxed()
-    }
 }
 
 impl std::fmt::Debug for Runtime {
