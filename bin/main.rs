@@ -19,11 +19,14 @@ mod progress;
 mod prompt;
 mod ps;
 mod run;
+mod screen;
 mod sessions;
 mod show;
 mod signals;
 #[cfg(feature = "drill")]
 mod soak;
+mod spending;
+mod terminal;
 mod tools;
 #[cfg(feature = "top")]
 mod top;

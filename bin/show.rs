@@ -1,9 +1,8 @@
 //! A turn as a person sees it: the answer while it grows, tool calls as they happen, and what went wrong.
 //!
-//! Owns the wording and the order, and prints nothing itself: it turns events into pieces, and the pieces say where they
-//! belong. The answer goes to stdout, everything else to stderr.
+//! Owns the wording and the order, and prints nothing itself: it turns events into pieces, which [`crate::screen`] shows. The
+//! answer goes to stdout, everything else to stderr.
 
-use std::io;
 use std::time::Duration;
 
 use bob::sanitise::Sanitiser;
@@ -24,22 +23,32 @@ const MOST_RESULT: usize = 66;
 pub(crate) enum Piece {
     /// A part of the answer, cleaned.
     Answer(String),
+    /// The next part of the answer belongs to another message.
+    NewMessage,
     /// A line beside it, not cleaned yet.
     Note(String),
-}
-
-/// Prints pieces where they belong.
-///
-/// # Errors
-/// When stdout cannot be written.
-pub(crate) fn print(pieces: Vec<Piece>) -> io::Result<()> {
-    for piece in pieces {
-        match piece {
-            Piece::Answer(text) => print::cleaned(&text)?,
-            Piece::Note(line) => print::note(&line),
-        }
-    }
-    Ok(())
+    /// A call runs; the line says which. Not cleaned yet.
+    Call {
+        /// Which call.
+        id: CallId,
+        /// Its tool and what of its arguments fits.
+        line: String,
+    },
+    /// A call has its result. Not cleaned yet.
+    Result {
+        /// Which call.
+        id: CallId,
+        /// The tool, when the line before is not that of this call.
+        name: Option<String>,
+        /// How it ended.
+        status: CallStatus,
+        /// Its state, how long it took, and the first line of what it returned.
+        line: String,
+    },
+    /// What is done now, for whoever waits; no part of what stays.
+    Doing(&'static str),
+    /// The turn is over, whatever did not end.
+    End,
 }
 
 /// What was shown of one turn so far.
@@ -75,9 +84,14 @@ impl Show {
             AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
             AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
                 self.running.push(call.id.clone());
-                Some(format!("> {}", called(call)))
+                let piece = Piece::Call { id: call.id.clone(), line: called(call) };
+                return self.beside(piece);
             }
-            AgentEvent::ToolCompleted { result, .. } => Some(self.result(result)),
+            AgentEvent::ToolCompleted { result, .. } => {
+                let piece = self.result(result);
+                return self.beside(piece);
+            }
+            AgentEvent::LlmRequested { .. } => return vec![Piece::Doing("thinking")],
             AgentEvent::LlmRetried { attempt, of, delay_ms, reason, model, .. } => {
                 let wait = Duration::from_millis(*delay_ms).as_secs_f64();
                 Some(format!("[{reason}; asking {model} again in {wait:.1} s ({attempt} of {of})]"))
@@ -93,7 +107,6 @@ impl Show {
             | AgentEvent::ToolCalled { .. }
             | AgentEvent::TurnStarted { .. }
             | AgentEvent::PromptBuilt { .. }
-            | AgentEvent::LlmRequested { .. }
             | AgentEvent::LlmCompleted { .. }
             | AgentEvent::LlmFailed { .. }
             | AgentEvent::ActionParsed { .. }
@@ -113,12 +126,15 @@ impl Show {
         let is_shown =
             self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
         if !outcome.content.trim().is_empty() && !is_shown {
+            pieces.push(Piece::NewMessage);
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(outcome.content.trim_end()))));
         }
         let question = outcome.question.as_deref().filter(|question| question.trim() != outcome.content.trim());
         if let Some(question) = question {
+            pieces.push(Piece::NewMessage);
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
         }
+        pieces.push(Piece::End);
         pieces.extend(remarks(outcome).into_iter().map(Piece::Note));
         pieces
     }
@@ -129,6 +145,7 @@ impl Show {
                 let mut pieces = Vec::new();
                 if self.message != message_id {
                     pieces = self.end_line();
+                    pieces.extend([Piece::NewMessage, Piece::Doing("writing")]);
                     self.begin(message_id);
                 }
                 self.words.push_str(text);
@@ -153,13 +170,13 @@ impl Show {
         self.sanitiser = Sanitiser::new();
     }
 
-    fn result(&mut self, result: &ToolResult) -> String {
+    fn result(&mut self, result: &ToolResult) -> Piece {
         let known = self.running.iter().position(|call| *call == result.call);
         let is_alone = self.running.len() == 1 && known.is_some();
         if let Some(at) = known {
             self.running.remove(at);
         }
-        let name = if is_alone { String::new() } else { format!("{}: ", result.name) };
+        let name = (!is_alone).then(|| result.name.to_string());
         let status = match result.status {
             CallStatus::Ok => "ok",
             CallStatus::Error => "error",
@@ -167,13 +184,19 @@ impl Show {
             CallStatus::Unknown => "unknown",
             CallStatus::Cancelled => "cancelled",
         };
-        let line = print::on_one_line(&result.output.plain(), MOST_RESULT);
-        format!("  {name}{status}, {} ms: {line}", result.duration_ms)
+        let first = print::first_line(&result.output.plain(), MOST_RESULT);
+        let said = if first.is_empty() { String::new() } else { format!(": {first}") };
+        let line = format!("{status}, {}{said}", took(result.duration_ms));
+        Piece::Result { id: result.call.clone(), name, status: result.status, line }
     }
 
     fn note(&mut self, line: String) -> Vec<Piece> {
+        self.beside(Piece::Note(line))
+    }
+
+    fn beside(&mut self, piece: Piece) -> Vec<Piece> {
         let mut pieces = self.end_line();
-        pieces.push(Piece::Note(line));
+        pieces.push(piece);
         pieces
     }
 
@@ -182,6 +205,15 @@ impl Show {
             true => vec![Piece::Answer("\n".to_owned())],
             false => Vec::new(),
         }
+    }
+}
+
+/// How long something took, as people say it.
+pub(crate) fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
     }
 }
 

@@ -54,6 +54,10 @@ fn check(grows: bool, events: &[AgentEvent], outcome: &TurnOutcome, expected: Ex
     let lines = pieces.iter().map(|piece| match piece {
         Piece::Answer(text) => format!("out {text:?}\n"),
         Piece::Note(line) => format!("err {line}\n"),
+        Piece::Call { line, .. } => format!("err > {line}\n"),
+        Piece::Result { name: None, line, .. } => format!("err   {line}\n"),
+        Piece::Result { name: Some(name), line, .. } => format!("err   {name}: {line}\n"),
+        Piece::NewMessage | Piece::Doing(_) | Piece::End => String::new(),
     });
     expected.assert_eq(&lines.collect::<String>());
 }
@@ -102,7 +106,7 @@ fn calls_are_shown_as_they_happen() {
             out "Let me look."
             out "\n"
             err > local/list_dir {"path":"."}
-            err   ok, 3 ms: a.txt b.txt
+            err   ok, 3 ms: a.txt…
             out "Two files."
             out "\n"
         "#]],

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::signals::{Caught, Signals};
+use crate::terminal;
 
 /// How long the outcome is still waited for after a second signal.
 const LAST_WAIT: Duration = Duration::from_millis(1_500);
@@ -120,7 +121,10 @@ fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Op
             }
         }
         // Whatever still runs as a child is ended by the watcher when this process is gone.
-        [first, ..] => std::process::exit(i32::from(first.exit() as u8)),
+        [first, ..] => {
+            terminal::restore();
+            std::process::exit(i32::from(first.exit() as u8));
+        }
         [] => {}
     }
 }

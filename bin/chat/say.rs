@@ -1,0 +1,135 @@
+//! One turn of a conversation: shown while it runs, with what is asked and typed meanwhile, and what it took at its end.
+
+use std::cell::RefCell;
+
+use bob::facade::{AgentRequest, AgentRuntime};
+use bob_messages::chat::ContentPart;
+use bob_messages::chat::FinishReason;
+use bob_messages::ids::SessionId;
+use bob_messages::sessions::{SuspendReason, TurnOutcome};
+
+use super::floor::{Floor, Typed};
+use super::{Chat, Source, cost};
+use crate::exit::{Exit, Failure};
+use crate::house::House;
+use crate::print;
+use crate::screen::Screen;
+use crate::show::Show;
+use crate::signals::Signals;
+use crate::spending::Spending;
+use crate::turn;
+
+impl Chat {
+    /// Runs one turn. An exit code means that a signal ends the program.
+    pub(super) async fn say(
+        &mut self,
+        text: String,
+        source: &mut Source,
+        signals: &mut Signals,
+    ) -> Result<Option<Exit>, Failure> {
+        let request = AgentRequest {
+            model: self.model.clone(),
+            interactive: true,
+            ..AgentRequest::text(self.session.clone(), text)
+        };
+        let session = self.session.clone();
+        let mut shown = Show::new(self.grows);
+        let mut spent = Spending::default();
+        let screen = RefCell::new(Screen::new(self.live.as_ref()));
+        let floor = Floor::new(&screen, &self.typing, self.live.as_ref());
+        let followed = turn::follow(&self.house, request, signals, |event| {
+            spent.event(&event.event);
+            let (tokens, is_about) = spent.tokens();
+            let mut screen = screen.borrow_mut();
+            screen.tokens(tokens, is_about);
+            screen.print(shown.event(&event.event))
+        });
+        let warnings = &mut self.warnings;
+        let warned = async {
+            // What came while a person was typing is told now, and not across the line.
+            let mut news = warnings.now();
+            loop {
+                news.iter().for_each(|line| print::note(line));
+                news = warnings.next().await;
+            }
+        };
+        let interrupt = async || {
+            self.house.runtime.cancel(session.clone()).await;
+        };
+        let answered = self.asked.answer(source, &floor, interrupt);
+        let waiting = &mut self.waiting;
+        let heard = hear(&self.house, &session, &floor, &mut self.typed, |line| waiting.push_back(line));
+        let followed = tokio::select! {
+            followed = followed => followed,
+            never = answered => match never {},
+            never = heard => match never {},
+            () = warned => return Ok(None),
+        };
+        drop(floor);
+        self.begun = self.typing.end(&mut self.typed, &mut self.waiting);
+        let mut screen = screen.into_inner();
+        let ended = match followed {
+            Ok(ended) => ended,
+            Err(failure) => {
+                drop(screen);
+                self.tell(&failure);
+                return Ok(None);
+            }
+        };
+        let told = ended.unread.map_or_else(|| screen.print(shown.outcome(&ended.outcome)), Err);
+        drop(screen);
+        match ended.caught {
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            None | Some(turn::Interrupted::Once) => told?,
+            Some(turn::Interrupted::ToLeave(_)) => {}
+        }
+        self.sum_up(&ended.outcome, &spent);
+        match ended.caught {
+            // A person who presses Ctrl-C during an answer wants to go on talking; on a pipe there is nobody.
+            Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
+            Some(interrupted) => return Ok(Some(interrupted.exit())),
+            None => self.count(Exit::of(&ended.outcome)),
+        }
+        Ok(None)
+    }
+
+    /// What a turn took, for a person, and what the session waits for now.
+    fn sum_up(&mut self, outcome: &TurnOutcome, spent: &Spending) {
+        self.spent.extend(spent);
+        self.is_asked =
+            outcome.finish_reason == FinishReason::Suspended && outcome.suspend_reason == Some(SuspendReason::AskUser);
+        if self.is_person && spent.total().calls > 0 {
+            print::dimmed(&cost::summary(spent, outcome.duration_ms, &self.spent, &self.prices));
+        }
+    }
+}
+
+/// Says into the running turn whatever a person types. A line the turn does not take waits until it is over.
+async fn hear(
+    house: &House,
+    session: &SessionId,
+    floor: &Floor<'_>,
+    typed: &mut Typed,
+    mut wait: impl FnMut(String),
+) -> std::convert::Infallible {
+    loop {
+        for line in floor.next_lines(typed).await {
+            if line.trim() == "/cancel" {
+                house.runtime.cancel(session.clone()).await;
+                continue;
+            }
+            let is_command = line.trim_start().starts_with('/');
+            let is_taken = !is_command && steered(house, session, &line).await;
+            match is_taken {
+                true => print::note(&format!("» {line}")),
+                false => wait(line),
+            }
+        }
+    }
+}
+
+async fn steered(house: &House, session: &SessionId, line: &str) -> bool {
+    let parts = vec![ContentPart::text(line)];
+    drop((house, session, parts));
+    false
+}
