@@ -81,6 +81,7 @@ impl Turn {
             Err(error) => {
                 self.recover = None;
                 self.unwanted.clear();
+                self.hear_spoken(effects);
                 for arrival in std::mem::take(&mut self.arrivals) {
                     refuse(arrival.submission(), AgentError::from(error.clone()), effects);
                 }
@@ -90,6 +91,7 @@ impl Turn {
         self.session = Some(Session::fold(self.id.clone(), &claim.records));
         self.journal = super::Journal::new(claim.epoch, claim.version);
         self.recover_open(effects);
+        self.hear_spoken(effects);
         self.withdraw_unwanted(effects);
         for arrival in std::mem::take(&mut self.arrivals) {
             self.take_up(arrival, effects);

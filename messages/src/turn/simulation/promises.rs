@@ -39,7 +39,7 @@ impl Monitor {
             TurnNews::Unpaused { submission } => {
                 self.life.paused.remove(submission);
             }
-            TurnNews::Left => {}
+            TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 

@@ -116,6 +116,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(Decision::AllowOnce),
+                    asker: None,
                 });
             }
             "deny" => {
@@ -123,6 +124,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(decision),
+                    asker: None,
                 });
             }
             "resume" => {
@@ -218,7 +220,7 @@ impl Teller {
                 TurnNews::Paused { .. } => writeln!(self.trace, "    pause the clock"),
                 TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
                 TurnNews::Began { submission, .. } => writeln!(self.trace, "    {submission} begins"),
-                TurnNews::Accepted { .. } | TurnNews::Left => Ok(()),
+                TurnNews::Accepted { .. } | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();
         }
