@@ -23,7 +23,8 @@ use crate::screen::{self, Live, Screen};
 use crate::show::Show;
 use crate::signals::Signals;
 use crate::spending::Spending;
-use crate::{print, prompt, turn};
+use crate::turn::{self, Work};
+use crate::{print, prompt};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
 ///
@@ -106,7 +107,7 @@ async fn one_turn(
     let mut shown = Show::new(is_text && io::stdout().is_terminal());
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
-    let ended = turn::follow(house, request, signals, |event| match form {
+    let ended = turn::follow(house, Work::Say(Box::new(request)), signals, |event| match form {
         OutputForm::Text => {
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();

@@ -30,6 +30,13 @@ impl Draft {
         std::mem::take(&mut self.line.ended)
     }
 
+    /// The same for an answer: the first line that ended, blank or not.
+    pub(super) fn take_any(&mut self, bytes: &[u8]) -> Option<String> {
+        let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+        let mut ended = self.take(&bytes[..end.unwrap_or(bytes.len())]);
+        ended.pop().or_else(|| end.map(|_| self.take_text()))
+    }
+
     /// What stands on the line.
     pub(super) fn text(&self) -> &str {
         &self.line.text

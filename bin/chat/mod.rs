@@ -9,8 +9,10 @@
 //! - `commands`, `help`, `cost`: what begins with a slash
 //! - `say`: one turn
 //! - `floor`, `keys`, `draft`: who has the terminal during a turn, and what is typed into it
-//! - `questions`, `forms`: what is asked during a turn
+//! - `questions`, `approvals`, `forms`: what is asked during a turn
+//! - `look_back`: what a session waits for that is gone on with
 
+mod approvals;
 mod commands;
 mod cost;
 mod draft;
@@ -23,6 +25,7 @@ mod helper;
 mod history;
 mod keys;
 mod lines;
+mod look_back;
 mod look_up;
 mod message;
 mod questions;
@@ -33,7 +36,6 @@ use std::io::{self, IsTerminal};
 
 use bob::assemble::Choices;
 use bob::config::Config;
-use bob::facade::AgentRuntime;
 use bob_messages::ids::{ModelName, SessionId};
 
 use crate::cli::ChatArgs;
@@ -52,6 +54,7 @@ use editor::Editor;
 use floor::{Typed, Typing};
 use history::History;
 use lines::Lines;
+use look_back::Left;
 use questions::Asked;
 
 /// What stands before a person's line.
@@ -111,6 +114,8 @@ pub(crate) struct Chat {
     begun: String,
     /// Whether the session waits for the answer to a question.
     is_asked: bool,
+    /// What an earlier process left open in the session and is gone on with.
+    left: Option<Left>,
     prices: Prices,
     /// What the session used so far.
     spent: Spending,
@@ -165,6 +170,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         waiting: VecDeque::new(),
         begun: String::new(),
         is_asked: false,
+        left: None,
         prices: config.prices.clone(),
         spent: Spending::default(),
         failed: None,
@@ -194,6 +200,9 @@ impl Chat {
     async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
         let mut tree = self.house.runtime.ended();
         while !self.control.is_drained() {
+            if let Some(exit) = self.go_on(source, signals).await? {
+                return Ok(exit);
+            }
             let prompt = if self.is_asked { ANSWER_PROMPT } else { PROMPT };
             let begun = std::mem::take(&mut self.begun);
             let next = async {
@@ -234,7 +243,8 @@ impl Chat {
                 Ok(Obeyed::Leave) => break,
                 Ok(Obeyed::Done) => {}
                 Ok(Obeyed::NoCommand) => {
-                    if let Some(exit) = self.say(text, source, signals).await? {
+                    let work = self.message(text);
+                    if let Some(exit) = self.run(work, source, signals).await? {
                         return Ok(exit);
                     }
                 }
@@ -250,16 +260,6 @@ impl Chat {
             print::note("somebody asked this process to drain; it takes no further message");
         }
         Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
-    }
-
-    /// What there is to know of the session that is gone on with: what it used, and what it waits for.
-    ///
-    /// # Errors
-    /// When its journal cannot be read.
-    async fn look_back(&mut self) -> Result<(), Failure> {
-        let records = self.house.runtime.records(self.session.clone()).await?;
-        self.spent = Spending::of_records(records.iter().map(|record| &**record));
-        Ok(())
     }
 
     fn count(&mut self, exit: Exit) {

@@ -6,6 +6,7 @@ use bob::facade::{AgentRequest, AgentRuntime};
 use bob_messages::chat::ContentPart;
 use bob_messages::chat::FinishReason;
 use bob_messages::ids::SessionId;
+use bob_messages::session::ApprovalsMode;
 use bob_messages::sessions::{SuspendReason, TurnOutcome};
 
 use super::floor::{Floor, Typed};
@@ -17,27 +18,33 @@ use crate::screen::Screen;
 use crate::show::Show;
 use crate::signals::Signals;
 use crate::spending::Spending;
-use crate::turn;
+use crate::turn::{self, Work};
 
 impl Chat {
+    /// What the session is told next.
+    pub(super) fn message(&self, text: String) -> Work {
+        Work::Say(Box::new(AgentRequest {
+            model: self.model.clone(),
+            interactive: true,
+            // On a pipe nobody can be asked.
+            approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },
+            ..AgentRequest::text(self.session.clone(), text)
+        }))
+    }
+
     /// Runs one turn. An exit code means that a signal ends the program.
-    pub(super) async fn say(
+    pub(super) async fn run(
         &mut self,
-        text: String,
+        work: Work,
         source: &mut Source,
         signals: &mut Signals,
     ) -> Result<Option<Exit>, Failure> {
-        let request = AgentRequest {
-            model: self.model.clone(),
-            interactive: true,
-            ..AgentRequest::text(self.session.clone(), text)
-        };
         let session = self.session.clone();
         let mut shown = Show::new(self.grows);
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
         let floor = Floor::new(&screen, &self.typing, self.live.as_ref());
-        let followed = turn::follow(&self.house, request, signals, |event| {
+        let followed = turn::follow(&self.house, work, signals, |event| {
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();
             let mut screen = screen.borrow_mut();

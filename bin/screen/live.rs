@@ -38,7 +38,9 @@ pub(crate) struct Below {
     pub(crate) tokens: (u64, bool),
     /// The piece of the answer that grows.
     pub(crate) tail: String,
-    /// What a person has typed into the turn.
+    /// What a person is asked, instead of what is done.
+    pub(crate) prompt: String,
+    /// What a person has typed into the turn, or as the answer.
     pub(crate) typed: String,
 }
 
@@ -102,10 +104,13 @@ impl Live {
 impl Below {
     fn lines(&self, look: Look) -> String {
         let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
+        if !self.prompt.is_empty() {
+            return typed(&self.prompt, &self.typed, look.columns);
+        }
         let mut lines = self.grown(look);
         lines.push(self.status(look, elapsed));
         if !self.typed.is_empty() {
-            lines.push(typed(&self.typed, look.columns));
+            lines.push(typed("» ", &self.typed, look.columns));
         }
         lines.join("\n")
     }
@@ -141,13 +146,13 @@ impl Below {
 }
 
 /// What was typed, its end where it is too long.
-fn typed(text: &str, columns: usize) -> String {
-    let room = columns.saturating_sub(4);
+fn typed(prompt: &str, text: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(prompt.width() + 2);
     let mut from = 0;
     while text[from..].width() > room {
         from = text.ceil_char_boundary(from + 1);
     }
-    format!("» {}▏", &text[from..])
+    format!("{prompt}{}▏", &text[from..])
 }
 
 #[cfg(test)]

@@ -84,9 +84,6 @@ impl Screen {
     /// A person is asked something: nothing else is shown until [`release`](Self::release).
     pub(crate) fn hold(&mut self) {
         if self.held.is_none() {
-            if let Some(live) = &self.live {
-                live.pause();
-            }
             self.held = Some(VecDeque::new());
         }
     }
@@ -97,9 +94,6 @@ impl Screen {
     /// When stdout cannot be written.
     pub(crate) fn release(&mut self) -> io::Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
-        if let Some(live) = &self.live {
-            live.go_on();
-        }
         self.print(held.into())
     }
 
