@@ -12,6 +12,7 @@
 //! | `endings` | every way a turn can end; crashes and what follows |
 //! | `clock` | each turn's time, and what comes due |
 //! | `idle` | actors that have nothing to do are let go |
+//! | `steer` | what is said into running turns |
 //! | `live` | what all of this looks like from outside |
 
 mod clock;
@@ -19,6 +20,7 @@ mod door;
 mod endings;
 mod idle;
 mod live;
+mod steer;
 
 #[cfg(test)]
 #[path = "sessions_tests.rs"]
@@ -155,6 +157,7 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Decide { session, approval, decision } => {
                 state.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
             }
+            SessionsMessage::Steer { session, steer, reply } => state.steer(&session, steer, reply),
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
             SessionsMessage::Due => state.due(&myself),
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
@@ -249,6 +252,7 @@ impl SessionsState {
             TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),
             TurnNews::Paused { submission, approval } => self.pause(session, &submission, approval, myself),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
+            TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Left => self.said_all(session, myself),
         }
     }

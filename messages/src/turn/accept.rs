@@ -6,7 +6,6 @@
 use super::start::Arrival;
 use super::state::State;
 use super::{Effect, ResumeReply, Turn};
-use crate::chat::ContentPart;
 use crate::error::AgentError;
 use crate::ids::{ResumeToken, TurnId};
 use crate::session::{OpenTurn, TurnInput};
@@ -140,17 +139,6 @@ impl Turn {
         let version = self.awaited();
         self.accepting.push((version, submission));
         self.gather(effects);
-    }
-
-    /// The user said something into the running turn.
-    pub(super) fn steered(&mut self, state: State, parts: Vec<ContentPart>, effects: &mut Vec<Effect>) {
-        let runs = !matches!(state, State::Idle | State::Done(_));
-        self.state = state;
-        if runs && self.session.as_ref().is_some_and(|session| session.running().is_some()) {
-            self.record_in_turn(Fact::Steered { parts });
-            self.awaited();
-            self.flush(effects);
-        }
     }
 }
 

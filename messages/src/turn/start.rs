@@ -81,6 +81,7 @@ impl Turn {
             Err(error) => {
                 self.recover = None;
                 self.unwanted.clear();
+                self.refuse_early(effects);
                 for arrival in std::mem::take(&mut self.arrivals) {
                     refuse(arrival.submission(), AgentError::from(error.clone()), effects);
                 }
@@ -99,6 +100,7 @@ impl Turn {
         if matches!(self.state, State::Idle) {
             self.begin_next(effects);
         }
+        self.take_early(effects);
     }
 
     fn recover_open(&mut self, effects: &mut Vec<Effect>) {
