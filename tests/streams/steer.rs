@@ -89,8 +89,7 @@ async fn what_is_said_into_a_turn_that_is_cancelled_is_answered() {
         let (runtime, text) = (runtime.clone(), format!("and {number}"));
         async move { within(runtime.steer(session("s"), words(&text))).await }
     });
-    let (told, cancelled) =
-        tokio::join!(futures_util::future::join_all(steers), within(runtime.cancel(session("s"))));
+    let (told, cancelled) = tokio::join!(futures_util::future::join_all(steers), within(runtime.cancel(session("s"))));
     assert!(cancelled);
     assert_eq!(within(stream.finish()).await.unwrap().response().finish_reason, FinishReason::Cancelled);
     let kept = within(runtime.records(session("s"))).await.unwrap();

@@ -76,6 +76,7 @@ use crate::ids::{RecordId, RequestId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
+use approvals::Spoken;
 use journal::Journal;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,9 @@ pub struct Turn {
     journal: Journal,
     /// What came before the journal was read.
     arrivals: Vec<Arrival>,
+    /// Decisions that came before the journal was read.
+    #[serde(default)]
+    spoken: Vec<Spoken>,
     brief: Option<Arc<Brief>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
@@ -127,6 +131,7 @@ impl Turn {
             session: None,
             journal: Journal::default(),
             arrivals: Vec::new(),
+            spoken: Vec::new(),
             brief: None,
             frame: None,
             accepting: Vec::new(),
@@ -185,8 +190,8 @@ impl Turn {
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
                 self.tool_returned(calling, ticket, *returned, e);
             }
-            (State::CallTool(calling), M::Decided { approval, decision }) => {
-                self.decided(calling, &approval, *decision, e);
+            (state, M::Decided { approval, decision, asker }) => {
+                self.heard(state, Spoken { approval, decision: *decision, asker }, e);
             }
             (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
                 self.done(&mut finishing, *ended, e);

@@ -41,7 +41,7 @@ impl Monitor {
                 self.life.paused.remove(submission);
             }
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
-            TurnNews::Left => {}
+            TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 

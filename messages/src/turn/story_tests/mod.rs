@@ -116,6 +116,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(Decision::AllowOnce),
+                    asker: None,
                 });
             }
             "deny" => {
@@ -123,6 +124,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(decision),
+                    asker: None,
                 });
             }
             "resume" => {
@@ -226,7 +228,7 @@ impl Teller {
                     Ok(taken) => writeln!(self.trace, "    {request_id:?} is taken: {taken}"),
                     Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
                 },
-                TurnNews::Accepted { .. } | TurnNews::Left => Ok(()),
+                TurnNews::Accepted { .. } | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();
         }
