@@ -8,8 +8,9 @@ use super::stream::AgentStream;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
+use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ApprovalId, ResumeToken, ServerId, SessionId, TurnId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::mcp::ServerStatus;
 use bob_messages::reply::Reply;
 use bob_messages::sessions::{Decision, SessionsMessage};
@@ -57,6 +58,19 @@ impl AgentRuntime for Runtime {
             answer.await.unwrap_or(false)
         }
         .boxed()
+    }
+
+    fn steer(&self, session: SessionId, parts: Vec<ContentPart>) -> BoxFuture<'_, Result<bool, AgentError>> {
+        super::steer::steer(self, session, None, parts).boxed()
+    }
+
+    fn steer_as(
+        &self,
+        session: SessionId,
+        request_id: RequestId,
+        parts: Vec<ContentPart>,
+    ) -> BoxFuture<'_, Result<bool, AgentError>> {
+        super::steer::steer(self, session, Some(request_id), parts).boxed()
     }
 
     fn resume(

@@ -14,6 +14,7 @@ mod health;
 mod request;
 mod runtime;
 mod servers;
+mod steer;
 mod stream;
 mod submission;
 
