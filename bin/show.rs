@@ -63,6 +63,8 @@ pub(crate) struct Show {
     is_line_open: bool,
     /// The calls whose line was shown.
     running: Vec<CallId>,
+    /// Whether a denied call was shown.
+    has_denied: bool,
 }
 
 impl Show {
@@ -75,6 +77,7 @@ impl Show {
             words: String::new(),
             is_line_open: false,
             running: Vec::new(),
+            has_denied: false,
         }
     }
 
@@ -135,7 +138,7 @@ impl Show {
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
         }
         pieces.push(Piece::End);
-        pieces.extend(remarks(outcome).into_iter().map(Piece::Note));
+        pieces.extend(remarks(outcome, !self.has_denied).into_iter().map(Piece::Note));
         pieces
     }
 
@@ -186,7 +189,14 @@ impl Show {
         };
         let first = print::first_line(&result.output.plain(), MOST_RESULT);
         let said = if first.is_empty() { String::new() } else { format!(": {first}") };
-        let line = format!("{status}, {}{said}", took(result.duration_ms));
+        let line = match result.status {
+            // What is denied takes no time, and says so itself.
+            CallStatus::Denied => first.strip_prefix("denied").map_or(format!("denied{said}"), |_| first.clone()),
+            CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
+                format!("{status}, {}{said}", took(result.duration_ms))
+            }
+        };
+        self.has_denied |= result.status == CallStatus::Denied;
         Piece::Result { id: result.call.clone(), name, status: result.status, line }
     }
 
@@ -223,7 +233,7 @@ fn called(call: &ToolCall) -> String {
 }
 
 /// What a person should know about an outcome besides its content.
-fn remarks(outcome: &TurnOutcome) -> Vec<String> {
+fn remarks(outcome: &TurnOutcome, tells_denied: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
@@ -237,7 +247,7 @@ fn remarks(outcome: &TurnOutcome) -> Vec<String> {
         }
         FinishReason::Error => {}
     }
-    for denied in &outcome.denied {
+    for denied in outcome.denied.iter().filter(|_| tells_denied) {
         remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
     }
     let kept = match outcome.saved {

@@ -20,5 +20,7 @@ mod refusals;
 mod run;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/talk.rs"]
+mod talk;
 #[path = "cli/terminal.rs"]
 mod terminal;

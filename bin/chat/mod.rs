@@ -204,14 +204,13 @@ impl Chat {
                 return Ok(exit);
             }
             let prompt = if self.is_asked { ANSWER_PROMPT } else { PROMPT };
-            let begun = std::mem::take(&mut self.begun);
             let next = async {
                 match self.waiting.pop_front() {
                     Some(line) => {
                         print::note(&format!("{prompt}{line}"));
                         Input::Line(line.into_bytes())
                     }
-                    None => source.next(prompt, &begun).await,
+                    None => source.next(prompt, &std::mem::take(&mut self.begun)).await,
                 }
             };
             let input = tokio::select! {

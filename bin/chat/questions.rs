@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::approvals::{self, Said};
 use super::editor::Editor;
-use super::floor::Floor;
+use super::floor::{Editing, Floor};
 #[cfg(feature = "mcp")]
 use super::forms;
 use super::{Input, Source};
@@ -24,6 +24,9 @@ use crate::screen::look::Look;
 
 /// What stands before arguments that are edited.
 const EDIT_PROMPT: &str = "arguments> ";
+
+/// What is said when a question is taken back.
+const OVER: &str = "[the question is over: somebody decided, or nobody did in time]";
 
 /// What is said to an answer that is none.
 const UNCLEAR: &str = "[say y, s, a, e or n; Enter alone is no]";
@@ -165,7 +168,7 @@ async fn about_call(
     }
     print::report(&approvals::shown(question, Look::now(), false));
     loop {
-        let line = match line(editor, floor, answer, approvals::PROMPT, "", floor.is_drawn_on()).await {
+        let line = match line(editor, floor, answer).await {
             Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
             Some(Input::Cleared) => continue,
             Some(Input::End) => String::new(),
@@ -198,9 +201,14 @@ async fn edit(
     floor: &Floor<'_>,
     answer: &mut oneshot::Sender<Decision>,
 ) -> Option<Option<Decision>> {
+    let editing = floor.edit();
     let mut arguments = approvals::to_edit(question);
     loop {
-        match line(editor, floor, answer, EDIT_PROMPT, &arguments, false).await? {
+        let input = tokio::select! {
+            input = editor.answer(EDIT_PROMPT, &arguments) => input,
+            () = answer.closed() => return abandon(editing),
+        };
+        match input {
             Input::Line(line) => arguments = String::from_utf8_lossy(&line).into_owned(),
             Input::Cleared | Input::End | Input::Interrupted => return Some(None),
         }
@@ -211,19 +219,12 @@ async fn edit(
     }
 }
 
-/// One line for a question, below everything else or by the line editor. `None`: the question was taken back.
-async fn line(
-    editor: &mut Editor,
-    floor: &Floor<'_>,
-    answer: &mut oneshot::Sender<Decision>,
-    prompt: &str,
-    initial: &str,
-    is_below: bool,
-) -> Option<Input> {
-    const OVER: &str = "[the question is over: somebody decided, or nobody did in time]";
-    if is_below {
+/// One line for a question: below everything else, or by the line editor where nothing can be drawn. `None`: the question
+/// was taken back.
+async fn line(editor: &mut Editor, floor: &Floor<'_>, answer: &mut oneshot::Sender<Decision>) -> Option<Input> {
+    if floor.is_drawn_on() {
         return tokio::select! {
-            line = floor.ask(prompt) => Some(Input::Line(line.into_bytes())),
+            line = floor.ask(approvals::PROMPT) => Some(Input::Line(line.into_bytes())),
             () = answer.closed() => {
                 print::note(OVER);
                 None
@@ -232,11 +233,14 @@ async fn line(
     }
     let editing = floor.edit();
     tokio::select! {
-        input = editor.answer(prompt, initial) => Some(input),
-        () = answer.closed() => {
-            print::note(&format!("\n{OVER}\n[press Enter to go on]"));
-            editing.abandon();
-            None
-        }
+        input = editor.answer(approvals::PROMPT, "") => Some(input),
+        () = answer.closed() => abandon(editing),
     }
+}
+
+/// The question is over, and the line editor still reads.
+fn abandon<T>(editing: Editing<'_>) -> Option<T> {
+    print::note(&format!("\n{OVER}\n[press Enter to go on]"));
+    editing.abandon();
+    None
 }

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use bob::facade::{AgentRequest, AgentRuntime};
-use bob_messages::chat::ContentPart;
-use bob_messages::chat::FinishReason;
+use bob_messages::chat::{ContentPart, FinishReason};
+use bob_messages::event::AgentEvent;
 use bob_messages::ids::SessionId;
 use bob_messages::session::ApprovalsMode;
 use bob_messages::sessions::{SuspendReason, TurnOutcome};
@@ -40,6 +40,7 @@ impl Chat {
         signals: &mut Signals,
     ) -> Result<Option<Exit>, Failure> {
         let session = self.session.clone();
+        let is_person = self.is_person;
         let mut shown = Show::new(self.grows);
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
@@ -49,7 +50,11 @@ impl Chat {
             let (tokens, is_about) = spent.tokens();
             let mut screen = screen.borrow_mut();
             screen.tokens(tokens, is_about);
-            screen.print(shown.event(&event.event))
+            match &event.event {
+                // The person is asked, and that says all of it.
+                AgentEvent::ApprovalRequested { .. } if is_person => Ok(()),
+                event => screen.print(shown.event(event)),
+            }
         });
         let warnings = &mut self.warnings;
         let warned = async {
@@ -126,17 +131,16 @@ async fn hear(
                 continue;
             }
             let is_command = line.trim_start().starts_with('/');
-            let is_taken = !is_command && steered(house, session, &line).await;
-            match is_taken {
-                true => print::note(&format!("» {line}")),
-                false => wait(line),
+            if is_command {
+                print::note(&format!("[{line}: obeyed when the turn is over]"));
+                wait(line);
+                continue;
+            }
+            match house.runtime.steer(session.clone(), vec![ContentPart::text(&line)]).await {
+                Ok(true) => print::note(&format!("» {line}")),
+                Ok(false) => wait(line),
+                Err(error) => print::note(&format!("error: {error}; not said: {line}")),
             }
         }
     }
-}
-
-async fn steered(house: &House, session: &SessionId, line: &str) -> bool {
-    let parts = vec![ContentPart::text(line)];
-    drop((house, session, parts));
-    false
 }

@@ -118,8 +118,10 @@ impl Screen {
                 live.change(|below| below.doing.clone_from(&line));
                 self.running.push((id, line));
             }
-            Piece::Result { id, status, line, .. } => {
+            Piece::Result { id, status, line, name } => {
                 let known = self.running.iter().position(|(call, _)| *call == id).map(|at| self.running.remove(at).1);
+                // A call that never ran has no line of its own.
+                let known = known.or(name);
                 self.end_answer(&live, look)?;
                 print::report(&look.call(known.as_deref(), status, &line));
                 let others = self.running.last().map(|(_, line)| line.clone());
