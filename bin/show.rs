@@ -65,6 +65,8 @@ pub(crate) struct Show {
     running: Vec<CallId>,
     /// Whether a denied call was shown.
     has_denied: bool,
+    /// Whether the next line of a person is said to the same session.
+    is_talk: bool,
 }
 
 impl Show {
@@ -78,7 +80,25 @@ impl Show {
             is_line_open: false,
             running: Vec::new(),
             has_denied: false,
+            is_talk: false,
         }
+    }
+
+    /// The same within a conversation.
+    pub(crate) fn talking(self) -> Self {
+        Self { is_talk: true, ..self }
+    }
+
+    /// What there is to print of calls of a turn whose events nobody saw.
+    pub(crate) fn unseen(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for entry in outcome.tool_transcript.iter() {
+            let line = one_line(entry.name.as_str(), &entry.arguments);
+            pieces.push(Piece::Call { id: entry.id.clone(), line });
+            let line = self.returned(entry.status, &entry.result, entry.duration_ms);
+            pieces.push(Piece::Result { id: entry.id.clone(), name: None, status: entry.status, line });
+        }
+        pieces
     }
 
     /// What there is to print of an event.
@@ -138,7 +158,8 @@ impl Show {
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
         }
         pieces.push(Piece::End);
-        pieces.extend(remarks(outcome, !self.has_denied).into_iter().map(Piece::Note));
+        let tells_denied = !self.has_denied;
+        pieces.extend(remarks(outcome, tells_denied, self.is_talk).into_iter().map(Piece::Note));
         pieces
     }
 
@@ -180,24 +201,29 @@ impl Show {
             self.running.remove(at);
         }
         let name = (!is_alone).then(|| result.name.to_string());
-        let status = match result.status {
+        let line = self.returned(result.status, &result.output.plain(), result.duration_ms);
+        Piece::Result { id: result.call.clone(), name, status: result.status, line }
+    }
+
+    /// The state of a call, how long it took, and the first line of what it returned.
+    fn returned(&mut self, status: CallStatus, output: &str, duration_ms: u64) -> String {
+        let word = match status {
             CallStatus::Ok => "ok",
             CallStatus::Error => "error",
             CallStatus::Denied => "denied",
             CallStatus::Unknown => "unknown",
             CallStatus::Cancelled => "cancelled",
         };
-        let first = print::first_line(&result.output.plain(), MOST_RESULT);
+        let first = print::first_line(output, MOST_RESULT);
         let said = if first.is_empty() { String::new() } else { format!(": {first}") };
-        let line = match result.status {
+        self.has_denied |= status == CallStatus::Denied;
+        match status {
             // What is denied takes no time, and says so itself.
             CallStatus::Denied => first.strip_prefix("denied").map_or(format!("denied{said}"), |_| first.clone()),
             CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
-                format!("{status}, {}{said}", took(result.duration_ms))
+                format!("{word}, {}{said}", took(duration_ms))
             }
-        };
-        self.has_denied |= result.status == CallStatus::Denied;
-        Piece::Result { id: result.call.clone(), name, status: result.status, line }
+        }
     }
 
     fn note(&mut self, line: String) -> Vec<Piece> {
@@ -229,11 +255,15 @@ pub(crate) fn took(ms: u64) -> String {
 
 /// A call on one line.
 fn called(call: &ToolCall) -> String {
-    format!("{} {}", call.name, print::first_line(&call.arguments.to_string(), MOST_ARGUMENTS))
+    one_line(call.name.as_str(), &call.arguments)
+}
+
+fn one_line(name: &str, arguments: &Value) -> String {
+    format!("{name} {}", print::first_line(&arguments.to_string(), MOST_ARGUMENTS))
 }
 
 /// What a person should know about an outcome besides its content.
-fn remarks(outcome: &TurnOutcome, tells_denied: bool) -> Vec<String> {
+fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
@@ -242,6 +272,7 @@ fn remarks(outcome: &TurnOutcome, tells_denied: bool) -> Vec<String> {
             remarks.push(format!("[stopped by the guard {guard}]"));
         }
         FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
+        FinishReason::Suspended if is_talk => remarks.push("[your next line is the answer]".to_owned()),
         FinishReason::Suspended => {
             remarks.push("[the turn waits for your answer: send it as the next message of the session]".to_owned());
         }
