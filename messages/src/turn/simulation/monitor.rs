@@ -49,6 +49,8 @@ pub(super) struct Life {
     pub(super) taken: BTreeSet<RequestId>,
     /// How many of them there were when the last prompt was built.
     pub(super) prompted: usize,
+    /// Whether the machine had not read its journal when it heard its last message.
+    pub(super) is_unread: bool,
     /// Appends that followed a failed one without anything else having happened.
     pub(super) insisted: u32,
 }
@@ -159,6 +161,7 @@ impl Monitor {
 
     /// The machine is about to be told this.
     pub(super) fn hears(&mut self, message: &TurnMessage, world: &World) {
+        self.life.is_unread = world.turn.session().is_none();
         let turn = &world.turn;
         match message {
             TurnMessage::Saved { result: Err(_), .. } => {}
