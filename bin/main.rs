@@ -55,6 +55,7 @@ fn main() {
         let failure = Failure::internal("the program met a fault of its own; please report it");
         finish(&failure, form_asked_for(), None)
     });
+    terminal::restore();
     // Threads that wait for a terminal or a pipe are not waited for.
     std::process::exit(i32::from(exit as u8));
 }

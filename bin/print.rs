@@ -91,12 +91,6 @@ pub(crate) fn note(line: &str) {
     report(&format!("{}\n", sanitise::clean(line)));
 }
 
-/// Writes one line to stderr, cleaned, as something beside the point.
-pub(crate) fn dimmed(line: &str) {
-    let (on, off) = if stderr_takes_colour() { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
-    report(&format!("{on}{}{off}\n", sanitise::clean(line)));
-}
-
 /// Writes a report of ours to stderr as it is: it may be coloured, and what it quotes was cleaned before.
 pub(crate) fn report(report: &str) {
     aside(true, || {

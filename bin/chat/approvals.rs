@@ -12,11 +12,15 @@ use bob_messages::sessions::Decision;
 use bob_messages::tools::Risk;
 use serde_json::Value;
 
+use crate::print;
 use crate::screen::look::Look;
 use crate::show::took;
 
 /// Longer arguments are shown in part until the person asks for all of them, lines.
 const MOST_LINES: usize = 60;
+
+/// How much of the words of a tool or of the policy is shown, characters.
+const MOST_WORDS: usize = 300;
 
 /// How much of a decision is repeated, characters.
 const MOST_TOLD: usize = 100;
@@ -30,10 +34,12 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         Risk::High => "high",
     };
     let name = visible(question.call.name.as_str());
-    let title = visible(&question.title);
+    // These are words about the call; what runs is shown whole.
+    let title = visible(&print::on_one_line(&question.title, MOST_WORDS));
+    let reason = visible(&print::on_one_line(&question.reason, MOST_WORDS));
     let title = if title.is_empty() || title == name { String::new() } else { format!(" ({title})") };
     row(&mut text, "┌ ", &format!("may this run? {name}{title}"), look);
-    row(&mut text, "│ ", &format!("risk: {risk}; {}", visible(&question.reason)), look);
+    row(&mut text, "│ ", &format!("risk: {risk}; {reason}"), look);
     let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
     for line in arguments.lines() {
@@ -130,11 +136,11 @@ pub(super) fn told(decision: &Decision) -> String {
         Decision::AllowSession => "[allowed in this session]".to_owned(),
         Decision::AllowAlways => "[allowed always]".to_owned(),
         Decision::Edit { arguments } => {
-            format!("[allowed with {}]", crate::print::on_one_line(&visible(&arguments.to_string()), MOST_TOLD))
+            format!("[allowed with {}]", print::on_one_line(&visible(&arguments.to_string()), MOST_TOLD))
         }
-        Decision::Deny { reason } => format!("[denied: {}]", crate::print::on_one_line(reason, MOST_TOLD)),
+        Decision::Deny { reason } => format!("[denied: {}]", print::on_one_line(reason, MOST_TOLD)),
         Decision::DenyAlways { reason } => {
-            format!("[denied for good: {}]", crate::print::on_one_line(reason, MOST_TOLD))
+            format!("[denied for good: {}]", print::on_one_line(reason, MOST_TOLD))
         }
     }
 }
@@ -153,7 +159,7 @@ pub(super) fn edited(line: &str) -> Result<Decision, String> {
 
 /// The arguments as they are edited: one line, without anything the line editor could not show.
 pub(super) fn to_edit(question: &ApprovalQuestion) -> String {
-    crate::print::json_text(&question.call.arguments)
+    print::json_text(&question.call.arguments)
 }
 
 /// A text of which nothing is hidden: a character without a shape of its own is shown by its number.

@@ -1,6 +1,5 @@
 //! What there is to know of a session that is gone on with: what it used so far, and what it waits for. A question of the
-//! model waits for the next line; a call that waits for a decision is asked about again; a turn that a process left in the
-//! middle goes on.
+//! model waits for the next line; a call that waits for a decision is asked about again, and its turn goes on.
 
 use bob::facade::{AgentRuntime, ApprovalQuestion};
 use bob_messages::session::{OpenTurn, Session};
@@ -20,7 +19,7 @@ use crate::turn::Work;
 pub(super) enum Left {
     /// A suspended turn that waits for a decision about this call.
     Call(Box<ApprovalQuestion>, Suspension),
-    /// A turn that was in the middle of something, maybe of a question about a call.
+    /// A turn that an earlier process left at a question about a call.
     Turn,
 }
 
@@ -49,10 +48,12 @@ impl Chat {
                 Some(question) => self.left = Some(Left::Call(Box::new(question), suspension.clone())),
                 None => print::note("[the session waits for something outside; a message is its reply]"),
             },
-            None => {
-                print::note("[a turn of this session was left in the middle; it goes on]");
+            // What else was interrupted is the business of `runtime.on_restart`.
+            None if self.question(open).is_some() => {
+                print::note("[a turn of this session was left at a question; it goes on]");
                 self.left = Some(Left::Turn);
             }
+            None => print::note("[the last turn of this session was interrupted]"),
         }
         Ok(())
     }

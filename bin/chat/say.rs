@@ -15,6 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::print;
 use crate::screen::Screen;
+use crate::screen::look::Look;
 use crate::show::Show;
 use crate::signals::Signals;
 use crate::spending::Spending;
@@ -117,7 +118,11 @@ impl Chat {
         self.is_asked =
             outcome.finish_reason == FinishReason::Suspended && outcome.suspend_reason == Some(SuspendReason::AskUser);
         if self.is_person && spent.total().calls > 0 {
-            print::dimmed(&cost::summary(spent, outcome.duration_ms, &self.spent, &self.prices));
+            let summary = cost::summary(spent, outcome.duration_ms, &self.spent, &self.prices);
+            match &self.live {
+                Some(_) => print::report(&Look::now().note(&summary)),
+                None => print::note(&summary),
+            }
         }
     }
 }

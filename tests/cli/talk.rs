@@ -143,7 +143,7 @@ fn a_question_that_was_open_when_the_program_died_is_asked_again() {
     let args = ["--config", "agent.toml", "chat", "--session", "s"];
     let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]);
     let mut terminal = terminal.deadline(Duration::from_secs(30));
-    terminal.wait_for("it goes on");
+    terminal.wait_for("left at a question; it goes on");
     terminal.wait_for(ASKED);
     terminal.type_line("y");
     terminal.wait_for("It is done.");
