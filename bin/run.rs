@@ -123,7 +123,13 @@ async fn one_turn(
         return ended.caught.map_or_else(|| Err(error.into()), |caught| Ok(caught.exit()));
     }
     match form {
-        OutputForm::Text => screen.print(shown.outcome(&ended.outcome))?,
+        OutputForm::Text => {
+            let told = screen.print(shown.outcome(&ended.outcome));
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            if ended.caught.is_none() {
+                told?;
+            }
+        }
         OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,
         OutputForm::StreamJson => {
             let event = ended.event.as_deref().map(Envelope::to_json);
