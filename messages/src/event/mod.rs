@@ -53,6 +53,9 @@ pub enum AgentEvent {
         dropped_messages: usize,
         /// Which layers were cut to their cap.
         cut_layers: Vec<String>,
+        /// How many bytes of them were left out.
+        #[serde(default)]
+        cut_bytes: usize,
     },
     /// The model was asked.
     #[serde(rename = "llm.requested")]

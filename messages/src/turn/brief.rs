@@ -11,6 +11,10 @@ use std::sync::Arc;
 pub struct Brief {
     /// The layers of the prompt before the history.
     pub layers: PromptLayers,
+    /// Whether whoever runs turns looks files up for each of them: their texts then stand
+    /// in for `layers`.
+    #[serde(default)]
+    pub reads_files: bool,
     /// How models shall answer.
     pub tool_mode: ToolModeChoice,
     /// The model when neither request nor session names one.
@@ -34,6 +38,7 @@ impl Brief {
     pub fn new(default_model: ModelName) -> Self {
         Self {
             layers: PromptLayers::default(),
+            reads_files: false,
             tool_mode: ToolModeChoice::Auto,
             default_model,
             fallback: Arc::from([]),

@@ -54,6 +54,13 @@ pub enum Effect {
         /// The model.
         model: ModelName,
     },
+    /// What do the files say that stand before the history? Answered by `LayersRead`.
+    ReadLayers {
+        /// Names the question.
+        ticket: Ticket,
+        /// The session's working folder; `None` for one that names none.
+        cwd: Option<String>,
+    },
     /// Ask the model; answered by `ParseAction`.
     Infer {
         /// Names the question.

@@ -1,6 +1,7 @@
 //! What can arrive in the mailbox of a turn.
 
 use crate::chat::ContentPart;
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
@@ -8,7 +9,7 @@ use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason};
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
-use crate::turn::Brief;
+use crate::turn::{Brief, PromptLayers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -97,6 +98,13 @@ pub enum TurnMessage {
         /// The profile.
         result: Result<Arc<ModelProfile>, LlmError>,
     },
+    /// What the files say that stand before the history.
+    LayersRead {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// All layers; an error when a file that is named is not there or cannot be used.
+        result: Result<Arc<PromptLayers>, AgentError>,
+    },
     /// The tools room judged a call, or ran it at once.
     Checked {
         /// Which question it answers.
@@ -156,6 +164,7 @@ impl TurnMessage {
             | Self::Saved { ticket, .. }
             | Self::ToolsListed { ticket, .. }
             | Self::Profiled { ticket, .. }
+            | Self::LayersRead { ticket, .. }
             | Self::Checked { ticket, .. }
             | Self::ToolReturned { ticket, .. } => Some(*ticket),
             Self::Start { .. }

@@ -157,6 +157,9 @@ impl Turn {
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);
             }
+            (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
+                self.layers_read(wait, result, e);
+            }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>

@@ -5,7 +5,7 @@
 //! what was cut is said. No clock and no randomness: the same session and brief
 //! always give the same prompt.
 
-use super::{Brief, history};
+use super::{Brief, PromptLayers, history};
 use crate::chat::{CallStatus, ContentPart, Message};
 use crate::event::AgentEvent;
 use crate::ids::{ToolName, TurnId};
@@ -42,18 +42,26 @@ pub(super) struct Frame {
     system: Arc<str>,
     envelope: Option<Arc<Value>>,
     cut_layers: Vec<String>,
+    /// How many bytes of them were left out.
+    #[serde(default)]
+    cut_bytes: usize,
     counted: Counted,
 }
 
 impl Frame {
-    pub(super) fn new(brief: &Brief, session: &Session, profile: Arc<ModelProfile>, tools: Arc<ToolSet>) -> Self {
+    pub(super) fn new(
+        brief: &Brief,
+        layers: &PromptLayers,
+        session: &Session,
+        profile: Arc<ModelProfile>,
+        tools: Arc<ToolSet>,
+    ) -> Self {
         let mode = match brief.tool_mode {
             ToolModeChoice::Json => ToolMode::Json,
             ToolModeChoice::Native => ToolMode::Native,
             ToolModeChoice::Auto if profile.capabilities.native_tools => ToolMode::Native,
             ToolModeChoice::Auto => ToolMode::Json,
         };
-        let layers = &brief.layers;
         let instructions = session.options.instructions.as_ref().unwrap_or(&layers.instructions);
         let texts = [
             instructions,
@@ -64,11 +72,12 @@ impl Frame {
             &layers.tool_notes,
         ];
         let mut system = String::new();
-        let mut cut_layers = Vec::new();
+        let (mut cut_layers, mut cut_bytes) = (Vec::new(), 0);
         for ((name, cap), text) in CAPS.into_iter().zip(texts) {
             let kept = &text[..text.floor_char_boundary(cap)];
             if kept.len() < text.len() {
                 cut_layers.push(name.to_owned());
+                cut_bytes += text.len() - kept.len();
             }
             push_paragraph(&mut system, kept.trim());
         }
@@ -79,7 +88,7 @@ impl Frame {
         let input = session.running().map(|open| &open.input);
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
         let (trace, header, counted) = (trace.unwrap_or_default(), (0, String::new()), Counted::default());
-        Self { mode, profile, tools, trace, header, system: system.into(), envelope, cut_layers, counted }
+        Self { mode, profile, tools, trace, header, system: system.into(), envelope, cut_layers, cut_bytes, counted }
     }
 
     /// The header that carries a step's trace on.
@@ -136,6 +145,7 @@ impl Frame {
             estimated_tokens: bytes * session.tokens_per_kb / 1_000,
             dropped_messages: fit.dropped(),
             cut_layers: self.cut_layers.clone(),
+            cut_bytes: self.cut_bytes,
         };
         (request, bytes, event)
     }

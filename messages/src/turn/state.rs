@@ -1,9 +1,11 @@
 //! Where a turn can be between two messages.
 
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
+use crate::turn::PromptLayers;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -47,6 +49,12 @@ pub(super) struct Gathering {
     pub(super) profile_at: Option<Ticket>,
     /// The profile.
     pub(super) profile: Option<Result<Arc<ModelProfile>, LlmError>>,
+    /// The files before the history are being read.
+    #[serde(default)]
+    pub(super) layers_at: Option<Ticket>,
+    /// What they say; `None` also where there are none.
+    #[serde(default)]
+    pub(super) layers: Option<Result<Arc<PromptLayers>, AgentError>>,
     /// The input is durable with this version.
     pub(super) until: Option<u64>,
 }
