@@ -45,6 +45,8 @@ mod chance;
 #[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
+mod layers_tests;
+#[cfg(test)]
 mod pairing;
 #[cfg(test)]
 mod prompt_tests;

@@ -2,7 +2,7 @@
 //! answer when they are told to, and a trace of what was asked of them.
 
 use super::pairing::Pairing;
-use super::{Brief, Effect, Limits, Turn, TurnMessage};
+use super::{Brief, Effect, Limits, PromptLayers, Turn, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, ToolName, TurnId};
@@ -110,6 +110,7 @@ pub(super) enum Question {
     Append(Ticket, Append, bool),
     Tools(Ticket),
     Profile(Ticket),
+    Layers(Ticket),
     Infer(Ticket, Arc<LlmRequest>),
     Check(Ticket, CheckRequest),
     Call(Ticket, Arc<crate::chat::ToolCall>),
@@ -202,6 +203,7 @@ impl World {
             }
             Effect::ListTools { ticket, .. } => self.questions.push(Question::Tools(ticket)),
             Effect::Profile { ticket, .. } => self.questions.push(Question::Profile(ticket)),
+            Effect::ReadLayers { ticket, .. } => self.questions.push(Question::Layers(ticket)),
             Effect::Infer { ticket, request, .. } => self.questions.push(Question::Infer(ticket, request)),
             Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
             Effect::Call { ticket, call, .. } => {
@@ -251,6 +253,10 @@ impl World {
             Question::Profile(ticket) => {
                 let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
+            }
+            Question::Layers(ticket) => {
+                let layers = PromptLayers { memory: "what is remembered".into(), ..self.brief.layers.clone() };
+                TurnMessage::LayersRead { ticket: *ticket, result: Ok(Arc::new(layers)) }
             }
             Question::Check(ticket, check) => {
                 let verdict = match verdict(check) {

@@ -4,6 +4,7 @@
 use super::house::{House, short};
 use super::plan::Fault;
 use super::says;
+use crate::error::AgentError;
 use crate::ids::TurnId;
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind};
 use crate::store::{Append, Record, StoreError};
@@ -70,6 +71,10 @@ impl House {
             Question::Profile(ticket) if fails && self.disk.rarely(12) => {
                 let error = LlmError::new(LlmErrorKind::UnknownModel, "no such model");
                 TurnMessage::Profiled { ticket: *ticket, result: Err(error) }
+            }
+            Question::Layers(ticket) if fails && self.disk.rarely(12) => {
+                let error = AgentError::Invalid("prompt.files names \"SOUL.md\", and there is none".into());
+                TurnMessage::LayersRead { ticket: *ticket, result: Err(error) }
             }
             // Most tools are quick: the result is the answer, without a note before it.
             Question::Check(ticket, check) if check.run && self.tools.pick(2) == 1 => {

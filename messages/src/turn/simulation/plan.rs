@@ -159,8 +159,9 @@ impl Plan {
             mode: [ToolModeChoice::Native, ToolModeChoice::Json][dice.pick(2)],
             on_restart: [OnRestart::Report, OnRestart::Resume][dice.pick(2)],
             max_waiting: dice.pick(4),
+            reads_files: false,
         };
-        Self {
+        let mut plan = Self {
             setup,
             steps: 30 + dice.pick(90),
             calmness: 4 + dice.pick(12),
@@ -168,7 +169,9 @@ impl Plan {
             tools: (dice.pick(256) as u8 & dice.pick(256) as u8) | 1 << dice.pick(8),
             disturbances: on.iter().copied().filter(|fault| fault.disturbs()).collect(),
             on,
-        }
+        };
+        plan.setup.reads_files = dice.pick(2) == 0;
+        plan
     }
 
     /// No faults at all.

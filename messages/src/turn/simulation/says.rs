@@ -3,6 +3,7 @@
 use super::dice::Dice;
 use super::plan::{Fault, Plan};
 use crate::chat::{CallStatus, FinishReason, StopReason};
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, Ticket};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ToolMode};
 use crate::sessions::Decision;
@@ -89,7 +90,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         error: None,
     };
     let returned = ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("foreign"), duration_ms: 1 };
-    match dice.pick(11) {
+    match dice.pick(12) {
         0 => TurnMessage::Checked { ticket, verdict: None },
         1 => TurnMessage::ToolReturned { ticket, returned: Box::new(returned) },
         2 => TurnMessage::Saved { ticket, result: Ok(1) },
@@ -101,6 +102,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
         9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
         10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
+        11 => TurnMessage::LayersRead { ticket, result: Err(AgentError::Internal("foreign".into())) },
         _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
     }
 }
