@@ -53,7 +53,6 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
     }
     let prompt = prompt::read(args.prompt.as_deref()).await?;
     let choices = Choices {
-        folder: folder.clone(),
         progress: Some(progress::to_stderr()),
         take_over: args.take_over,
         ..Choices::default()

@@ -12,6 +12,7 @@
 //! | [`metrics`] | what is counted in a runtime (no actor either) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
 //! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
@@ -30,6 +31,7 @@ pub mod model_server;
 #[cfg(any(feature = "genai", feature = "mcp"))]
 mod near;
 mod patience;
+pub mod prompt_files;
 pub mod pulse;
 pub mod rooms;
 pub mod store;

@@ -6,6 +6,7 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
+use crate::prompt_files::PromptReader;
 use crate::pulse::Pulses;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
@@ -131,6 +132,8 @@ pub struct Rooms {
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.
     pub tools: ToolPlane,
+    /// What stands before a conversation, where files say it.
+    pub prompt_files: PromptReader,
     /// Whether they get on with their messages.
     pub pulses: Pulses,
     /// The sessions supervisor.

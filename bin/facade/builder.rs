@@ -11,6 +11,7 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::prompt_files::{PromptFiles, PromptReader};
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{MemoryStore, SessionStore};
@@ -44,6 +45,7 @@ pub struct RuntimeBuilder {
     #[cfg(feature = "mcp")]
     tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
+    prompt_files: Option<PromptFiles>,
     rules: SessionRules,
     blocked_after: Duration,
     pub(super) shutdown_grace: Duration,
@@ -93,6 +95,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
             approvals: None,
+            prompt_files: None,
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             shutdown_grace: Duration::from_secs(2),
@@ -188,6 +191,15 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Files that stand before each conversation: looked up for each turn in the session's
+    /// folder, then in the configuration's, and read when they changed. Their texts stand
+    /// in for the layers of the [`brief`](Self::brief).
+    #[must_use]
+    pub fn prompt_files(mut self, files: PromptFiles) -> Self {
+        self.prompt_files = Some(files);
+        self
+    }
+
     /// What ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -256,7 +268,9 @@ impl RuntimeBuilder {
         if self.local_tools {
             tools.splice(0..0, local::tools(&self.watcher));
         }
-        let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
+        let brief = Arc::new(Brief { reads_files: self.prompt_files.is_some(), ..self.brief });
+        let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
+        let (rooms, feed) = (Rooms { prompt_files, ..Rooms::default() }, Feed::new(self.sinks));
         rooms.pulses.watch(self.blocked_after);
         #[cfg(feature = "mcp")]
         let tool_servers = {
@@ -297,7 +311,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            brief: Arc::new(self.brief),
+            brief,
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

@@ -112,8 +112,8 @@ impl Run {
             pending: Vec::new(),
             ended: None,
         };
-        // A turn that an earlier process left is reported in the journal, not finished here.
-        let brief = Arc::new(Brief { on_restart: OnRestart::Report, ..brief });
+        // A turn that an earlier process left is reported in the journal, not finished here; files are its owner's.
+        let brief = Arc::new(Brief { on_restart: OnRestart::Report, reads_files: false, ..brief });
         run.tell(TurnMessage::Start { input, brief }, gate, &mut BTreeMap::new());
         match run.ended {
             Some(Err(error)) => Err(error),
@@ -234,6 +234,7 @@ impl Run {
             Effect::Profile { ticket, .. } => {
                 Some(TurnMessage::Profiled { ticket, result: Ok(Arc::clone(&self.profile)) })
             }
+            Effect::ReadLayers { ticket, .. } => Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) }),
             Effect::Infer { ticket, request, .. } => {
                 self.asked = Some((ticket, request));
                 None

@@ -143,6 +143,10 @@ impl TurnState {
             Effect::Profile { ticket, model } => {
                 again::profile(rooms, model, answer(myself, move |result| TurnMessage::Profiled { ticket, result }));
             }
+            Effect::ReadLayers { ticket, cwd } => {
+                let read = move |result| TurnMessage::LayersRead { ticket, result };
+                rooms.prompt_files.read(cwd, answer(myself, read));
+            }
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
