@@ -35,6 +35,7 @@ pub use bob_actors::metrics::{
     CallCounts, GuardCounts, LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts,
     TokenCounts, TurnCounts,
 };
+pub use bob_actors::prompt_files::PromptFiles;
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};

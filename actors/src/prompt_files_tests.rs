@@ -17,7 +17,11 @@ impl House {
     fn new(named: &[&str]) -> Self {
         let (workspace, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let files = PromptFiles {
-            texts: PromptLayers { instructions: "Be kind.".into(), bootstrap: "Here.".into(), ..PromptLayers::default() },
+            texts: PromptLayers {
+                instructions: "Be kind.".into(),
+                bootstrap: "Here.".into(),
+                ..PromptLayers::default()
+            },
             named: named.iter().map(|&name| name.to_owned()).collect(),
             memory: "MEMORY.md".into(),
             tool_notes: "TOOLS.md".into(),

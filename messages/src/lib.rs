@@ -20,6 +20,7 @@
 pub mod backoff;
 pub mod breaker;
 pub mod chat;
+pub mod condense;
 pub mod error;
 pub mod event;
 pub mod ids;

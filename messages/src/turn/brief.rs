@@ -25,6 +25,9 @@ pub struct Brief {
     pub max_history_messages: usize,
     /// Which share of a model's context a prompt may fill, in percent.
     pub context_percent: u32,
+    /// What becomes of a history that fills more than that; `None` leaves the oldest out.
+    #[serde(default)]
+    pub condense: Option<CondenseRules>,
     /// The folders of a session that names none.
     pub roots: Arc<[String]>,
     /// How many inputs may wait behind a running turn.
@@ -44,10 +47,26 @@ impl Brief {
             fallback: Arc::from([]),
             max_history_messages: 50,
             context_percent: 75,
+            condense: Some(CondenseRules::default()),
             roots: Arc::from([".".to_owned()]),
             max_waiting: 8,
             on_restart: OnRestart::Report,
         }
+    }
+}
+
+/// How a history that is too long becomes a summary and its newest messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CondenseRules {
+    /// Which share of a model's context the prompt fills afterwards at most, in percent.
+    pub target_percent: u32,
+    /// The model that writes the summary; `None` for the turn's own.
+    pub model: Option<ModelName>,
+}
+
+impl Default for CondenseRules {
+    fn default() -> Self {
+        Self { target_percent: 40, model: None }
     }
 }
 

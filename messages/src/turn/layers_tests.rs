@@ -57,7 +57,11 @@ fn each_turn_waits_for_what_its_files_say_now() {
         say(&mut world, number, Some("/work"));
         assert!(asked(&world).is_none(), "nothing is asked before the files are read");
         read(&mut world, Ok(memory));
-        assert_eq!(&*asked(&world).expect("the model is asked").system, memory, "the brief's own layers are stood in for");
+        assert_eq!(
+            &*asked(&world).expect("the model is asked").system,
+            memory,
+            "the brief's own layers are stood in for"
+        );
         world.llm(Ok(answer("done", &[])));
         assert_eq!(told(&world).finish_reason, FinishReason::Final);
     }

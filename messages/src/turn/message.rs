@@ -1,6 +1,7 @@
 //! What can arrive in the mailbox of a turn.
 
 use crate::chat::ContentPart;
+use crate::condense::Summary;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
@@ -105,6 +106,13 @@ pub enum TurnMessage {
         /// All layers; an error when a file that is named is not there or cannot be used.
         result: Result<Arc<PromptLayers>, AgentError>,
     },
+    /// There is a summary, or there is none.
+    Condensed {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The summary.
+        result: Result<Arc<Summary>, AgentError>,
+    },
     /// The tools room judged a call, or ran it at once.
     Checked {
         /// Which question it answers.
@@ -165,6 +173,7 @@ impl TurnMessage {
             | Self::ToolsListed { ticket, .. }
             | Self::Profiled { ticket, .. }
             | Self::LayersRead { ticket, .. }
+            | Self::Condensed { ticket, .. }
             | Self::Checked { ticket, .. }
             | Self::ToolReturned { ticket, .. } => Some(*ticket),
             Self::Start { .. }

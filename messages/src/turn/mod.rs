@@ -24,6 +24,7 @@ mod action;
 mod approvals;
 mod brief;
 mod calls;
+mod condense;
 mod done;
 mod effect;
 mod guard;
@@ -42,6 +43,8 @@ mod withdraw;
 mod action_tests;
 #[cfg(test)]
 mod chance;
+#[cfg(test)]
+mod condense_tests;
 #[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
@@ -66,7 +69,7 @@ mod story_tests;
 mod world;
 
 pub use action::{AgentAction, parse_action};
-pub use brief::{Brief, OnRestart, PromptLayers};
+pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, TurnMessage};
@@ -166,6 +169,9 @@ impl Turn {
                 self.layers_read(wait, result, e);
             }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
+            (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
+                self.condensed(wait, result, e);
+            }
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>
             {

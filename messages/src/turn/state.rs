@@ -1,5 +1,7 @@
 //! Where a turn can be between two messages.
 
+use super::condense::Plan;
+use crate::chat::Usage;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::llm::{LlmError, ModelProfile};
@@ -18,6 +20,8 @@ pub(super) enum State {
     Start(Gathering),
     /// The next prompt may be built.
     BuildPrompt,
+    /// The history is being condensed, since the next prompt would be too long.
+    Condense(Box<Condensing>),
     /// The prompt is on its way to the model, or the model was asked.
     LlmInfer {
         /// The question to the model.
@@ -57,6 +61,19 @@ pub(super) struct Gathering {
     pub(super) layers: Option<Result<Arc<PromptLayers>, AgentError>>,
     /// The input is durable with this version.
     pub(super) until: Option<u64>,
+}
+
+/// A summary that is waited for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Condensing {
+    /// The question to whoever writes it.
+    pub(super) awaiting: Ticket,
+    /// How often it was asked for.
+    pub(super) attempts: u32,
+    /// What is to become of the history.
+    pub(super) plan: Plan,
+    /// What the attempts before cost.
+    pub(super) usage: Option<Usage>,
 }
 
 /// The calls of one step on their way.

@@ -52,6 +52,11 @@ impl House {
                 let result = result.map(|answer| Arc::new(LlmAnswer { response_id, ..answer }));
                 TurnMessage::ParseAction { ticket: *ticket, result }
             }
+            Question::Condense(ticket, request) => {
+                let result = says::summary(&self.plan, request, &mut self.model, self.world.now);
+                self.monitor.writes(request, &result);
+                TurnMessage::Condensed { ticket: *ticket, result: result.map(Arc::new) }
+            }
             // The room was started again while the call ran, or before it was judged.
             Question::Ran(ticket, _) | Question::Check(ticket, _) if doubts && self.tools.rarely(10) => {
                 TurnMessage::Checked { ticket: *ticket, verdict: None }

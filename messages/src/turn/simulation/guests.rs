@@ -243,6 +243,7 @@ fn state(state: &State) -> &'static str {
         State::Idle => "Idle",
         State::Start(_) => "Start",
         State::BuildPrompt => "BuildPrompt",
+        State::Condense(_) => "Condense",
         State::LlmInfer { .. } => "LlmInfer",
         State::CallTool(_) => "CallTool",
         State::Done(_) => "Done",

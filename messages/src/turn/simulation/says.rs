@@ -2,7 +2,8 @@
 
 use super::dice::Dice;
 use super::plan::{Fault, Plan};
-use crate::chat::{CallStatus, FinishReason, StopReason};
+use crate::chat::{CallStatus, FinishReason, StopReason, Usage};
+use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, Ticket};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ToolMode};
@@ -79,6 +80,26 @@ pub(in crate::turn) fn reply(moods: Moods, request: &LlmRequest, dice: &mut Dice
     })
 }
 
+/// What becomes of a request for a summary.
+pub(super) fn summary(
+    plan: &Plan,
+    request: &CondenseRequest,
+    dice: &mut Dice,
+    now: i64,
+) -> Result<Summary, AgentError> {
+    let fails = plan.has(Fault::Summaries);
+    let usage = (dice.pick(2) == 0).then(|| Usage { total_tokens: 3, ..Usage::default() });
+    let text = match dice.pick(8) {
+        1 if fails => return Err(AgentError::Internal("nobody writes".into())),
+        2 if fails => String::new(),
+        3 if fails => " \n".to_owned(),
+        4 if fails => format!("{now} {}", "x".repeat(request.max_bytes)),
+        5 => format!("{now} {}", "x".repeat(request.max_bytes))[..request.max_bytes].to_owned(),
+        _ => format!("what was said before {now};"),
+    };
+    Ok(Summary { text, usage })
+}
+
 /// Something that answers no question, or has no place in this state.
 pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
     let ticket = Ticket(9_000_000);
@@ -90,7 +111,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         error: None,
     };
     let returned = ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("foreign"), duration_ms: 1 };
-    match dice.pick(12) {
+    match dice.pick(13) {
         0 => TurnMessage::Checked { ticket, verdict: None },
         1 => TurnMessage::ToolReturned { ticket, returned: Box::new(returned) },
         2 => TurnMessage::Saved { ticket, result: Ok(1) },
@@ -102,6 +123,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
         9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
         10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
+        12 => TurnMessage::Condensed { ticket, result: Ok(Arc::default()) },
         11 => TurnMessage::LayersRead { ticket, result: Err(AgentError::Internal("foreign".into())) },
         _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
     }

@@ -164,13 +164,13 @@ fn the_seeds_reach_every_corner() {
     let seen = sweep_all(600).seen;
     let wanted = "Final GuardExceeded Cancelled Suspended Error MaxSteps MaxToolCalls MaxConsecutiveErrors \
                   MaxIdenticalCalls MaxTotalTokens TurnTimeout options input started answered malformed intent \
-                  result steered resumed withdrawn outcome";
+                  result steered resumed withdrawn outcome summarised truncated";
     let wanted = wanted.split_whitespace().map(str::to_owned).chain(
         ["approval asked", "approval decided", "saved true", "saved false", "ran write", "ran ask", "ran idem"]
             .map(str::to_owned),
     );
     let statuses = ["Ok", "Error", "Denied", "Unknown", "Cancelled"].map(|status| format!("call {status}"));
-    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "CallTool", "Done"];
+    let states = ["Idle", "Start", "BuildPrompt", "Condense", "LlmInfer", "CallTool", "Done"];
     let ends = states.iter().flat_map(|state| {
         let stops = ["Cancelled", "TurnTimeout", "Passivated"].map(|reason| format!("{reason} in {state}"));
         let after = ["Some(Continue)", "Some(GiveUp)", "Some(Close(Cancelled))", "None"];
