@@ -40,7 +40,9 @@ pub use bob_actors::prompt_files::PromptFiles;
 pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 pub use bob_actors::tools::{FnTool, Invocation, Policy, ToolError, ToolPort, tool};
+pub use bob_actors::turn::compactor::ContextCompactorPort;
 pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason, Usage};
+pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Summary};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
 pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
@@ -50,7 +52,7 @@ pub use bob_messages::session::{ApprovalsMode, SessionOptions};
 pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, TranscriptEntry};
 pub use bob_messages::store::{Record, SessionFilter, SessionPage};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
-pub use bob_messages::turn::{AgentAction, Brief, Limits, PromptLayers, ResumeReply};
+pub use bob_messages::turn::{AgentAction, Brief, CondenseRules, Limits, PromptLayers, ResumeReply};
 pub use bob_supervisors::look::NodeStatus;
 #[cfg(feature = "mcp")]
 pub use bob_supervisors::tools::servers::Reloaded;

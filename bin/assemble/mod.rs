@@ -29,7 +29,7 @@ use bob_messages::ids::{InvalidId, ModelName};
 use bob_messages::llm::ToolModeChoice;
 use bob_messages::store::StoreError;
 use bob_messages::tools::Risk;
-use bob_messages::turn::{Brief, Limits, OnRestart};
+use bob_messages::turn::{Brief, CondenseRules, Limits, OnRestart};
 
 use crate::config::{self, Config};
 use crate::facade::{ApprovalPort, RuntimeBuilder};
@@ -191,6 +191,8 @@ pub fn existing_folder(path: &Path) -> Result<PathBuf, String> {
 
 fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<Brief, AgentError> {
     let fallback = config.llm.fallback.iter().map(|name| model_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let condense_model = Some(config.prompt.condense_model.as_str()).filter(|name| !name.is_empty());
+    let condense_model = condense_model.map(model_name).transpose()?;
     Ok(Brief {
         tool_mode: match config.llm.tool_mode {
             config::ToolMode::Auto => ToolModeChoice::Auto,
@@ -198,6 +200,11 @@ fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<
             config::ToolMode::Native => ToolModeChoice::Native,
         },
         fallback: fallback.into(),
+        context_percent: percent(config.prompt.condense_trigger_ratio),
+        condense: Some(CondenseRules {
+            target_percent: percent(config.prompt.condense_target_ratio),
+            model: condense_model,
+        }),
         max_history_messages: usize::try_from(config.runtime.max_history_messages).unwrap_or(usize::MAX),
         roots: Arc::from([workspace.to_string_lossy().into_owned()]),
         on_restart: match config.runtime.on_restart {
@@ -206,6 +213,13 @@ fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<
         },
         ..Brief::new(default_model)
     })
+}
+
+/// A part as whole percent; the configuration lets through what is between 0 and 1.
+fn percent(ratio: f64) -> u32 {
+    (0..=100)
+        .min_by(|a, b| (f64::from(*a) / 100.0 - ratio).abs().total_cmp(&(f64::from(*b) / 100.0 - ratio).abs()))
+        .unwrap_or(0)
 }
 
 fn policy(config: &Config) -> Policy {

@@ -16,6 +16,7 @@ use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Policy, ToolPort, local};
+use bob_actors::turn::compactor::{Compactor, ContextCompactorPort};
 use bob_messages::ids::ModelName;
 use bob_messages::turn::{Brief, Limits};
 use bob_supervisors::sessions::{self, SessionRules};
@@ -46,6 +47,7 @@ pub struct RuntimeBuilder {
     tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
     prompt_files: Option<PromptFiles>,
+    compactor: Compactor,
     rules: SessionRules,
     blocked_after: Duration,
     pub(super) shutdown_grace: Duration,
@@ -96,6 +98,7 @@ impl RuntimeBuilder {
             tool_servers: Vec::new(),
             approvals: None,
             prompt_files: None,
+            compactor: Compactor::default(),
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             shutdown_grace: Duration::from_secs(2),
@@ -200,6 +203,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Who writes the summary when a history became too long for its model; without one the
+    /// model of [`CondenseRules`](bob_messages::turn::CondenseRules), else the turn's own.
+    #[must_use]
+    pub fn compactor(mut self, port: Arc<dyn ContextCompactorPort>) -> Self {
+        self.compactor = Compactor::new(port);
+        self
+    }
+
     /// What ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -270,7 +281,8 @@ impl RuntimeBuilder {
         }
         let brief = Arc::new(Brief { reads_files: self.prompt_files.is_some(), ..self.brief });
         let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
-        let (rooms, feed) = (Rooms { prompt_files, ..Rooms::default() }, Feed::new(self.sinks));
+        let (rooms, feed) =
+            (Rooms { prompt_files, compactor: self.compactor, ..Rooms::default() }, Feed::new(self.sinks));
         rooms.pulses.watch(self.blocked_after);
         #[cfg(feature = "mcp")]
         let tool_servers = {

@@ -136,6 +136,8 @@ pub(super) struct Plan {
     pub(super) calmness: usize,
     /// How large the model's context is: some hold next to nothing.
     pub(super) context_tokens: u32,
+    /// How many bytes users and tools say beside what matters.
+    pub(super) padding: usize,
     /// Whether somebody sees the events.
     pub(super) watched: bool,
     /// Which tools the model knows, one bit for each: few tools make for deep runs, too.
@@ -172,6 +174,7 @@ impl Plan {
             steps: 30 + dice.pick(90),
             calmness: 4 + dice.pick(12),
             context_tokens: 8_192,
+            padding: 0,
             watched: dice.pick(4) == 0,
             tools: (dice.pick(256) as u8 & dice.pick(256) as u8) | 1 << dice.pick(8),
             disturbances: on.iter().copied().filter(|fault| fault.disturbs()).collect(),
@@ -179,7 +182,8 @@ impl Plan {
         };
         plan.setup.reads_files = dice.pick(2) == 0;
         if dice.pick(2) == 0 {
-            plan.context_tokens = u32::try_from(60 + 10 * dice.pick(24)).unwrap_or(60);
+            plan.context_tokens = u32::try_from(160 + 40 * dice.pick(16)).unwrap_or(160);
+            plan.padding = 100 + 150 * dice.pick(8);
         }
         plan
     }

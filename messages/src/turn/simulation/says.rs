@@ -38,12 +38,13 @@ impl Moods {
 
 /// What a tool returns; the number makes it one of a kind.
 pub(super) fn returned(plan: &Plan, dice: &mut Dice, number: i64) -> ToolReturn {
+    let padding = "z".repeat(plan.padding);
     let (status, output) = match dice.pick(6) {
         1 | 2 if plan.has(Fault::ToolErrors) => (CallStatus::Error, ToolOutput::error(format!("failed {number}"))),
         3 if plan.has(Fault::ToolDoubts) => {
             (CallStatus::Unknown, ToolOutput::error(format!("outcome unknown {number}")))
         }
-        _ => (CallStatus::Ok, ToolOutput::text(format!("done {number}"))),
+        _ => (CallStatus::Ok, ToolOutput::text(format!("done {number}{padding}"))),
     };
     ToolReturn { status, output, duration_ms: 1 }
 }

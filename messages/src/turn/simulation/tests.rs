@@ -170,7 +170,7 @@ fn the_seeds_reach_every_corner() {
             .map(str::to_owned),
     );
     let statuses = ["Ok", "Error", "Denied", "Unknown", "Cancelled"].map(|status| format!("call {status}"));
-    let states = ["Idle", "Start", "BuildPrompt", "Condense", "LlmInfer", "CallTool", "Done"];
+    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "CallTool", "Done"];
     let ends = states.iter().flat_map(|state| {
         let stops = ["Cancelled", "TurnTimeout", "Passivated"].map(|reason| format!("{reason} in {state}"));
         let after = ["Some(Continue)", "Some(GiveUp)", "Some(Close(Cancelled))", "None"];
@@ -179,4 +179,7 @@ fn the_seeds_reach_every_corner() {
     let wanted = wanted.chain(statuses).chain(ends);
     let missing: Vec<_> = wanted.filter(|wanted| !seen.contains_key(wanted)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
+    // A summary is wanted now and then only.
+    let interrupted = seen.keys().filter(|what| what.ends_with("Condense")).count();
+    assert!(interrupted > 0, "never interrupted while a summary is written");
 }
