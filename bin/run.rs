@@ -52,12 +52,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
     let prompt = prompt::read(args.prompt.as_deref()).await?;
-    let choices = Choices {
-        folder: folder.clone(),
-        progress: Some(progress::to_stderr()),
-        take_over: args.take_over,
-        ..Choices::default()
-    };
+    let choices = Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bob::sanitise::Sanitiser;
 use bob_messages::chat::{CallStatus, FinishReason, StopReason, ToolCall, ToolResult};
+use bob_messages::condense::CondenseMethod;
 use bob_messages::event::{AgentEvent, CallState, Delta};
 use bob_messages::ids::CallId;
 use bob_messages::sessions::TurnOutcome;
@@ -86,6 +87,19 @@ impl Show {
             AgentEvent::ApprovalRequested { call, reason, .. } => Some(format!("[{}: {reason}]", called(call))),
             AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
+            }
+            AgentEvent::HistoryCondensed { method, messages_dropped, tokens_before, tokens_after, .. } => {
+                let messages = if *messages_dropped == 1 {
+                    "1 message".to_owned()
+                } else {
+                    format!("{messages_dropped} messages")
+                };
+                let what = match method {
+                    CondenseMethod::Summary => "became a summary",
+                    CondenseMethod::Truncated => "are left out",
+                };
+                let size = format!("about {tokens_before} tokens, now {tokens_after}");
+                Some(format!("[the conversation is long: its first {messages} {what} ({size})]"))
             }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
             // The outcome, which follows at once, names the guard.

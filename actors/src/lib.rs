@@ -13,6 +13,7 @@
 //! | [`people`] | who is asked about calls (no actor: a port) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
 //! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
@@ -32,6 +33,7 @@ pub mod model_server;
 mod near;
 mod patience;
 pub mod people;
+pub mod prompt_files;
 pub mod pulse;
 pub mod rooms;
 pub mod store;

@@ -37,6 +37,10 @@ fn said(fact: &Fact) -> (&'static str, String) {
         }
         Fact::Steered { parts, .. } => ("steered", parts.iter().map(|part| part.as_text()).collect()),
         Fact::Resumed { reply, .. } => ("resumed", reply.clone()),
+        Fact::Condensed(condensed) => {
+            let text = condensed.summary.as_deref().unwrap_or("without a summary");
+            ("condensed", format!("to the newest {}: {text}", condensed.keeps))
+        }
         Fact::Withdrawn => ("withdrawn", String::new()),
         Fact::Outcome(ended) => {
             let guard = ended.guard_reason.map(|guard| format!(" ({})", word(&guard))).unwrap_or_default();

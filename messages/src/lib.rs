@@ -22,6 +22,7 @@ pub mod approvals;
 pub mod backoff;
 pub mod breaker;
 pub mod chat;
+pub mod condense;
 pub mod error;
 pub mod event;
 pub mod ids;

@@ -6,6 +6,7 @@
 
 use crate::Millis;
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, TurnId};
 use crate::reply::Reply;
@@ -290,6 +291,8 @@ pub enum Fact {
     Withdrawn,
     /// The turn, or this run of it, ended.
     Outcome(Ended),
+    /// What the model is told of the history from here on; the records before are as they were.
+    Condensed(Condensed),
 }
 
 /// What one model call cost and where it came from.

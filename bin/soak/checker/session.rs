@@ -156,6 +156,7 @@ impl<'a> Journal<'a> {
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
             | Fact::Steered { .. }
+            | Fact::Condensed(_)
             | Fact::Resumed { .. } => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Session, SessionOptions, TurnInput};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use crate::llm::{LlmError, LlmErrorKind};
@@ -146,6 +147,8 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
+        Fact::Condensed(Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 }),
+        Fact::Condensed(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 }),
     ]
 }
 
@@ -165,10 +168,11 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Condensed(_) => "condensed",
     }
 }
 
-const KINDS: usize = 13;
+const KINDS: usize = 14;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {

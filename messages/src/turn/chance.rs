@@ -15,13 +15,15 @@ pub(super) struct Setup {
     pub(super) on_restart: OnRestart,
     pub(super) max_waiting: usize,
     pub(super) max_history: usize,
+    pub(super) reads_files: bool,
 }
 
 impl Setup {
     pub(super) fn brief(&self) -> Brief {
         let (tool_mode, on_restart, max_waiting) = (self.mode, self.on_restart, self.max_waiting);
         let max_history_messages = self.max_history;
-        Brief { tool_mode, on_restart, max_waiting, max_history_messages, ..Brief::new(model()) }
+        let reads_files = self.reads_files;
+        Brief { tool_mode, on_restart, max_waiting, max_history_messages, reads_files, ..Brief::new(model()) }
     }
 }
 
@@ -49,6 +51,7 @@ pub(super) fn setups() -> impl Strategy<Value = Setup> {
             on_restart,
             max_waiting,
             max_history: 50,
+            reads_files: false,
         },
     )
 }

@@ -24,6 +24,7 @@ mod action;
 mod approvals;
 mod brief;
 mod calls;
+mod condense;
 mod done;
 mod effect;
 mod guard;
@@ -44,7 +45,11 @@ mod action_tests;
 #[cfg(test)]
 mod chance;
 #[cfg(test)]
+mod condense_tests;
+#[cfg(test)]
 mod guard_tests;
+#[cfg(test)]
+mod layers_tests;
 #[cfg(test)]
 mod pairing;
 #[cfg(test)]
@@ -65,7 +70,7 @@ mod story_tests;
 mod world;
 
 pub use action::{AgentAction, parse_action};
-pub use brief::{Brief, OnRestart, PromptLayers};
+pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, Steer, TurnMessage};
@@ -174,7 +179,13 @@ impl Turn {
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);
             }
+            (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
+                self.layers_read(wait, result, e);
+            }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
+            (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
+                self.condensed(wait, result, e);
+            }
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>
             {

@@ -104,10 +104,18 @@ pub(super) enum Defect {
     OneRepeatMore,
     /// No bound on tokens.
     ForgetsTokens,
+    /// A summary does not reach the journal.
+    LosesSummary,
+    /// A history is cut elsewhere than was said.
+    CutsElsewhere,
+    /// A late summary is taken for the one that is awaited.
+    TakesStaleSummary,
+    /// A summary is missing from the prompt.
+    LeavesSummaryOut,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 43] = [
+    pub(super) const ALL: [Self; 47] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -151,6 +159,10 @@ impl Defect {
         Self::OneErrorMore,
         Self::OneRepeatMore,
         Self::ForgetsTokens,
+        Self::LosesSummary,
+        Self::CutsElsewhere,
+        Self::TakesStaleSummary,
+        Self::LeavesSummaryOut,
     ];
 }
 
@@ -230,6 +242,13 @@ impl Sabotage {
                     message = TurnMessage::ParseAction { ticket, result };
                 }
             }
+            (Defect::TakesStaleSummary, TurnMessage::Condensed { ticket, .. }) => {
+                let ticket = *ticket;
+                let before = self.before.replace(message.clone());
+                if let Some(TurnMessage::Condensed { result, .. }) = before {
+                    message = TurnMessage::Condensed { ticket, result };
+                }
+            }
             (_, TurnMessage::Start { input, .. }) => {
                 let limits = bounds(defect, input.limits);
                 if limits != input.limits {
@@ -288,6 +307,10 @@ impl Sabotage {
                     let at = request.messages.iter().position(|message| matches!(**message, Message::Tool { .. }));
                     at.map(|at| request.messages.remove(at));
                 }
+                (Defect::LeavesSummaryOut, Effect::Infer { request, .. }) => {
+                    let summary = |message: &Message| matches!(message, Message::User { parts } if parts.iter().any(|part| part.as_text().starts_with("[Summary")));
+                    Arc::make_mut(request).messages.retain(|message| !summary(message));
+                }
                 (Defect::LosesPrompt, Effect::Infer { request, .. }) => {
                     let request = Arc::make_mut(request);
                     let at = request.messages.iter().rposition(|message| matches!(**message, Message::User { .. }));
@@ -335,6 +358,16 @@ impl Sabotage {
             Defect::LosesInput if self.dice.rarely(3) => {
                 change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Input(_))));
             }
+            Defect::LosesSummary => change(&mut append, |fact| {
+                if let Fact::Condensed(condensed) = fact {
+                    condensed.summary = None;
+                }
+            }),
+            Defect::CutsElsewhere => change(&mut append, |fact| {
+                if let Fact::Condensed(condensed) = fact {
+                    condensed.keeps += 1;
+                }
+            }),
             _ => {}
         }
         world.store(&append)

@@ -138,6 +138,13 @@ impl Grammar {
                 open.close_step();
                 Ok(())
             }
+            Fact::Condensed(condensed) => {
+                let open = self.running(turn)?;
+                must(open.calls.is_empty() && !open.answered, || "a history is condensed inside a step".to_owned())?;
+                must(condensed.attempts <= 2, || format!("{} attempts at a summary", condensed.attempts))?;
+                must(condensed.attempts > 0 || condensed.summary.is_none(), || "a summary of nobody".to_owned())?;
+                open.tally.summary(condensed.usage)
+            }
             Fact::Steered { behind, .. } => {
                 let open = self.running(turn)?;
                 // What comes while the model is asked is heard after its answer, if a step is left.

@@ -24,7 +24,8 @@ impl House {
         self.inputs += 1;
         let named = self.plan.has(Fault::Names) && self.people.rarely(4);
         let request_id = named.then(|| RequestId::new(format!("r{}", self.people.pick(3))));
-        let said = input(self.inputs, &format!("message {};", self.inputs), self.plan.setup.limits);
+        let text = format!("message {};{}", self.inputs, "z".repeat(self.plan.padding));
+        let said = input(self.inputs, &text, self.plan.setup.limits);
         let labels = request_id.iter().map(|name| ("of".to_owned(), format!("{name} in {}", said.turn))).collect();
         let said = Arc::new(TurnInput { labels, approvals: self.plan.setup.approvals, request_id, ..said });
         let message = TurnMessage::Start { input: Arc::clone(&said), brief: Arc::clone(&self.world.brief) };
@@ -252,6 +253,7 @@ fn state(state: &State) -> &'static str {
         State::Idle => "Idle",
         State::Start(_) => "Start",
         State::BuildPrompt => "BuildPrompt",
+        State::Condense(_) => "Condense",
         State::LlmInfer { .. } => "LlmInfer",
         State::CallTool(_) => "CallTool",
         State::Done(_) => "Done",

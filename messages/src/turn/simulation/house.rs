@@ -68,6 +68,7 @@ impl House {
         let plan = Plan::of(seed);
         let mut world = World::new(plan.setup.brief());
         world.turn.watched(plan.watched);
+        world.capabilities.context_tokens = plan.context_tokens;
         Self {
             world,
             monitor: Monitor::new(plan.setup.max_history),
@@ -154,7 +155,8 @@ impl House {
             | Fault::StoreDoubts
             | Fault::StartFails
             | Fault::Disorder
-            | Fault::Names => {}
+            | Fault::Names
+            | Fault::Summaries => {}
         }
     }
 
