@@ -113,6 +113,7 @@ impl Runtime {
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
+            output_schema: request.output_schema,
         });
         let (mut reply, answer) = Reply::channel();
         let (session, brief) = (request.session, Arc::clone(&inner.brief));

@@ -98,6 +98,7 @@ impl Run {
             traceparent: None,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: false,
+            output_schema: None,
         });
         let mut run = Self {
             turn: Turn::new(session.clone()),

@@ -11,6 +11,7 @@ use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken
 use crate::reply::Reply;
 use crate::session::{SessionOptions, TurnInput};
 use crate::sessions::SuspendReason;
+use crate::skills::SelectedSkills;
 use crate::tools::{CallTraits, Risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -284,6 +285,8 @@ pub enum Fact {
     Withdrawn,
     /// The turn, or this run of it, ended.
     Outcome(Ended),
+    /// The turn's skills were chosen: once, also over crashes.
+    SkillsSelected(SelectedSkills),
 }
 
 /// What one model call cost and where it came from.

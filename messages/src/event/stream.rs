@@ -124,7 +124,8 @@ impl AgentEvent {
             | Self::GuardTripped { .. }
             | Self::McpProcessStarted { .. }
             | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. } => return None,
+            | Self::ActorRestarted { .. }
+            | Self::SkillsSelected { .. } => return None,
         })
     }
 }

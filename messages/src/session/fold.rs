@@ -116,6 +116,11 @@ impl Session {
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
+            Fact::SkillsSelected(skills) => {
+                if let Some(turn) = &mut self.open {
+                    turn.skills.get_or_insert_with(|| skills.clone());
+                }
+            }
         }
     }
 
@@ -178,6 +183,7 @@ impl Session {
             suspended: None,
             steered: Vec::new(),
             repliers: Vec::new(),
+            skills: None,
         });
     }
 

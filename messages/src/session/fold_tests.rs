@@ -7,6 +7,7 @@ use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken
 use crate::llm::{LlmError, LlmErrorKind};
 use crate::session::ApprovalsMode;
 use crate::sessions::SuspendReason;
+use crate::skills::{SelectedSkill, SelectedSkills, SkillForm};
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost, Suspension};
 use crate::tools::{CallTraits, FileChange, Location, Risk, ToolOutput};
 use crate::turn::Limits;
@@ -40,6 +41,7 @@ fn input(number: u64) -> Arc<TurnInput> {
         traceparent: None,
         token: ResumeToken::new("secret"),
         interactive: true,
+        output_schema: None,
     })
 }
 
@@ -146,6 +148,16 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
+        Fact::SkillsSelected(SelectedSkills {
+            skills: vec![SelectedSkill {
+                name: "review".into(),
+                hash: "ab".into(),
+                score_milli: 1_200,
+                form: SkillForm::WithoutExamples,
+            }],
+            allow_tools: Some(Arc::from(["local/*".to_owned()])),
+            budget_bytes: 4_000,
+        }),
     ]
 }
 
@@ -165,10 +177,11 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::SkillsSelected(_) => "skills_selected",
     }
 }
 
-const KINDS: usize = 13;
+const KINDS: usize = 14;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {

@@ -9,6 +9,7 @@ use crate::store::Append;
 use crate::tools::{CallContext, CheckRequest, Grant};
 use crate::turn::TurnMessage;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// One thing to be done for a turn: one send, no decision. An effect with a
@@ -53,6 +54,22 @@ pub enum Effect {
         ticket: Ticket,
         /// The model.
         model: ModelName,
+    },
+    /// Which skills are there? Answered by `SkillsListed`.
+    ListSkills {
+        /// Names the question.
+        ticket: Ticket,
+        /// The session's working folder; their places are looked up there first.
+        cwd: Option<String>,
+    },
+    /// Does this answer fit its schema? Answered by `OutputChecked`.
+    CheckOutput {
+        /// Names the question.
+        ticket: Ticket,
+        /// The schema.
+        schema: Arc<Value>,
+        /// The answer.
+        output: Arc<Value>,
     },
     /// Ask the model; answered by `ParseAction`.
     Infer {

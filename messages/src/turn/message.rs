@@ -6,6 +6,7 @@ use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason};
+use crate::skills::SkillIndex;
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
 use crate::turn::Brief;
@@ -97,6 +98,20 @@ pub enum TurnMessage {
         /// The profile.
         result: Result<Arc<ModelProfile>, LlmError>,
     },
+    /// The skills there are.
+    SkillsListed {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The skills.
+        index: Arc<SkillIndex>,
+    },
+    /// An answer was held against its schema.
+    OutputChecked {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// What does not fit, and where, in words for the model.
+        result: Result<(), String>,
+    },
     /// The tools room judged a call, or ran it at once.
     Checked {
         /// Which question it answers.
@@ -156,6 +171,8 @@ impl TurnMessage {
             | Self::Saved { ticket, .. }
             | Self::ToolsListed { ticket, .. }
             | Self::Profiled { ticket, .. }
+            | Self::SkillsListed { ticket, .. }
+            | Self::OutputChecked { ticket, .. }
             | Self::Checked { ticket, .. }
             | Self::ToolReturned { ticket, .. } => Some(*ticket),
             Self::Start { .. }

@@ -31,7 +31,9 @@ mod history;
 mod infer;
 mod journal;
 mod message;
+mod output;
 mod prompt;
+mod skills;
 mod start;
 mod state;
 mod strict;
@@ -157,6 +159,9 @@ impl Turn {
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);
             }
+            (State::Start(wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
+                self.gathered(Gathering { skills_at: None, skills: Some(index), ..wait }, e);
+            }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>
@@ -167,6 +172,9 @@ impl Turn {
                 if awaiting == ticket =>
             {
                 self.parse_action(result, prompt_bytes, e);
+            }
+            (State::ParseAction(judging), M::OutputChecked { ticket, result }) if judging.awaiting == ticket => {
+                self.output_checked(*judging, result, e);
             }
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),

@@ -97,10 +97,16 @@ pub(super) enum Defect {
     OneRepeatMore,
     /// No bound on tokens.
     ForgetsTokens,
+    /// The skills of a turn are not known after a crash.
+    ForgetsSkills,
+    /// The tools of a turn are not limited by its skills.
+    WidensTools,
+    /// An answer that does not fit its schema is taken.
+    TakesMisfit,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 40] = [
+    pub(super) const ALL: [Self; 43] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -141,6 +147,9 @@ impl Defect {
         Self::OneErrorMore,
         Self::OneRepeatMore,
         Self::ForgetsTokens,
+        Self::ForgetsSkills,
+        Self::WidensTools,
+        Self::TakesMisfit,
     ];
 }
 
@@ -171,6 +180,12 @@ impl Sabotage {
                 claim.records.pop();
                 claim.version = claim.records.len() as u64;
             }
+            (Defect::ForgetsSkills, TurnMessage::Loaded { result: Ok(claim), .. }) => {
+                for record in &mut claim.records {
+                    blank(&mut Arc::make_mut(record).fact, |fact| matches!(fact, Fact::SkillsSelected(_)));
+                }
+            }
+            (Defect::TakesMisfit, TurnMessage::OutputChecked { result, .. }) => *result = Ok(()),
             (Defect::KeepsEpoch, TurnMessage::Loaded { result: Ok(claim), .. }) => {
                 claim.epoch = claim.records.last().map_or(claim.epoch, |record| record.epoch);
             }
@@ -259,6 +274,7 @@ impl Sabotage {
                     });
                     effects.extend(inputs.map(|submission| Effect::Report(TurnNews::Accepted { submission })));
                 }
+                (Defect::WidensTools, Effect::Check { context, .. }) => Arc::make_mut(context).allow = None,
                 (Defect::ChangesArguments, Effect::Call { call, grant, .. }) => {
                     *call = Arc::new(ToolCall { arguments: serde_json::json!({"all": true}), ..(**call).clone() });
                     *grant = seal(call);

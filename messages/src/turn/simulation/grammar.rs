@@ -31,6 +31,9 @@ pub(super) struct Open {
     pub(super) suspended: Option<Suspension>,
     pub(super) calls: Vec<Call>,
     answered: bool,
+    /// Whether its skills were chosen, and whether the model was heard.
+    chosen: bool,
+    heard: bool,
     tally: Tally,
 }
 
@@ -89,6 +92,8 @@ impl Grammar {
                     suspended: None,
                     calls: Vec::new(),
                     answered: false,
+                    chosen: false,
+                    heard: false,
                 });
                 Ok(())
             }
@@ -103,6 +108,7 @@ impl Grammar {
             Fact::Answered(answered) => self.answered(turn, answered),
             Fact::Malformed { cost, .. } => {
                 let open = self.running(turn)?;
+                open.heard = true;
                 must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
                 open.tally.model_call(cost.usage)?;
                 open.tally.malformed += 1;
@@ -139,6 +145,13 @@ impl Grammar {
                 self.running(turn)?.answered = false;
                 Ok(())
             }
+            Fact::SkillsSelected(_) => {
+                let open = self.running(turn)?;
+                must(!open.chosen, || "the skills of one turn are chosen twice".to_owned())?;
+                must(!open.heard, || "skills are chosen after the model was heard".to_owned())?;
+                open.chosen = true;
+                Ok(())
+            }
         }
     }
 
@@ -150,6 +163,7 @@ impl Grammar {
 
     fn answered(&mut self, turn: Option<&TurnId>, answered: &Answered) -> Result<(), String> {
         let open = self.running(turn)?;
+        open.heard = true;
         must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
         open.tally.model_call(answered.cost.usage)?;
         open.tally.malformed = 0;

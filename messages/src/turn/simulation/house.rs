@@ -68,7 +68,7 @@ impl House {
         world.turn.watched(plan.watched);
         Self {
             world,
-            monitor: Monitor::new(),
+            monitor: Monitor::new(&plan.setup),
             sabotage: Sabotage::new(defect, Dice::new(seed, 8)),
             schedule: Dice::new(seed, 2),
             people: Dice::new(seed, 3),
@@ -143,6 +143,7 @@ impl House {
             Fault::Steers => self.steer(),
             Fault::Withdraws => self.withdraw(),
             Fault::People => self.person(),
+            Fault::Skills => self.skills_change(),
             Fault::Malformed
             | Fault::ModelFails
             | Fault::ToolErrors

@@ -61,10 +61,12 @@ pub(super) enum Fault {
     People,
     /// Requests have names, and names come again.
     Names,
+    /// There are more skills than before, in another order.
+    Skills,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::Malformed,
         Self::ModelFails,
         Self::ToolErrors,
@@ -89,6 +91,7 @@ impl Fault {
         Self::Withdraws,
         Self::People,
         Self::Names,
+        Self::Skills,
     ];
 
     /// Whether it happens by itself rather than as an answer.
@@ -117,7 +120,8 @@ impl Fault {
             | Self::Crowd
             | Self::Steers
             | Self::Withdraws
-            | Self::People => true,
+            | Self::People
+            | Self::Skills => true,
         }
     }
 }
@@ -159,6 +163,8 @@ impl Plan {
             mode: [ToolModeChoice::Native, ToolModeChoice::Json][dice.pick(2)],
             on_restart: [OnRestart::Report, OnRestart::Resume][dice.pick(2)],
             max_waiting: dice.pick(4),
+            skills: on.contains(&Fault::Skills),
+            schema: dice.pick(3) == 0,
         };
         Self {
             setup,
