@@ -7,6 +7,7 @@
 
 use crate::metrics::Metrics;
 use crate::pulse::Pulses;
+use crate::skills::Skills;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
@@ -135,6 +136,8 @@ pub struct Rooms {
     pub pulses: Pulses,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
+    /// Where skills come from, if they come from anywhere.
+    pub skills: Skills,
     /// What is counted there.
     pub metrics: Arc<Metrics>,
 }

@@ -69,7 +69,7 @@ fn what_a_request_gets() {
     assert_eq!(scores("(/letters)", &[]), of("letters", 1_100));
     assert_eq!(scores("do a code-review!", &[]), of("code-review", 1_200));
     // A plain word is a name only when a hyphen makes sure of it; else it is a keyword.
-    assert_eq!(scores("write letters", &[]), of("letters", 100));
+    assert_eq!(scores("write letters", &[]), of("letters", 150));
     assert_eq!(scores("look at /usr/letters/a", &[]), of("letters", 100));
     // Keywords: two of them, or one of the name.
     assert_eq!(scores("in a friendly voice", &[]), vec![]);

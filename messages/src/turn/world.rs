@@ -91,12 +91,12 @@ pub(super) fn fits(output: &Value) -> Result<(), String> {
     if output["ok"] == true { Ok(()) } else { Err("/ok: true was expected".to_owned()) }
 }
 
-/// So many skills: `skill-0`, `skill-1` and so on. Each third one names its tools.
+/// So many skills: `s0x`, `s1x` and so on. Each third one names its tools.
 pub(super) fn skills(many: usize) -> SkillIndex {
     let skill = |number: usize| {
         let front = FrontMatter {
-            name: format!("skill-{number}"),
-            description: format!("Talks about message number {number}."),
+            name: format!("s{number}x"),
+            description: "Does one thing.".to_owned(),
             allowed_tools: (number % 3 == 1).then(|| Arc::from(["local/read".to_owned(), "local/idem".to_owned()])),
             ..FrontMatter::default()
         };

@@ -24,7 +24,7 @@ impl House {
         self.inputs += 1;
         let named = self.plan.has(Fault::Names) && self.people.rarely(4);
         let request_id = named.then(|| RequestId::new(format!("r{}", self.people.pick(3))));
-        let mention = if self.plan.setup.skills { format!(" $skill-{}", self.people.pick(4)) } else { String::new() };
+        let mention = if self.plan.setup.skills { format!(" $s{}x", self.people.pick(4)) } else { String::new() };
         let said = input(self.inputs, &format!("message {};{mention}", self.inputs), self.plan.setup.limits);
         let labels = request_id.iter().map(|name| ("of".to_owned(), format!("{name} in {}", said.turn))).collect();
         let output_schema = self.plan.setup.schema.then(output_schema);
