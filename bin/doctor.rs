@@ -104,6 +104,10 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
         report.add("trust", failure.exit, Err(failure.message))?;
         return Ok(None);
     }
+    #[cfg(feature = "skills")]
+    if let Some(skills) = crate::skills::checked(&config) {
+        report.add("skills", Exit::Usage, skills)?;
+    }
     let stored = store(&config).await;
     let choices = Choices {
         store: Some(MemoryStore::new()),

@@ -87,6 +87,9 @@ impl Show {
             AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
             }
+            AgentEvent::SkillsSelected { dropped, .. } if !dropped.is_empty() => {
+                Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
+            }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
             // The outcome, which follows at once, names the guard.
             AgentEvent::GuardTripped { .. }
@@ -98,6 +101,7 @@ impl Show {
             | AgentEvent::LlmFailed { .. }
             | AgentEvent::ActionParsed { .. }
             | AgentEvent::ApprovalDecided { .. }
+            | AgentEvent::SkillsSelected { .. }
             | AgentEvent::McpProcessStarted { .. }
             | AgentEvent::McpProcessStopped { .. }
             | AgentEvent::TurnFinished { .. } => None,

@@ -120,8 +120,4 @@ pub(super) const NOT_YET: &[(&str, &str)] = &[
     ("prompt.condense_trigger_ratio", "long history is cut, not condensed"),
     ("prompt.condense_target_ratio", "long history is cut, not condensed"),
     ("prompt.condense_model", "long history is cut, not condensed"),
-    ("skills.sources.*", "no skills are read from it"),
-    ("skills.top_k", "no skills are selected"),
-    ("skills.token_budget_ratio", "no skills are selected"),
-    ("skills.token_budget_tokens", "no skills are selected"),
 ];

@@ -13,9 +13,11 @@ use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
+use bob_actors::skills::SkillPort;
 use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Policy, ToolPort, local};
 use bob_messages::ids::ModelName;
+use bob_messages::skills::SkillRules;
 use bob_messages::turn::{Brief, Limits};
 use bob_supervisors::sessions::{self, SessionRules};
 #[cfg(not(feature = "mcp"))]
@@ -44,6 +46,7 @@ pub struct RuntimeBuilder {
     #[cfg(feature = "mcp")]
     tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
+    skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
     rules: SessionRules,
     blocked_after: Duration,
     pub(super) shutdown_grace: Duration,
@@ -93,6 +96,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
             approvals: None,
+            skills: None,
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             shutdown_grace: Duration::from_secs(2),
@@ -188,6 +192,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Where skills come from, and how those of a turn are chosen. Without it nobody is
+    /// asked for any.
+    #[must_use]
+    pub fn skills(mut self, port: Arc<dyn SkillPort>, rules: SkillRules) -> Self {
+        self.skills = Some((port, rules));
+        self
+    }
+
     /// What ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -258,6 +270,11 @@ impl RuntimeBuilder {
         }
         let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
         rooms.pulses.watch(self.blocked_after);
+        let mut brief = self.brief;
+        if let Some((port, rules)) = self.skills {
+            rooms.skills.come_from(port);
+            brief.skills = Some(rules);
+        }
         #[cfg(feature = "mcp")]
         let tool_servers = {
             let house = Surroundings {
@@ -297,7 +314,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            brief: Arc::new(self.brief),
+            brief: Arc::new(brief),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

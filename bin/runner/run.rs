@@ -3,6 +3,7 @@
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
+use bob_actors::tools::output::check;
 use bob_actors::tools::{Gate, Invocation, Policy};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::error::AgentError;
@@ -234,6 +235,11 @@ impl Run {
             }
             Effect::Profile { ticket, .. } => {
                 Some(TurnMessage::Profiled { ticket, result: Ok(Arc::clone(&self.profile)) })
+            }
+            // Skills are a house's; a brief that has rules for them gets none here.
+            Effect::ListSkills { ticket, .. } => Some(TurnMessage::SkillsListed { ticket, index: Arc::default() }),
+            Effect::CheckOutput { ticket, schema, output } => {
+                Some(TurnMessage::OutputChecked { ticket, result: check(&schema, &output) })
             }
             Effect::Infer { ticket, request, .. } => {
                 self.asked = Some((ticket, request));

@@ -98,21 +98,56 @@ fn prose_with_colons_is_read() {
 
 #[test]
 fn a_broken_skill_is_named_with_its_place_and_left_out() {
-    check("# pdf\n", expect!["! /pdf/SKILL.md:1:1: the file must begin with a line `---` and the skill's name and description"]);
+    check(
+        "# pdf\n",
+        expect!["! /pdf/SKILL.md:1:1: the file must begin with a line `---` and the skill's name and description"],
+    );
     check("---\nname: pdf\n", expect!["! /pdf/SKILL.md:1:1: the head has no end; close it with a line `---`"]);
-    check("---\n---\nx", expect![[r#"
+    check(
+        "---\n---\nx",
+        expect![[r#"
         ! /pdf/SKILL.md:1:1: `name` is missing; write the name of the skill's folder
-        ! /pdf/SKILL.md:1:1: `description` is missing; say what the skill does and when to use it"#]]);
-    check("---\nname: PDF\ndescription: d\n---\nx", expect![[r#"! /pdf/SKILL.md:2:1: `name` "PDF" may have lower case letters, digits and hyphens only"#]]);
-    check("---\ndescription: d\nname: pdf--x\n---\nx", expect![[r#"! /pdf/SKILL.md:3:1: `name` "pdf--x" may not begin or end with a hyphen, nor have two in a row"#]]);
-    check("---\nname: other\ndescription: d\n---\nx", expect![[r#"! /pdf/SKILL.md:2:1: `name` is "other" and the folder "pdf"; they must be the same"#]]);
+        ! /pdf/SKILL.md:1:1: `description` is missing; say what the skill does and when to use it"#]],
+    );
+    check(
+        "---\nname: PDF\ndescription: d\n---\nx",
+        expect![[r#"! /pdf/SKILL.md:2:1: `name` "PDF" may have lower case letters, digits and hyphens only"#]],
+    );
+    check(
+        "---\ndescription: d\nname: pdf--x\n---\nx",
+        expect![[r#"! /pdf/SKILL.md:3:1: `name` "pdf--x" may not begin or end with a hyphen, nor have two in a row"#]],
+    );
+    check(
+        "---\nname: other\ndescription: d\n---\nx",
+        expect![[r#"! /pdf/SKILL.md:2:1: `name` is "other" and the folder "pdf"; they must be the same"#]],
+    );
     check("---\nname: pdf\ndescription: [a\nlicense: x\n---\nx", expect!["pdf: [a"]);
-    check("---\nname: pdf\nname: pdf\ndescription: d\n---\nx", expect!["! /pdf/SKILL.md:3:1: the head is not the YAML of a skill: duplicate mapping key: name, set DuplicateKeyPolicy in Options if acceptable at line 2, column 1"]);
-    check("---\nname: pdf\ndescription: d\nmetadata: [a]\n---\nx", expect!["! /pdf/SKILL.md:4:11: the head is not the YAML of a skill: expected mapping start at line 3, column 11"]);
-    check("---\nname: pdf\ndescription: d\nallowed-tools: {a: b}\n---\nx", expect!["! /pdf/SKILL.md:4:16: the head is not the YAML of a skill: invalid type: map, expected names of tools between spaces, or a list of them at line 3, column 16"]);
-    check(&format!("---\nname: pdf\ndescription: {}\n---\nx", "é".repeat(1_025)), expect!["! /pdf/SKILL.md:3:1: `description` has 1025 characters; at most 1024 are allowed"]);
-    check(&format!("---\nname: pdf\ndescription: d\nlicense: {}\n---\nx", "l".repeat(64 * 1024)), expect!["! /pdf/SKILL.md:1:1: the head is larger than 65536 bytes; move what is long below it"]);
-    check(&format!("---\nname: pdf\ndescription: d\n---\n{}", "x".repeat(256 * 1024)), expect!["! /pdf/SKILL.md: is larger than 262144 bytes; move what is long into files beside it"]);
+    check(
+        "---\nname: pdf\nname: pdf\ndescription: d\n---\nx",
+        expect!["! /pdf/SKILL.md:3:1: the head is not the YAML of a skill: duplicate mapping key: name"],
+    );
+    check(
+        "---\nname: pdf\ndescription: d\nmetadata: [a]\n---\nx",
+        expect!["! /pdf/SKILL.md:4:11: the head is not the YAML of a skill: expected mapping start"],
+    );
+    check(
+        "---\nname: pdf\ndescription: d\nallowed-tools: {a: b}\n---\nx",
+        expect![
+            "! /pdf/SKILL.md:4:16: the head is not the YAML of a skill: invalid type: map, expected names of tools between spaces, or a list of them"
+        ],
+    );
+    check(
+        &format!("---\nname: pdf\ndescription: {}\n---\nx", "é".repeat(1_025)),
+        expect!["! /pdf/SKILL.md:3:1: `description` has 1025 characters; at most 1024 are allowed"],
+    );
+    check(
+        &format!("---\nname: pdf\ndescription: d\nlicense: {}\n---\nx", "l".repeat(64 * 1024)),
+        expect!["! /pdf/SKILL.md:1:1: the head is larger than 65536 bytes; move what is long below it"],
+    );
+    check(
+        &format!("---\nname: pdf\ndescription: d\n---\n{}", "x".repeat(256 * 1024)),
+        expect!["! /pdf/SKILL.md: is larger than 262144 bytes; move what is long into files beside it"],
+    );
 }
 
 #[test]

@@ -127,7 +127,10 @@ fn parse(head: &str) -> Result<Written, Fault> {
         // The head begins on the second line of the file.
         let place = first.location().map_or((1, 1), |at| (line_of(at.line() + 1), line_of(at.column())));
         let said = first.without_snippet().to_string();
-        let said = said.lines().next().unwrap_or_default().trim_end_matches(':');
+        let said = said.lines().next().unwrap_or_default();
+        // The place is told beside it, and the settings of the parser are nobody's business.
+        let said = said.split(" at line ").next().unwrap_or(said);
+        let said = said.split(", set ").next().unwrap_or(said);
         (place, format!("the head is not the YAML of a skill: {said}"))
     })
 }

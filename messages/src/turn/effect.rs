@@ -59,7 +59,7 @@ pub enum Effect {
     ListSkills {
         /// Names the question.
         ticket: Ticket,
-        /// The session's working folder; their places are looked up there first.
+        /// The folder the session works in; their places are looked up there first.
         cwd: Option<String>,
     },
     /// Does this answer fit its schema? Answered by `OutputChecked`.
