@@ -116,6 +116,10 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
         return Ok(None);
     }
     report.add("prompt", Exit::Usage, prompt_files(&config).await)?;
+    #[cfg(feature = "skills")]
+    if let Some(skills) = crate::skills::checked(&config) {
+        report.add("skills", Exit::Usage, skills)?;
+    }
     let stored = store(&config).await;
     let choices = Choices {
         store: Some(MemoryStore::new()),

@@ -36,6 +36,9 @@ pub use bob_actors::metrics::{
     TokenCounts, TurnCounts,
 };
 pub use bob_actors::prompt_files::PromptFiles;
+pub use bob_actors::skills::SkillPort;
+#[cfg(feature = "skills")]
+pub use bob_actors::skills::{SkillFolders, SkillSource};
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
@@ -50,6 +53,7 @@ pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, Llm
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::session::{ApprovalsMode, SessionOptions};
 pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, TranscriptEntry};
+pub use bob_messages::skills::{FrontMatter, Skill, SkillFinding, SkillForm, SkillIndex, SkillRules};
 pub use bob_messages::store::{Record, SessionFilter, SessionPage};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, CondenseRules, Limits, PromptLayers, ResumeReply};

@@ -101,6 +101,9 @@ impl Show {
                 let size = format!("about {tokens_before} tokens, now {tokens_after}");
                 Some(format!("[the conversation is long: its first {messages} {what} ({size})]"))
             }
+            AgentEvent::SkillsSelected { dropped, .. } if !dropped.is_empty() => {
+                Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
+            }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
             // The outcome, which follows at once, names the guard.
             AgentEvent::GuardTripped { .. }
@@ -112,6 +115,7 @@ impl Show {
             | AgentEvent::LlmFailed { .. }
             | AgentEvent::ActionParsed { .. }
             | AgentEvent::ApprovalDecided { .. }
+            | AgentEvent::SkillsSelected { .. }
             | AgentEvent::McpProcessStarted { .. }
             | AgentEvent::McpProcessStopped { .. }
             | AgentEvent::TurnFinished { .. } => None,

@@ -7,6 +7,7 @@
 //! | [`llm`] | admission to the model providers; one task per call | `LlmMessage` |
 //! | [`tools`] | the tools in this process and the policy over them | `ToolsMessage` |
 //! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
+//! | [`skills`] | where skills come from (no actor: a task a question) | – |
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`metrics`] | what is counted in a runtime (no actor either) | – |
@@ -36,6 +37,7 @@ pub mod people;
 pub mod prompt_files;
 pub mod pulse;
 pub mod rooms;
+pub mod skills;
 pub mod store;
 pub mod tools;
 pub mod turn;

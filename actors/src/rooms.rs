@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 use crate::people::People;
 use crate::prompt_files::PromptReader;
 use crate::pulse::Pulses;
+use crate::skills::Skills;
 use crate::tools::ToolPlane;
 use crate::turn::compactor::Compactor;
 use bob_messages::ids::ModelName;
@@ -142,6 +143,8 @@ pub struct Rooms {
     pub pulses: Pulses,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
+    /// Where skills come from, if they come from anywhere.
+    pub skills: Skills,
     /// What is counted there.
     pub metrics: Arc<Metrics>,
     /// Who is asked about calls.

@@ -7,10 +7,14 @@
 //! - `servers`: the programs that serve a provider on this machine
 //! - `tool_servers`: the tool servers
 //! - `prompt`: texts and files that stand before the history; the files are read for each turn
+//! - `skills`: folders of skills
+//! - `prompt`: texts and files that stand before the history
 
 mod model;
 mod prompt;
 mod servers;
+#[cfg(feature = "skills")]
+mod skills;
 #[cfg(feature = "mcp")]
 mod tool_servers;
 
@@ -36,6 +40,8 @@ use crate::facade::{ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
+#[cfg(feature = "skills")]
+pub use skills::skills;
 #[cfg(feature = "mcp")]
 pub use tool_servers::tool_servers;
 
@@ -101,6 +107,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         Some(port) => builder.approvals(port),
         None => builder,
     };
+    let builder = with_skills(builder, config)?;
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     Ok(Assembly { model, default_model, workspace, builder })
 }
@@ -118,6 +125,26 @@ fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> R
         Some(server) => {
             let text = "needs the cargo feature `mcp`, which this program was built without";
             Err(AgentError::Invalid(format!("the tool server {} {text}", server.id)))
+        }
+        None => Ok(builder),
+    }
+}
+
+#[cfg(feature = "skills")]
+#[expect(clippy::unnecessary_wraps, reason = "a program without skills refuses them")]
+fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
+    Ok(match skills(config) {
+        Some(folders) => builder.skills(Arc::new(folders), skills::rules(config)),
+        None => builder,
+    })
+}
+
+#[cfg(not(feature = "skills"))]
+fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
+    match config.skills.sources.first() {
+        Some(source) => {
+            let text = "needs the cargo feature `skills`, which this program was built without";
+            Err(AgentError::Invalid(format!("the source of skills {} {text}", source.path)))
         }
         None => Ok(builder),
     }

@@ -42,6 +42,10 @@ fn said(fact: &Fact) -> (&'static str, String) {
             ("condensed", format!("to the newest {}: {text}", condensed.keeps))
         }
         Fact::Withdrawn => ("withdrawn", String::new()),
+        Fact::SkillsSelected(chosen) => {
+            let names: Vec<_> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();
+            ("skills_selected", names.join(" "))
+        }
         Fact::Outcome(ended) => {
             let guard = ended.guard_reason.map(|guard| format!(" ({})", word(&guard))).unwrap_or_default();
             let error = ended.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();

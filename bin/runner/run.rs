@@ -3,6 +3,7 @@
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
+use bob_actors::tools::output::check;
 use bob_actors::tools::{Gate, Invocation, Policy};
 use bob_actors::turn::compactor::written;
 use bob_messages::chat::{CallStatus, ToolCall};
@@ -103,6 +104,7 @@ impl Run {
             traceparent: None,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: false,
+            output_schema: None,
         });
         let mut run = Self {
             turn: Turn::new(session.clone()),
@@ -261,6 +263,11 @@ impl Run {
                 Some(TurnMessage::Profiled { ticket, result: Ok(Arc::clone(&self.profile)) })
             }
             Effect::ReadLayers { ticket, .. } => Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) }),
+            // Skills are a house's; a brief that has rules for them gets none here.
+            Effect::ListSkills { ticket, .. } => Some(TurnMessage::SkillsListed { ticket, index: Arc::default() }),
+            Effect::CheckOutput { ticket, schema, output } => {
+                Some(TurnMessage::OutputChecked { ticket, result: check(&schema, &output) })
+            }
             Effect::Infer { ticket, request, .. } => {
                 self.asked = Some((ticket, request));
                 None

@@ -12,6 +12,7 @@ use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken
 use crate::reply::Reply;
 use crate::session::{SessionOptions, TurnInput};
 use crate::sessions::SuspendReason;
+use crate::skills::SelectedSkills;
 use crate::tools::{CallTraits, Risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -293,6 +294,8 @@ pub enum Fact {
     Outcome(Ended),
     /// What the model is told of the history from here on; the records before are as they were.
     Condensed(Condensed),
+    /// The turn's skills were chosen: once, also over crashes.
+    SkillsSelected(SelectedSkills),
 }
 
 /// What one model call cost and where it came from.

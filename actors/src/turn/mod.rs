@@ -18,6 +18,7 @@ use crate::clock;
 use crate::drill::traps::EffectEdges;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
+use crate::tools::output::check_apart;
 use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
 use bob_messages::error::AgentError;
@@ -148,6 +149,17 @@ impl TurnState {
             Effect::ReadLayers { ticket, cwd } => {
                 let read = move |result| TurnMessage::LayersRead { ticket, result };
                 rooms.prompt_files.read(cwd, answer(myself, read));
+            }
+            Effect::ListSkills { ticket, cwd } => {
+                rooms.skills.list(cwd, answer(myself, move |index| TurnMessage::SkillsListed { ticket, index }));
+            }
+            Effect::CheckOutput { ticket, schema, output } => {
+                let tell = answer(myself, move |result| TurnMessage::OutputChecked { ticket, result });
+                let unjudged = || Err("it could not be checked".to_owned());
+                let (reply, interest) =
+                    Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, unjudged)));
+                self.in_flight.push((ticket, interest));
+                check_apart(schema, output, reply);
             }
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });

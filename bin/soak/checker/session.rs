@@ -155,6 +155,7 @@ impl<'a> Journal<'a> {
             | Fact::Malformed { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
+            | Fact::SkillsSelected(_)
             | Fact::Steered { .. }
             | Fact::Condensed(_)
             | Fact::Resumed { .. } => {}

@@ -15,6 +15,7 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
 use crate::sessions::TurnOutcome;
+use crate::skills::SkillForm;
 use crate::tools::{Risk, ToolKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -240,6 +241,30 @@ pub enum AgentEvent {
         /// Why.
         reason: String,
     },
+    /// The turn's skills were chosen, or taken up again after a crash. Not told of a turn
+    /// that gets none.
+    #[serde(rename = "skills.selected")]
+    SkillsSelected {
+        /// Those in the prompt, the best first.
+        skills: Vec<SkillChoice>,
+        /// Names of those that would have been and have no room, or are gone meanwhile.
+        dropped: Vec<String>,
+        /// How much of the prompt they take, in bytes.
+        bytes: u64,
+        /// How much they may take, in bytes.
+        budget_bytes: u64,
+    },
+}
+
+/// A skill in a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkillChoice {
+    /// Its name.
+    pub name: String,
+    /// How well it fits the request: 1 for its name, 0.4 for a label, up to 0.2 for keywords.
+    pub score: f64,
+    /// How much of it is shown.
+    pub form: SkillForm,
 }
 
 /// A piece of a model's answer.
@@ -292,7 +317,8 @@ impl AgentEvent {
             | Self::TurnFinished { .. }
             | Self::McpProcessStarted { .. }
             | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. } => None,
+            | Self::ActorRestarted { .. }
+            | Self::SkillsSelected { .. } => None,
         }
     }
 

@@ -125,7 +125,8 @@ impl AgentEvent {
             | Self::HistoryCondensed { .. }
             | Self::McpProcessStarted { .. }
             | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. } => return None,
+            | Self::ActorRestarted { .. }
+            | Self::SkillsSelected { .. } => return None,
         })
     }
 }

@@ -8,6 +8,7 @@ use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken
 use crate::llm::{LlmError, LlmErrorKind};
 use crate::session::ApprovalsMode;
 use crate::sessions::SuspendReason;
+use crate::skills::{SelectedSkill, SelectedSkills, SkillForm};
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost, Suspension};
 use crate::tools::{CallTraits, FileChange, Location, Risk, ToolOutput};
 use crate::turn::Limits;
@@ -41,6 +42,7 @@ fn input(number: u64) -> Arc<TurnInput> {
         traceparent: None,
         token: ResumeToken::new("secret"),
         interactive: true,
+        output_schema: None,
     })
 }
 
@@ -149,6 +151,16 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
         Fact::Condensed(Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 }),
         Fact::Condensed(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 }),
+        Fact::SkillsSelected(SelectedSkills {
+            skills: vec![SelectedSkill {
+                name: "review".into(),
+                hash: "ab".into(),
+                score_milli: 1_200,
+                form: SkillForm::WithoutExamples,
+            }],
+            allow_tools: Some(Arc::from(["local/*".to_owned()])),
+            budget_bytes: 4_000,
+        }),
     ]
 }
 
@@ -169,6 +181,7 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
         Fact::Condensed(_) => "condensed",
+        Fact::SkillsSelected(_) => "skills_selected",
     }
 }
 

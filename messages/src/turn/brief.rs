@@ -3,6 +3,7 @@
 
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
+use crate::skills::SkillRules;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -34,6 +35,9 @@ pub struct Brief {
     pub max_waiting: usize,
     /// What becomes of a turn that a crash of the program interrupted.
     pub on_restart: OnRestart,
+    /// How skills are chosen; `None` where there are none, and then nobody is asked for them.
+    #[serde(default)]
+    pub skills: Option<SkillRules>,
 }
 
 impl Brief {
@@ -51,6 +55,7 @@ impl Brief {
             roots: Arc::from([".".to_owned()]),
             max_waiting: 8,
             on_restart: OnRestart::Report,
+            skills: None,
         }
     }
 }
@@ -93,7 +98,7 @@ pub struct PromptLayers {
     pub bootstrap: String,
     /// What is remembered between sessions.
     pub memory: String,
-    /// A summary table of skills, then the bodies of the chosen ones.
+    /// What is said of skills in every turn; those chosen for a turn come behind it.
     pub skills: String,
     /// Notes about the tools.
     pub tool_notes: String,

@@ -10,6 +10,7 @@ use crate::store::Append;
 use crate::tools::{CallContext, CheckRequest, Grant};
 use crate::turn::TurnMessage;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// One thing to be done for a turn: one send, no decision. An effect with a
@@ -61,6 +62,22 @@ pub enum Effect {
         ticket: Ticket,
         /// The session's working folder; `None` for one that names none.
         cwd: Option<String>,
+    },
+    /// Which skills are there? Answered by `SkillsListed`.
+    ListSkills {
+        /// Names the question.
+        ticket: Ticket,
+        /// The folder the session works in; their places are looked up there first.
+        cwd: Option<String>,
+    },
+    /// Does this answer fit its schema? Answered by `OutputChecked`.
+    CheckOutput {
+        /// Names the question.
+        ticket: Ticket,
+        /// The schema.
+        schema: Arc<Value>,
+        /// The answer.
+        output: Arc<Value>,
     },
     /// Ask the model; answered by `ParseAction`.
     Infer {

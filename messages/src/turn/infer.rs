@@ -85,8 +85,12 @@ impl Turn {
             model: answer.model.clone(),
             latency_ms: answer.latency_ms,
         };
-        match action::understand(frame.mode, &answer, &frame.tools) {
+        let schema = open.input.output_schema.as_ref();
+        match action::understand(frame.mode, &answer, &frame.tools, schema.is_some()) {
             Ok(Understood::Final(text)) => {
+                if let Some(schema) = schema.cloned() {
+                    return self.judge_output(schema, text, &answer, cost, effects);
+                }
                 self.emit(effects, || parsed(step, "final", &[]));
                 let answered = Answered { text: text.clone(), calls: Vec::new(), cost };
                 self.record_in_turn(Fact::Answered(answered));
@@ -106,7 +110,7 @@ impl Turn {
         }
     }
 
-    fn malformed(
+    pub(super) fn malformed(
         &mut self,
         step: u32,
         answer: &LlmAnswer,

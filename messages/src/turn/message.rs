@@ -8,6 +8,7 @@ use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason};
+use crate::skills::SkillIndex;
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
 use crate::turn::{Brief, PromptLayers};
@@ -113,6 +114,20 @@ pub enum TurnMessage {
         /// The summary.
         result: Result<Arc<Summary>, AgentError>,
     },
+    /// The skills there are.
+    SkillsListed {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The skills.
+        index: Arc<SkillIndex>,
+    },
+    /// An answer was held against its schema.
+    OutputChecked {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// What does not fit, and where, in words for the model.
+        result: Result<(), String>,
+    },
     /// The tools room judged a call, or ran it at once.
     Checked {
         /// Which question it answers.
@@ -177,6 +192,8 @@ impl TurnMessage {
             | Self::Profiled { ticket, .. }
             | Self::LayersRead { ticket, .. }
             | Self::Condensed { ticket, .. }
+            | Self::SkillsListed { ticket, .. }
+            | Self::OutputChecked { ticket, .. }
             | Self::Checked { ticket, .. }
             | Self::ToolReturned { ticket, .. } => Some(*ticket),
             Self::Start { .. }

@@ -32,8 +32,10 @@ mod history;
 mod infer;
 mod journal;
 mod message;
+mod output;
 mod prompt;
 mod recall;
+mod skills;
 mod start;
 mod state;
 mod steer;
@@ -182,6 +184,9 @@ impl Turn {
             (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
                 self.layers_read(wait, result, e);
             }
+            (State::Start(wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
+                self.gathered(Gathering { skills_at: None, skills: Some(index), ..wait }, e);
+            }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
             (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
                 self.condensed(wait, result, e);
@@ -195,6 +200,9 @@ impl Turn {
                 if awaiting == ticket =>
             {
                 self.parse_action(result, prompt_bytes, e);
+            }
+            (State::ParseAction(judging), M::OutputChecked { ticket, result }) if judging.awaiting == ticket => {
+                self.output_checked(*judging, result, e);
             }
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),

@@ -5,7 +5,7 @@
 //! what was cut is said. No clock and no randomness: the same session and brief
 //! always give the same prompt.
 
-use super::{Brief, PromptLayers, history};
+use super::{Brief, PromptLayers, history, output};
 use crate::chat::{CallStatus, ContentPart, Message};
 use crate::condense;
 use crate::event::AgentEvent;
@@ -16,6 +16,7 @@ use crate::tools::ToolSet;
 use crate::trace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How every message begins and ends that asks the model again after a malformed reply.
@@ -27,9 +28,12 @@ const CAPS: [(&str, usize); 6] = [
     ("runtime policy", 8 * 1024),
     ("bootstrap", 16 * 1024),
     ("memory", 16 * 1024),
-    ("skills", 64 * 1024),
+    ("skills", SKILLS_CAP),
     ("tool notes", 16 * 1024),
 ];
+
+/// The cap of the skills, in bytes. What is chosen for a turn fits beside what is said in every turn.
+pub(super) const SKILLS_CAP: usize = 64 * 1024;
 
 /// What all prompts of one turn share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +67,7 @@ impl Frame {
         session: &Session,
         profile: Arc<ModelProfile>,
         tools: Arc<ToolSet>,
+        chosen_skills: &str,
     ) -> Self {
         let mode = match brief.tool_mode {
             ToolModeChoice::Json => ToolMode::Json,
@@ -71,12 +76,16 @@ impl Frame {
             ToolModeChoice::Auto => ToolMode::Json,
         };
         let instructions = session.options.instructions.as_ref().unwrap_or(&layers.instructions);
-        let texts = [
-            instructions,
+        let mut skills = Cow::Borrowed(layers.skills.as_str());
+        if !chosen_skills.is_empty() {
+            push_paragraph(skills.to_mut(), chosen_skills);
+        }
+        let texts: [&str; 6] = [
+            instructions.as_str(),
             &layers.runtime_policy,
             &layers.bootstrap,
             &layers.memory,
-            &layers.skills,
+            &skills,
             &layers.tool_notes,
         ];
         let mut system = String::new();
@@ -89,11 +98,22 @@ impl Frame {
             }
             push_paragraph(&mut system, kept.trim());
         }
+        let input = session.running().map(|open| &open.input);
+        let output = input.and_then(|input| input.output_schema.as_ref());
         if mode == ToolMode::Json {
             push_paragraph(&mut system, &contract(&tools));
         }
-        let envelope = (mode == ToolMode::Json && profile.capabilities.json_schema).then(|| Arc::new(schema(&tools)));
-        let input = session.running().map(|open| &open.input);
+        if let Some(output) = output {
+            let words = if mode == ToolMode::Json { output::in_words_of_content } else { output::in_words };
+            push_paragraph(&mut system, &words(output));
+        }
+        let envelope = match (mode, output) {
+            _ if !profile.capabilities.json_schema => None,
+            (ToolMode::Json, None) => Some(Arc::new(schema(&tools, json!({"type": "string"})))),
+            (ToolMode::Json, Some(output)) => schema_with(&tools, output).map(Arc::new),
+            (ToolMode::Native, Some(output)) if tools.is_empty() => Some(Arc::clone(output)),
+            (ToolMode::Native, _) => None,
+        };
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
         let (trace, header, counted) = (trace.unwrap_or_default(), (0, String::new()), Counted::default());
         let (system, summary) = (system.into(), summary(session));
@@ -235,18 +255,28 @@ fn contract(tools: &ToolSet) -> String {
 
 /// The envelope as a schema: one branch per tool, since a general object would be
 /// made strict by providers and then allow nothing.
-fn schema(tools: &ToolSet) -> Value {
-    let branch = |kind: &str, field: &str| {
+fn schema(tools: &ToolSet, content: Value) -> Value {
+    let branch = |kind: &str, field: &str, said: Value| {
         json!({"type": "object", "additionalProperties": false, "required": ["type", field],
-               "properties": {"type": {"type": "string", "enum": [kind]}, field: {"type": "string"}}})
+               "properties": {"type": {"type": "string", "enum": [kind]}, field: said}})
     };
-    let mut branches = vec![branch("final", "content"), branch("ask_user", "question")];
+    let question = branch("ask_user", "question", json!({"type": "string"}));
+    let mut branches = vec![branch("final", "content", content), question];
     branches.extend(tools.tools().iter().map(|tool| {
         json!({"type": "object", "additionalProperties": false, "required": ["type", "name", "arguments"],
                "properties": {"type": {"type": "string", "enum": ["tool_call"]},
                               "name": {"type": "string", "enum": [tool.id]}, "arguments": tool.schema}})
     }));
     json!({ "anyOf": branches })
+}
+
+/// The same for a turn whose final answer has a schema of its own; `None` when that one
+/// cannot stand inside another.
+fn schema_with(tools: &ToolSet, output: &Value) -> Option<Value> {
+    let (content, definitions) = output::as_a_part(output)?;
+    let mut schema = schema(tools, content);
+    schema.as_object_mut()?.extend(definitions);
+    Some(schema)
 }
 
 /// Calls as the envelopes they were, results as words of the user.

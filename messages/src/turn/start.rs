@@ -207,11 +207,13 @@ impl Turn {
             let cwd = self.session.as_ref().and_then(|session| session.options.cwd.clone());
             effects.push(Effect::ReadLayers { ticket, cwd });
         }
+        let skills_at = self.ask_for_skills(effects);
         let until = until.filter(|version| *version > self.journal.durable);
         self.state = State::Start(Gathering {
             tools_at: Some(tools_at),
             profile_at: Some(profile_at),
             layers_at,
+            skills_at,
             until,
             ..Gathering::default()
         });
@@ -248,12 +250,13 @@ impl Turn {
     /// Goes on when everything is there: with the open step, with the answer that
     /// was journaled but not told, or with the first prompt.
     pub(super) fn gathered(&mut self, wait: Gathering, effects: &mut Vec<Effect>) {
-        let (Some(tools), Some(profile), None, None) = (&wait.tools, &wait.profile, wait.layers_at, wait.until) else {
+        let (Some(tools), Some(profile), None, None, None) =
+            (&wait.tools, &wait.profile, wait.layers_at, wait.until, wait.skills_at)
+        else {
             self.state = State::Start(wait);
             return;
         };
-        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
-        let Some(open) = session.running() else { return };
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let profile = match profile {
             Ok(profile) => Arc::clone(profile),
             Err(error) => return self.fail(AgentError::Llm(error.clone()), effects),
@@ -262,6 +265,10 @@ impl Turn {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
+        let mut chosen = self.choose_skills(wait.skills.as_deref(), &profile, tools);
+        let tools = chosen.tools.take().unwrap_or_else(|| Arc::clone(tools));
+        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
+        let Some(open) = session.running() else { return };
         self.emit(effects, || AgentEvent::TurnStarted {
             submission: open.submission.clone(),
             model: open.model.clone(),
@@ -277,7 +284,10 @@ impl Turn {
         };
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();
-        self.frame = Some(Frame::new(brief, layers, session, profile, Arc::clone(tools)));
+        if let Some(told) = chosen.told.take() {
+            self.emit(effects, || told);
+        }
+        self.frame = Some(Frame::new(brief, layers, session, profile, tools, &chosen.text));
         match answered {
             Some(text) => self.finish_final(text, effects),
             None if in_step => self.enter_calls(effects),

@@ -6,6 +6,8 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::mcp::ServerBrief;
+use crate::skills::SkillIndex;
+use crate::store::StepCost;
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
 use crate::turn::PromptLayers;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,8 @@ pub(super) enum State {
         /// How many bytes the prompt has.
         prompt_bytes: u64,
     },
+    /// An answer is held against the schema it must fit.
+    ParseAction(Box<Judging>),
     /// Calls are judged and run.
     CallTool(Calling),
     /// The outcome is being journaled.
@@ -61,6 +65,25 @@ pub(super) struct Gathering {
     pub(super) layers: Option<Result<Arc<PromptLayers>, AgentError>>,
     /// The input is durable with this version.
     pub(super) until: Option<u64>,
+    /// The skills are being listed.
+    #[serde(default)]
+    pub(super) skills_at: Option<Ticket>,
+    /// The skills, where there are any.
+    #[serde(default)]
+    pub(super) skills: Option<Arc<SkillIndex>>,
+}
+
+/// An answer that is judged before it is journaled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Judging {
+    /// The question.
+    pub(super) awaiting: Ticket,
+    /// The answer as it is told when it fits.
+    pub(super) content: String,
+    /// The model's reply as it came.
+    pub(super) reply: String,
+    /// What it cost.
+    pub(super) cost: StepCost,
 }
 
 /// A summary that is waited for.

@@ -112,10 +112,16 @@ pub(super) enum Defect {
     TakesStaleSummary,
     /// A summary is missing from the prompt.
     LeavesSummaryOut,
+    /// The skills of a turn are not known after a crash.
+    ForgetsSkills,
+    /// The tools of a turn are not limited by its skills.
+    WidensTools,
+    /// An answer that does not fit its schema is taken.
+    TakesMisfit,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 47] = [
+    pub(super) const ALL: [Self; 50] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -163,6 +169,9 @@ impl Defect {
         Self::CutsElsewhere,
         Self::TakesStaleSummary,
         Self::LeavesSummaryOut,
+        Self::ForgetsSkills,
+        Self::WidensTools,
+        Self::TakesMisfit,
     ];
 }
 
@@ -194,6 +203,12 @@ impl Sabotage {
                 claim.records.pop();
                 claim.version = claim.records.len() as u64;
             }
+            (Defect::ForgetsSkills, TurnMessage::Loaded { result: Ok(claim), .. }) => {
+                for record in &mut claim.records {
+                    blank(&mut Arc::make_mut(record).fact, |fact| matches!(fact, Fact::SkillsSelected(_)));
+                }
+            }
+            (Defect::TakesMisfit, TurnMessage::OutputChecked { result, .. }) => *result = Ok(()),
             (Defect::KeepsEpoch, TurnMessage::Loaded { result: Ok(claim), .. }) => {
                 claim.epoch = claim.records.last().map_or(claim.epoch, |record| record.epoch);
             }
@@ -298,6 +313,7 @@ impl Sabotage {
                     });
                     effects.extend(inputs.map(|submission| Effect::Report(TurnNews::Accepted { submission })));
                 }
+                (Defect::WidensTools, Effect::Check { context, .. }) => Arc::make_mut(context).allow = None,
                 (Defect::ChangesArguments, Effect::Call { call, grant, .. }) => {
                     *call = Arc::new(ToolCall { arguments: serde_json::json!({"all": true}), ..(**call).clone() });
                     *grant = seal(call);

@@ -133,5 +133,6 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Outcome(_) => "outcome",
         Fact::Condensed(condensed) if condensed.summary.is_some() => "summarised",
         Fact::Condensed(_) => "truncated",
+        Fact::SkillsSelected(_) => "skills selected",
     }
 }

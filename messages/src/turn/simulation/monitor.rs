@@ -13,6 +13,7 @@ use crate::sessions::{Decision, TurnOutcome};
 use crate::store::Record;
 use crate::tools::{ToolReturn, Verdict};
 use crate::turn::approvals::understood;
+use crate::turn::chance::Setup;
 use crate::turn::pairing::Pairing;
 use crate::turn::state::State;
 use crate::turn::world::{Question, World, paired, session_id, side_effects};
@@ -89,11 +90,13 @@ pub(super) struct Monitor {
     pub(super) usable: bool,
     /// Kinds of things that were seen, for whoever wants to know that they happen.
     pub(super) seen: BTreeMap<String, usize>,
+    /// Whether final answers must fit a schema, and whether there are skills.
+    pub(super) structured: bool,
+    pub(super) skilled: bool,
 }
 
 impl Monitor {
-    /// For a machine that keeps so many messages.
-    pub(super) fn new(messages: usize) -> Self {
+    pub(super) fn new(setup: &Setup) -> Self {
         Self {
             broken: None,
             grammar: Grammar::default(),
@@ -118,6 +121,8 @@ impl Monitor {
             owners: 0,
             usable: false,
             seen: BTreeMap::new(),
+            structured: setup.schema,
+            skilled: setup.skills,
         }
     }
 
@@ -234,7 +239,8 @@ impl Monitor {
                     "a store that fails is asked again although nothing has happened".to_owned()
                 });
             }
-            Effect::Check { check, .. } => {
+            Effect::Check { check, context, .. } => {
+                self.limits_tools(context, world);
                 let quick = check.run && side_effects(&check.call.name);
                 self.must(!quick, || format!("{} may run before its intent is durable", check.call.id));
             }
@@ -300,6 +306,7 @@ impl Monitor {
     }
 
     fn infers(&mut self, request: &LlmRequest, world: &World) {
+        self.has_its_skills(request);
         if let Err(why) = paired(&request.messages) {
             self.must(false, || why);
         }

@@ -63,6 +63,8 @@ pub(super) enum Fault {
     Names,
     /// Summaries that are missing, empty or too large.
     Summaries,
+    /// There are more skills than before, in another order.
+    Skills,
 }
 
 impl Fault {
@@ -92,6 +94,7 @@ impl Fault {
         Self::People,
         Self::Names,
         Self::Summaries,
+        Self::Skills,
     ];
 
     /// Whether it happens by itself rather than as an answer.
@@ -121,7 +124,8 @@ impl Fault {
             | Self::Crowd
             | Self::Steers
             | Self::Withdraws
-            | Self::People => true,
+            | Self::People
+            | Self::Skills => true,
         }
     }
 }
@@ -168,6 +172,8 @@ impl Plan {
             on_restart: [OnRestart::Report, OnRestart::Resume][dice.pick(2)],
             max_waiting: dice.pick(4),
             reads_files: false,
+            skills: on.contains(&Fault::Skills),
+            schema: dice.pick(3) == 0,
         };
         let mut plan = Self {
             setup,

@@ -52,12 +52,19 @@ pub(super) fn returned(plan: &Plan, dice: &mut Dice, number: i64) -> ToolReturn 
 /// What a model says; on a good day a final answer.
 pub(in crate::turn) fn reply(moods: Moods, request: &LlmRequest, dice: &mut Dice) -> Result<LlmAnswer, LlmError> {
     let json = request.mode == ToolMode::Json;
+    let structured = request.system.contains("JSON schema");
     let plain = |text: &str| {
-        let enveloped = serde_json::json!({"type": "final", "content": text}).to_string();
-        answer(if json { &enveloped } else { text }, &[])
+        let content = match (structured, text) {
+            (false, text) => serde_json::Value::from(text),
+            (true, text) => serde_json::json!({ "ok": text == "the answer" }),
+        };
+        let plain = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+        let enveloped = serde_json::json!({"type": "final", "content": content}).to_string();
+        answer(if json { &enveloped } else { &plain }, &[])
     };
     Ok(match dice.pick(16) {
         0..=2 => plain("the answer"),
+        11 if structured && moods.malformed => plain("a misfit"),
         12 | 13 if moods.malformed => answer(["", "{\"type\":\"final\"}", "{\"type\":", "hello"][dice.pick(4)], &[]),
         14 if moods.malformed && dice.pick(2) == 0 => {
             LlmAnswer { stop_reason: StopReason::Refusal, ..answer("I would rather not", &[]) }
@@ -112,7 +119,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         error: None,
     };
     let returned = ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("foreign"), duration_ms: 1 };
-    match dice.pick(13) {
+    match dice.pick(15) {
         0 => TurnMessage::Checked { ticket, verdict: None },
         1 => TurnMessage::ToolReturned { ticket, returned: Box::new(returned) },
         2 => TurnMessage::Saved { ticket, result: Ok(1) },
@@ -130,6 +137,8 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
         12 => TurnMessage::Condensed { ticket, result: Ok(Arc::default()) },
         11 => TurnMessage::LayersRead { ticket, result: Err(AgentError::Internal("foreign".into())) },
+        13 => TurnMessage::SkillsListed { ticket, index: Arc::default() },
+        14 => TurnMessage::OutputChecked { ticket, result: Ok(()) },
         _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
     }
 }

@@ -177,11 +177,15 @@ fn the_seeds_reach_every_corner() {
             "ran write",
             "ran ask",
             "ran idem",
+            "skills selected",
+            "skills shown",
+            "tools limited",
+            "structured",
         ]
         .map(str::to_owned),
     );
     let statuses = ["Ok", "Error", "Denied", "Unknown", "Cancelled"].map(|status| format!("call {status}"));
-    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "CallTool", "Done"];
+    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "ParseAction", "CallTool", "Done"];
     let ends = states.iter().flat_map(|state| {
         let stops = ["Cancelled", "TurnTimeout", "Passivated"].map(|reason| format!("{reason} in {state}"));
         let after = ["Some(Continue)", "Some(GiveUp)", "Some(Close(Cancelled))", "None"];
