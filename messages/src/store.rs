@@ -6,11 +6,13 @@
 
 use crate::Millis;
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, TurnId};
 use crate::reply::Reply;
 use crate::session::{SessionOptions, TurnInput};
 use crate::sessions::SuspendReason;
+use crate::skills::SelectedSkills;
 use crate::tools::{CallTraits, Risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -290,6 +292,10 @@ pub enum Fact {
     Withdrawn,
     /// The turn, or this run of it, ended.
     Outcome(Ended),
+    /// What the model is told of the history from here on; the records before are as they were.
+    Condensed(Condensed),
+    /// The turn's skills were chosen: once, also over crashes.
+    SkillsSelected(SelectedSkills),
 }
 
 /// What one model call cost and where it came from.

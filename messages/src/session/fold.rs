@@ -31,6 +31,9 @@ pub struct Session {
     pub opened: bool,
     /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
+    /// What stands in a prompt for what was said before the history.
+    #[serde(default)]
+    pub summary: Option<Arc<str>>,
     /// Accepted inputs whose turn has not begun, oldest first.
     pub waiting: VecDeque<Arc<TurnInput>>,
     /// The turn that runs or is suspended.
@@ -65,6 +68,7 @@ impl Session {
             options: SessionOptions::default(),
             opened: false,
             history: Vec::new(),
+            summary: None,
             waiting: VecDeque::new(),
             open: None,
             calls: 0,
@@ -122,6 +126,12 @@ impl Session {
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
+            Fact::Condensed(condensed) => self.condense(condensed),
+            Fact::SkillsSelected(skills) => {
+                if let Some(turn) = &mut self.open {
+                    turn.skills.get_or_insert_with(|| skills.clone());
+                }
+            }
         }
     }
 
@@ -184,6 +194,7 @@ impl Session {
             suspended: None,
             steered: Vec::new(),
             repliers: Vec::new(),
+            skills: None,
         });
     }
 

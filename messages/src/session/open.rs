@@ -5,6 +5,7 @@ use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolRe
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{DeniedCall, TranscriptEntry, TurnOutcome};
+use crate::skills::SelectedSkills;
 use crate::store::Suspension;
 use crate::tools::{CallTraits, Risk};
 use crate::turn::Spent;
@@ -49,6 +50,9 @@ pub struct OpenTurn {
     /// is owed the outcome, under its own name and labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repliers: Vec<Replier>,
+    /// The skills it was given, once they were chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<SelectedSkills>,
 }
 
 /// Who answered a question of a suspended turn with a plain input.

@@ -24,6 +24,7 @@ mod action;
 mod approvals;
 mod brief;
 mod calls;
+mod condense;
 mod done;
 mod effect;
 mod guard;
@@ -31,8 +32,10 @@ mod history;
 mod infer;
 mod journal;
 mod message;
+mod output;
 mod prompt;
 mod recall;
+mod skills;
 mod start;
 mod state;
 mod steer;
@@ -44,7 +47,11 @@ mod action_tests;
 #[cfg(test)]
 mod chance;
 #[cfg(test)]
+mod condense_tests;
+#[cfg(test)]
 mod guard_tests;
+#[cfg(test)]
+mod layers_tests;
 #[cfg(test)]
 mod pairing;
 #[cfg(test)]
@@ -65,7 +72,7 @@ mod story_tests;
 mod world;
 
 pub use action::{AgentAction, parse_action};
-pub use brief::{Brief, OnRestart, PromptLayers};
+pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, Steer, TurnMessage};
@@ -174,7 +181,16 @@ impl Turn {
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);
             }
+            (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
+                self.layers_read(wait, result, e);
+            }
+            (State::Start(wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
+                self.gathered(Gathering { skills_at: None, skills: Some(index), ..wait }, e);
+            }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
+            (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
+                self.condensed(wait, result, e);
+            }
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>
             {
@@ -184,6 +200,9 @@ impl Turn {
                 if awaiting == ticket =>
             {
                 self.parse_action(result, prompt_bytes, e);
+            }
+            (State::ParseAction(judging), M::OutputChecked { ticket, result }) if judging.awaiting == ticket => {
+                self.output_checked(*judging, result, e);
             }
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),

@@ -68,9 +68,10 @@ impl House {
         let plan = Plan::of(seed);
         let mut world = World::new(plan.setup.brief());
         world.turn.watched(plan.watched);
+        world.capabilities.context_tokens = plan.context_tokens;
         Self {
             world,
-            monitor: Monitor::new(plan.setup.max_history),
+            monitor: Monitor::new(&plan.setup),
             sabotage: Sabotage::new(defect, Dice::new(seed, 8)),
             schedule: Dice::new(seed, 2),
             people: Dice::new(seed, 3),
@@ -146,6 +147,7 @@ impl House {
             Fault::Steers => self.steer(),
             Fault::Withdraws => self.withdraw(),
             Fault::People => self.person(),
+            Fault::Skills => self.skills_change(),
             Fault::Malformed
             | Fault::ModelFails
             | Fault::ToolErrors
@@ -154,7 +156,8 @@ impl House {
             | Fault::StoreDoubts
             | Fault::StartFails
             | Fault::Disorder
-            | Fault::Names => {}
+            | Fault::Names
+            | Fault::Summaries => {}
         }
     }
 
