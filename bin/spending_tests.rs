@@ -80,6 +80,7 @@ fn what_is_under_way_is_estimated_until_it_is_known() {
         estimated_tokens: 100,
         dropped_messages: 0,
         cut_layers: Vec::new(),
+        cut_bytes: 0,
     });
     let text = Delta::Text("twenty letters here.".to_owned());
     spending.event(&AgentEvent::LlmStreamChunk { step: 1, message_id: "m".to_owned(), delta: text });
