@@ -6,7 +6,7 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
-use crate::people::People;
+use crate::people::{Memory, People};
 use crate::pulse::Pulses;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
@@ -140,4 +140,6 @@ pub struct Rooms {
     pub metrics: Arc<Metrics>,
     /// Who is asked about calls.
     pub people: People,
+    /// What was decided about tools for good.
+    pub memory: Memory,
 }

@@ -32,7 +32,7 @@ use bob_messages::tools::Risk;
 use bob_messages::turn::{Brief, Limits, OnRestart};
 
 use crate::config::{self, Config};
-use crate::facade::{ApprovalPort, RuntimeBuilder};
+use crate::facade::{ApprovalMemory, ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
 #[cfg(feature = "mcp")]
@@ -61,6 +61,8 @@ pub struct Choices {
     pub progress: Option<Progress>,
     /// Who answers what only a person can say; nobody if `None`.
     pub approvals: Option<Arc<dyn ApprovalPort>>,
+    /// What was decided about tools for good; nothing, and it is forgotten with its session, if `None`.
+    pub memory: Option<Arc<dyn ApprovalMemory>>,
     /// Whether a required tool server that does not start is no reason to refuse: for whoever only looks at them.
     pub spares_servers: bool,
     /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
@@ -100,6 +102,10 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
     let builder = match choices.approvals {
         Some(port) => builder.approvals(port),
+        None => builder,
+    };
+    let builder = match choices.memory {
+        Some(memory) => builder.approval_memory(memory),
         None => builder,
     };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
@@ -168,6 +174,7 @@ pub fn limits(config: &Config) -> Limits {
         turn_timeout_ms: runtime.turn_timeout_ms,
         tool_timeout_ms: runtime.tool_timeout_ms,
         approval_timeout_ms: runtime.approval_timeout_ms,
+        suspend_timeout_ms: runtime.suspend_timeout_ms,
     }
 }
 

@@ -237,10 +237,9 @@ fn variables_are_filled_in_once() {
 
 #[test]
 fn keys_without_effect_are_named_only_when_they_are_set() {
-    let text = format!("{MODEL}approval_timeout_ms = 5\n[[skills.sources]]\npath = 'a'\n");
+    let text = format!("{MODEL}[[skills.sources]]\npath = 'a'\n");
     let environment = Environment::from([("BOB__SKILLS__TOP_K", "2")]);
     expect![[r#"
-        `runtime.approval_timeout_ms` is set but has no effect yet: approvals do not expire
         `skills.sources[0]` is set but has no effect yet: no skills are read from it
         `skills.top_k` is set but has no effect yet: no skills are selected"#]]
     .assert_eq(&accepted(&text, &environment).not_yet().join("\n"));

@@ -19,6 +19,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
             "turn_timeout_ms",
             "tool_timeout_ms",
             "approval_timeout_ms",
+            "suspend_timeout_ms",
             "max_history_messages",
             "max_concurrent_turns",
             "passivate_after_ms",

@@ -102,6 +102,8 @@ section! {
         pub tool_timeout_ms: u64 = 15_000,
         /// Time a person has to decide about an approval, milliseconds.
         pub approval_timeout_ms: u64 = 600_000,
+        /// Time in which a suspended turn can be resumed by its token, milliseconds; 0 is for ever.
+        pub suspend_timeout_ms: u64 = 604_800_000,
         /// Messages of history that a prompt takes along at most.
         pub max_history_messages: u32 = 50,
         /// Turns that run at the same time in this process.

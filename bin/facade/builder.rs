@@ -9,7 +9,7 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
-use bob_actors::people::People;
+use bob_actors::people::{ApprovalMemory, Memory, People};
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{MemoryStore, SessionStore};
@@ -43,6 +43,7 @@ pub struct RuntimeBuilder {
     #[cfg(feature = "mcp")]
     tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
+    memory: Memory,
     rules: SessionRules,
     blocked_after: Duration,
     pub(super) shutdown_grace: Duration,
@@ -92,6 +93,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
             approvals: None,
+            memory: Memory::default(),
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             shutdown_grace: Duration::from_secs(2),
@@ -188,6 +190,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Keeps what people decide about tools for good. Without it such a decision holds in
+    /// its session, and is asked for again in others.
+    #[must_use]
+    pub fn approval_memory(mut self, memory: Arc<dyn ApprovalMemory>) -> Self {
+        self.memory = Memory::new(memory);
+        self
+    }
+
     /// What ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -257,7 +267,7 @@ impl RuntimeBuilder {
             tools.splice(0..0, local::tools(&self.watcher));
         }
         let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
-        let rooms = Rooms { people: people.unwrap_or_default(), ..Rooms::default() };
+        let rooms = Rooms { people: people.unwrap_or_default(), memory: self.memory, ..Rooms::default() };
         let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
         #[cfg(feature = "mcp")]

@@ -18,7 +18,7 @@ mod stream;
 mod submission;
 
 pub use agent_runtime::AgentRuntime;
-pub use approvals::{ApprovalPort, ApprovalQuestion};
+pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};

@@ -16,6 +16,7 @@
 //! | `catalogue` | which tools there are, and what arguments they take |
 //! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
 //! | `grant` | permission bound to exactly one call |
+//! | `standing` | what people decided about a tool before |
 //! | `commands` | which commands a shell line names |
 //! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
@@ -33,6 +34,7 @@ pub mod plane;
 pub mod policy;
 pub mod port;
 mod schema;
+mod standing;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;

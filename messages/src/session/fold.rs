@@ -1,6 +1,7 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
+use crate::approvals::Standing;
 use crate::chat::{CallStatus, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::open::{OpenApproval, Replier};
@@ -41,6 +42,9 @@ pub struct Session {
     pub last_submission: Option<TurnId>,
     /// The outcomes of requests that had a name.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// What people decided beyond single calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Arc<Standing>>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
     /// 250 until it did.
     pub tokens_per_kb: u64,
@@ -62,6 +66,7 @@ impl Session {
             last: None,
             last_submission: None,
             answered: BTreeMap::new(),
+            standing: Vec::new(),
             tokens_per_kb: 250,
         }
     }
@@ -93,14 +98,25 @@ impl Session {
                     open.intent = Some(*traits);
                 }
             }
-            Fact::ApprovalAsked { approval, call, risk } => {
+            Fact::ApprovalAsked { approval, call, risk, reason, tool } => {
                 if let Some(open) = self.open_call(call) {
-                    open.approval =
-                        Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None, reason: String::new() });
+                    open.approval = Some(OpenApproval {
+                        id: approval.clone(),
+                        risk: *risk,
+                        allowed: None,
+                        reason: String::new(),
+                        why: reason.clone(),
+                        tool: tool.clone(),
+                        times: open.approval.as_ref().map_or(0, |before| before.times) + 1,
+                    });
                 }
             }
-            Fact::ApprovalDecided { approval, allowed, arguments, reason } => {
+            Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
+                let stands = scope.is_some().then(|| self.stands(approval, *allowed, reason)).flatten();
                 self.decide(approval, *allowed, arguments.as_ref(), reason);
+                if let Some(standing) = stands {
+                    Arc::new(standing).join(&mut self.standing);
+                }
             }
             Fact::Result(result) => self.result(result),
             Fact::Steered { parts } => {
@@ -225,6 +241,14 @@ impl Session {
 
     fn open_call(&mut self, call: &CallId) -> Option<&mut OpenCall> {
         self.open.as_mut()?.step.as_mut()?.call_mut(call)
+    }
+
+    /// What stands from now on, when this question is decided beyond its call.
+    fn stands(&self, approval: &ApprovalId, allowed: bool, reason: &str) -> Option<Standing> {
+        let mut calls = self.open.as_ref()?.step.as_ref()?.calls.iter();
+        let asked = calls.find(|open| open.approval.as_ref().is_some_and(|asked| asked.id == *approval))?;
+        let tool = asked.approval.as_ref()?.tool.as_ref()?;
+        Some(Standing::of(&asked.call, tool, allowed, reason))
     }
 
     fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {
