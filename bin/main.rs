@@ -2,6 +2,7 @@
 //! its work; it decides nothing about turns, tools or sessions.
 
 mod advice;
+mod approval;
 mod batch;
 mod chat;
 mod cli;
@@ -18,6 +19,8 @@ mod print;
 mod progress;
 mod prompt;
 mod ps;
+mod remembered;
+mod resume;
 mod run;
 mod sessions;
 mod show;
@@ -87,6 +90,7 @@ fn enter() -> Exit {
     };
     let (form, session) = match &cli.command {
         Some(Command::Run(run)) => (run.output, run.session.clone().or_else(|| run.resume.clone())),
+        Some(Command::Resume(resume)) => (resume.output, resume::session_of(&resume.token)),
         _ => (OutputForm::Text, None),
     };
     match obey(cli) {
@@ -147,6 +151,11 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
             let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
             in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish), source))
+        }
+        Command::Resume(args) => {
+            let overrides = Overrides::default();
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(resume::resume(&args, trusted(&overrides)?, source))
         }
         Command::Batch(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };

@@ -12,8 +12,10 @@ mod doors;
 mod finish;
 mod health;
 mod request;
+mod resume;
 mod runtime;
 mod servers;
+mod steer;
 mod stream;
 mod submission;
 

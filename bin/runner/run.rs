@@ -294,6 +294,7 @@ impl Run {
             | TurnNews::Began { .. }
             | TurnNews::Paused { .. }
             | TurnNews::Unpaused { .. }
+            | TurnNews::Steered { .. }
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}
         }

@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use crate::reply::Reply;
 use crate::session::TurnInput;
-use crate::turn::{Brief, Limits, ResumeReply};
+use crate::turn::{Brief, Limits, ResumeReply, Steer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -70,6 +70,15 @@ pub enum SessionsMessage {
         decision: Decision,
         /// Where it goes whether the decision counts.
         reply: Reply<Heard>,
+    },
+    /// Say something into the session's running turn.
+    Steer {
+        /// Which session.
+        session: SessionId,
+        /// What; the supervisor names the run that is meant.
+        steer: Steer,
+        /// Whether the running turn has taken it, told when that is durable; `false` when none runs.
+        reply: Reply<Result<bool, AgentError>>,
     },
     /// A turn tells how it went.
     News {
@@ -152,6 +161,13 @@ pub enum TurnNews {
         submission: TurnId,
         /// How.
         outcome: Box<TurnOutcome>,
+    },
+    /// What was said into a turn was taken, which is durable then, or was not.
+    Steered {
+        /// The name of the request.
+        request_id: RequestId,
+        /// `false` when the turn that is meant does not run; an error when it was refused, or may not be kept.
+        result: Result<bool, AgentError>,
     },
     /// The actor was stopped and has said all it had to say.
     Left,

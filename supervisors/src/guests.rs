@@ -11,7 +11,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::reply::Reply;
 use bob_messages::sessions::{EndReason, TurnOutcome};
-use bob_messages::turn::{Brief, Limits, TurnMessage};
+use bob_messages::turn::{Brief, Limits, Steer, TurnMessage};
 use ractor::{ActorId, ActorRef};
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -50,6 +50,8 @@ pub(crate) struct Guest {
     /// A turn that nobody here is owed and that runs before the first debt's: an
     /// earlier process left it.
     pub(crate) ahead: Option<Box<Ahead>>,
+    /// What was said into its turn and is not known to be taken.
+    pub(crate) steers: Vec<(Steer, Reply<Result<bool, AgentError>>)>,
     /// Since when it does what it does now.
     pub(crate) since: Instant,
     /// Its entry among the deadlines that looks whether it is idle for long.
@@ -181,6 +183,7 @@ impl Guest {
             leaving: None,
             has_place: false,
             ahead: None,
+            steers: Vec::new(),
             since: Instant::now(),
             idle_check: None,
         }

@@ -13,6 +13,7 @@
 //! | `people` | questions to a person, and decisions |
 //! | `clock` | each turn's time, and what comes due |
 //! | `idle` | actors that have nothing to do are let go |
+//! | `steer` | what is said into running turns |
 //! | `live` | what all of this looks like from outside |
 
 mod clock;
@@ -21,6 +22,7 @@ mod endings;
 mod idle;
 mod live;
 pub(crate) mod people;
+mod steer;
 
 #[cfg(test)]
 #[path = "sessions_tests.rs"]
@@ -160,6 +162,7 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Decide { session, approval, decision, reply } => {
                 state.decide(&session, approval, decision, reply);
             }
+            SessionsMessage::Steer { session, steer, reply } => state.steer(&session, steer, reply),
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
             SessionsMessage::Due => state.due(&myself),
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
@@ -255,6 +258,7 @@ impl SessionsState {
             TurnNews::Paused { submission, question } => self.pause(session, &submission, *question, myself),
             TurnNews::Decided { approval, asker, counts } => self.decided(session, &approval, asker, counts),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
+            TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Left => self.said_all(session, myself),
         }
     }

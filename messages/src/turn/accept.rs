@@ -6,7 +6,6 @@
 use super::start::Arrival;
 use super::state::State;
 use super::{Effect, ResumeReply, Turn};
-use crate::chat::ContentPart;
 use crate::error::AgentError;
 use crate::ids::{ResumeToken, TurnId};
 use crate::session::{OpenTurn, TurnInput};
@@ -36,7 +35,7 @@ impl Turn {
     }
 
     /// What a turn has come to is told to one more, with what is known of it by now.
-    fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
+    pub(super) fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
         let saved = !self.journal.ends(&outcome.turn_id);
         let outcome = Box::new(TurnOutcome { saved, ..outcome });
         effects.push(Effect::Report(TurnNews::Finished { submission: submission.clone(), outcome }));
@@ -48,6 +47,9 @@ impl Turn {
         if let Some(request) = &input.request_id {
             if let Some(outcome) = session.first_outcome(request) {
                 return self.tell_again(&input.turn, outcome, effects);
+            }
+            if session.has_forgotten(request) {
+                return self.look_up(input, effects);
             }
             let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
             if waits || session.running().is_some_and(|open| open.is_request(request)) {
@@ -148,17 +150,6 @@ impl Turn {
         let version = self.awaited();
         self.accepting.push((version, submission));
         self.gather(effects);
-    }
-
-    /// The user said something into the running turn.
-    pub(super) fn steered(&mut self, state: State, parts: Vec<ContentPart>, effects: &mut Vec<Effect>) {
-        let runs = !matches!(state, State::Idle | State::Done(_));
-        self.state = state;
-        if runs && self.session.as_ref().is_some_and(|session| session.running().is_some()) {
-            self.record_in_turn(Fact::Steered { parts });
-            self.awaited();
-            self.flush(effects);
-        }
     }
 }
 

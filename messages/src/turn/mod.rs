@@ -32,8 +32,10 @@ mod infer;
 mod journal;
 mod message;
 mod prompt;
+mod recall;
 mod start;
 mod state;
+mod steer;
 mod strict;
 mod withdraw;
 
@@ -47,6 +49,8 @@ mod guard_tests;
 mod pairing;
 #[cfg(test)]
 mod prompt_tests;
+#[cfg(test)]
+mod recall_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]
@@ -64,11 +68,11 @@ pub use action::{AgentAction, parse_action};
 pub use brief::{Brief, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
-pub use message::{Recover, ResumeReply, TurnMessage};
+pub use message::{Recover, ResumeReply, Steer, TurnMessage};
 
 use crate::Millis;
 use crate::event::AgentEvent;
-use crate::ids::{RecordId, SessionId, Ticket, TurnId};
+use crate::ids::{RecordId, RequestId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
@@ -103,6 +107,12 @@ pub struct Turn {
     unwanted: Vec<TurnId>,
     /// Outcomes of withdrawn inputs, with the version that makes them durable.
     withdrawing: Vec<(u64, TurnOutcome)>,
+    /// What was said into the turn before its journal was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    early: Vec<Steer>,
+    /// What was said into the turn and nobody was told of yet, with the version that makes it durable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steering: Vec<(u64, RequestId)>,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
     tickets: u64,
@@ -127,6 +137,8 @@ impl Turn {
             accepting: Vec::new(),
             unwanted: Vec::new(),
             withdrawing: Vec::new(),
+            early: Vec::new(),
+            steering: Vec::new(),
             recover: None,
             tickets: 0,
             now: 0,
@@ -188,7 +200,7 @@ impl Turn {
             (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => {
                 self.saved(state, ticket, result, e);
             }
-            (state, M::Steered { parts }) => self.steered(state, parts, e),
+            (state, M::Steered { steer }) => self.steered(state, *steer, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),

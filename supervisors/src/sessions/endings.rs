@@ -210,6 +210,7 @@ impl SessionsState {
         if guest.running().is_none() {
             // Crashes are counted in a turn, and there is none.
             guest.crashes = 0;
+            self.steers_end(session);
             self.free_place(session, myself);
             self.forget(session);
             return self.tell_drained();
@@ -224,6 +225,7 @@ impl SessionsState {
         for request in requests {
             self.say(session, request);
         }
+        self.steer_again(session);
         for submission in cancelled {
             self.say(session, TurnMessage::Withdrawn { submission });
         }

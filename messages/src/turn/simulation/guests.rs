@@ -4,7 +4,7 @@
 use super::house::{End, House, running};
 use super::monitor::Seen;
 use super::plan::Fault;
-use crate::chat::ContentPart;
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
@@ -29,12 +29,6 @@ impl House {
         let said = Arc::new(TurnInput { labels, approvals: self.plan.setup.approvals, request_id, ..said });
         let message = TurnMessage::Start { input: Arc::clone(&said), brief: Arc::clone(&self.world.brief) };
         self.owe(said.turn.clone(), message);
-    }
-
-    pub(super) fn steer(&mut self) {
-        self.steerings += 1;
-        let text = format!("and this {};", self.steerings);
-        self.say(TurnMessage::Steered { parts: vec![ContentPart::text(text)] });
     }
 
     /// Somebody no longer wants what they are owed: what waits for its turn never runs.
@@ -115,7 +109,7 @@ impl House {
         let runs = self.world.turn.submission().filter(|runs| submission.as_ref().is_none_or(|meant| meant == runs));
         let had_session = self.world.turn.session().is_some();
         let (mut confirmed, mut appended, mut released) = (true, false, false);
-        let (mut finished, mut after_all) = (Vec::new(), None);
+        let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
         for effect in self.apply(TurnMessage::Stopped { reason, submission }) {
             match effect {
                 Effect::Append { append, .. } => {
@@ -129,6 +123,7 @@ impl House {
                     }
                 }
                 Effect::Report(TurnNews::Finished { submission, outcome }) => finished.push((submission, outcome)),
+                Effect::Report(TurnNews::Steered { request_id, result }) => steered.push((request_id, result)),
                 effect => {
                     released |= matches!(effect, Effect::Release { .. });
                     self.perform(effect);
@@ -144,7 +139,16 @@ impl House {
             let outcome = Box::new(TurnOutcome { saved, ..*outcome });
             self.perform(Effect::Report(TurnNews::Finished { submission, outcome }));
         }
+        for (request_id, result) in steered {
+            let unknown = AgentError::Internal("it is not known whether it is kept".into());
+            let result = if confirmed { result } else { Err(unknown) };
+            self.perform(Effect::Report(TurnNews::Steered { request_id, result }));
+        }
         self.hear();
+        if self.owed.is_empty() {
+            // What the actor had not heard, nobody hears.
+            self.steering.clear();
+        }
         if let Some(append) = after_all {
             let _arrived_after_all = self.append(&append);
         }
@@ -195,6 +199,7 @@ impl House {
             self.monitor.forgets(&submission);
         }
         self.withdrawn.clear();
+        self.steering.clear();
         self.new_machine(None);
         if !self.schedule.rarely(2) {
             return;
@@ -229,6 +234,9 @@ impl House {
             self.say(TurnMessage::Wake { brief: Arc::clone(&self.world.brief), recover });
         }
         for (_, message) in self.owed.clone() {
+            self.say(message);
+        }
+        for (_, message) in self.steering.clone() {
             self.say(message);
         }
         let unwanted: Vec<_> =

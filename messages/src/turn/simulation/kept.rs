@@ -23,6 +23,7 @@ impl Monitor {
             self.matches_what_was_said(record);
             self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
+            self.twin.apply(record);
             for message in self.shadow.history.iter().skip(self.pairing.messages) {
                 if let Err(why) = self.pairing.read(message) {
                     self.broken.get_or_insert(why);
@@ -55,6 +56,7 @@ impl Monitor {
                 self.must(same, || format!("{} returned something else than is journaled", result.call));
             }
             Fact::ApprovalDecided { approval, allowed, .. } => self.decided_so(approval, *allowed),
+            Fact::Steered { request_id: Some(request), parts, .. } => self.keeps_steer(request, parts),
             Fact::Resumed { submission, .. } => {
                 // A question that is given up is closed under the name of whoever was told it.
                 if self.shadow.open.as_ref().is_some_and(|open| open.submission == *submission) {
