@@ -5,6 +5,7 @@
 
 mod batch;
 mod choices;
+mod resume;
 mod running;
 #[cfg(feature = "skills")]
 mod skills;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
@@ -62,6 +64,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run many turns of many sessions: JSON lines in, one result a line out
     Batch(BatchArgs),
+    /// Go on with a turn that waits for a person
+    Resume(ResumeArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
     /// List the tools the model may use, with their risk and where they come from
