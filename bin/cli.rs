@@ -5,6 +5,7 @@
 
 mod batch;
 mod choices;
+mod resume;
 mod running;
 #[cfg(feature = "skills")]
 mod skills;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run many turns of many sessions: JSON lines in, one result a line out
     Batch(BatchArgs),
+    /// Go on with a turn that waits for a person
+    Resume(ResumeArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
     /// List the tools the model may use, with their risk and where they come from
@@ -86,10 +90,11 @@ pub(crate) enum Command {
     /// Run many sessions under chaos, and judge what became of them
     #[cfg(feature = "drill")]
     Soak(SoakArgs),
-    /// Look at what a configuration found here would start, and trust it
+    /// Look at what a configuration found here would start and where it would send keys, and trust it
     #[command(after_help = "\
-A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,
-for exactly its content; naming a file with --config needs no trust. What is trusted is kept in ~/.local/state/bob.")]
+A configuration in the current folder may have come with somebody else's files. One that starts programs, or sends keys
+of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
+no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
     /// Write a configuration with every key explained to ./agent.toml
     Init(InitArgs),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
-use bob::facade::{AgentRequest, AgentRuntime};
+use bob::facade::{AgentRequest, AgentRuntime, AgentStream};
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::session::{Session, SessionOptions};
@@ -64,12 +64,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
     let prompt = prompt::read(args.prompt.as_deref()).await?;
-    let choices = Choices {
-        folder: folder.clone(),
-        progress: Some(progress::to_stderr()),
-        take_over: args.take_over,
-        ..Choices::default()
-    };
+    let choices = Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;
@@ -111,9 +106,22 @@ async fn one_turn(
         interactive: true,
         ..AgentRequest::text(session, prompt)
     };
-    let form = args.output;
+    let stream = house.runtime.run_stream(request).await?;
+    told(house, stream, args.output, signals).await
+}
+
+/// Prints a turn as it goes and its outcome at the end.
+///
+/// # Errors
+/// When it was not taken, or stdout cannot be written.
+pub(crate) async fn told(
+    house: &House,
+    stream: AgentStream,
+    form: OutputForm,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     let mut shown = Show::new(form == OutputForm::Text && io::stdout().is_terminal());
-    let ended = turn::follow(house, request, signals, |event| match form {
+    let ended = turn::follow_stream(house, stream, signals, |event| match form {
         OutputForm::Text => show::print(shown.event(&event.event)),
         OutputForm::Json => Ok(()),
         OutputForm::StreamJson => print::json(&streamed(event, house)),
@@ -132,6 +140,11 @@ async fn one_turn(
                 print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
             }
         }
+    }
+    if form != OutputForm::Text
+        && let Some(how) = show::how_to_go_on(&ended.outcome)
+    {
+        print::note(&how);
     }
     Ok(ended.caught.map_or_else(|| Exit::of(&ended.outcome), |caught| caught.exit()))
 }

@@ -46,6 +46,7 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("runtime.turn_timeout_ms", TIME),
     ("runtime.tool_timeout_ms", TIME),
     ("runtime.approval_timeout_ms", TIME),
+    ("runtime.suspend_timeout_ms", Whole(0, 10 * 365 * 24 * 3_600_000)),
     ("runtime.max_history_messages", COUNT),
     ("runtime.max_concurrent_turns", COUNT),
     ("runtime.passivate_after_ms", TIME),
@@ -112,12 +113,4 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("store.path", Text),
     ("log.level", Any),
     ("log.format", Any),
-];
-
-/// What is accepted and checked but obeyed by nothing yet, and what happens instead. Building a feature deletes its line.
-pub(super) const NOT_YET: &[(&str, &str)] = &[
-    ("runtime.approval_timeout_ms", "approvals do not expire"),
-    ("prompt.condense_trigger_ratio", "long history is cut, not condensed"),
-    ("prompt.condense_target_ratio", "long history is cut, not condensed"),
-    ("prompt.condense_model", "long history is cut, not condensed"),
 ];

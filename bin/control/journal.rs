@@ -35,8 +35,12 @@ fn said(fact: &Fact) -> (&'static str, String) {
             let output = result.output.plain();
             ("result", format!("{} {}: {output}", result.name, word(&result.status)))
         }
-        Fact::Steered { parts } => ("steered", parts.iter().map(|part| part.as_text()).collect()),
+        Fact::Steered { parts, .. } => ("steered", parts.iter().map(|part| part.as_text()).collect()),
         Fact::Resumed { reply, .. } => ("resumed", reply.clone()),
+        Fact::Condensed(condensed) => {
+            let text = condensed.summary.as_deref().unwrap_or("without a summary");
+            ("condensed", format!("to the newest {}: {text}", condensed.keeps))
+        }
         Fact::Withdrawn => ("withdrawn", String::new()),
         Fact::SkillsSelected(chosen) => {
             let names: Vec<_> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();

@@ -1,9 +1,7 @@
 //! Builds a runtime: what it is given, with a default for the rest.
 
 use super::agent_runtime::AgentRuntime;
-use super::approvals::ApprovalPort;
-#[cfg(feature = "mcp")]
-use super::approvals::Asks;
+use super::approvals::{ApprovalPort, Asks};
 use super::runtime::{Inner, Runtime};
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
@@ -11,11 +9,14 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::people::{ApprovalMemory, Memory, People};
+use bob_actors::prompt_files::{PromptFiles, PromptReader};
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
 use bob_actors::skills::SkillPort;
 use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Policy, ToolPort, local};
+use bob_actors::turn::compactor::{Compactor, ContextCompactorPort};
 use bob_messages::ids::ModelName;
 use bob_messages::skills::SkillRules;
 use bob_messages::turn::{Brief, Limits};
@@ -46,7 +47,10 @@ pub struct RuntimeBuilder {
     #[cfg(feature = "mcp")]
     tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
+    prompt_files: Option<PromptFiles>,
+    compactor: Compactor,
     skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
+    memory: Memory,
     rules: SessionRules,
     blocked_after: Duration,
     pub(super) shutdown_grace: Duration,
@@ -96,7 +100,10 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
             approvals: None,
+            prompt_files: None,
+            compactor: Compactor::default(),
             skills: None,
+            memory: Memory::default(),
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             shutdown_grace: Duration::from_secs(2),
@@ -185,10 +192,28 @@ impl RuntimeBuilder {
     }
 
     /// Who answers what only a person can say. Without it, whatever tool servers ask
-    /// is declined.
+    /// is declined, and a call that waits for a person waits for
+    /// [`decide`](super::AgentRuntime::decide) or its time.
     #[must_use]
     pub fn approvals(mut self, port: Arc<dyn ApprovalPort>) -> Self {
         self.approvals = Some(port);
+        self
+    }
+
+    /// Files that stand before each conversation: looked up for each turn in the session's
+    /// folder, then in the configuration's, and read when they changed. Their texts stand
+    /// in for the layers of the [`brief`](Self::brief).
+    #[must_use]
+    pub fn prompt_files(mut self, files: PromptFiles) -> Self {
+        self.prompt_files = Some(files);
+        self
+    }
+
+    /// Who writes the summary when a history became too long for its model; without one the
+    /// model of [`CondenseRules`](bob_messages::turn::CondenseRules), else the turn's own.
+    #[must_use]
+    pub fn compactor(mut self, port: Arc<dyn ContextCompactorPort>) -> Self {
+        self.compactor = Compactor::new(port);
         self
     }
 
@@ -197,6 +222,14 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn skills(mut self, port: Arc<dyn SkillPort>, rules: SkillRules) -> Self {
         self.skills = Some((port, rules));
+        self
+    }
+
+    /// Keeps what people decide about tools for good. Without it such a decision holds in
+    /// its session, and is asked for again in others.
+    #[must_use]
+    pub fn approval_memory(mut self, memory: Arc<dyn ApprovalMemory>) -> Self {
+        self.memory = Memory::new(memory);
         self
     }
 
@@ -268,9 +301,13 @@ impl RuntimeBuilder {
         if self.local_tools {
             tools.splice(0..0, local::tools(&self.watcher));
         }
-        let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
+        let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
+        let people = people.unwrap_or_default();
+        let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
+        let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
+        let rooms = Rooms { people, memory: self.memory, prompt_files, compactor: self.compactor, ..Rooms::default() };
+        let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
-        let mut brief = self.brief;
         if let Some((port, rules)) = self.skills {
             rooms.skills.come_from(port);
             brief.skills = Some(rules);
@@ -291,10 +328,7 @@ impl RuntimeBuilder {
         #[cfg(feature = "mcp")]
         let roster = tool_servers.roster();
         #[cfg(not(feature = "mcp"))]
-        let roster = {
-            drop(self.approvals);
-            Roster::default()
-        };
+        let roster = Roster::default();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),

@@ -7,17 +7,20 @@
 mod agent_runtime;
 mod approvals;
 mod builder;
+mod decide;
 mod doors;
 mod finish;
 mod health;
 mod request;
+mod resume;
 mod runtime;
 mod servers;
+mod steer;
 mod stream;
 mod submission;
 
 pub use agent_runtime::AgentRuntime;
-pub use approvals::ApprovalPort;
+pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};

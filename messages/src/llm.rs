@@ -150,6 +150,9 @@ pub struct LlmRequest {
     pub traceparent: String,
     /// Whether somebody is waiting in person; such calls go before batch work.
     pub interactive: bool,
+    /// Whether this is a question beside the conversation: nothing of its answer is shown.
+    #[serde(default)]
+    pub aside: bool,
 }
 
 impl LlmRequest {

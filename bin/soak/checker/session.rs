@@ -157,6 +157,7 @@ impl<'a> Journal<'a> {
             | Fact::ApprovalDecided { .. }
             | Fact::SkillsSelected(_)
             | Fact::Steered { .. }
+            | Fact::Condensed(_)
             | Fact::Resumed { .. } => {}
         }
     }

@@ -10,6 +10,7 @@ pub use envelope::{Envelope, SCHEMA};
 pub use stream::{AgentStreamEvent, StreamItem};
 
 use crate::chat::{FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::CondenseMethod;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
@@ -54,6 +55,9 @@ pub enum AgentEvent {
         dropped_messages: usize,
         /// Which layers were cut to their cap.
         cut_layers: Vec<String>,
+        /// How many bytes of them were left out.
+        #[serde(default)]
+        cut_bytes: usize,
     },
     /// The model was asked.
     #[serde(rename = "llm.requested")]
@@ -166,6 +170,9 @@ pub enum AgentEvent {
         reason: String,
         /// What may be answered.
         choices: Vec<String>,
+        /// How the tool's definition differs from the one that was decided about before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changes: Option<String>,
     },
     /// A person decided, or the question ran out.
     #[serde(rename = "approval.decided")]
@@ -208,6 +215,24 @@ pub enum AgentEvent {
         pid: i32,
         /// How it ended: its exit code or signal, with its last words.
         status: String,
+    },
+    /// The history became too long for the model and was condensed; the journal has all of it.
+    #[serde(rename = "history.condensed")]
+    HistoryCondensed {
+        /// Before which step's prompt.
+        step: u32,
+        /// How.
+        method: CondenseMethod,
+        /// How many messages the prompt would have held.
+        messages_before: usize,
+        /// How many of them it holds no more.
+        messages_dropped: usize,
+        /// The estimate of that prompt's tokens.
+        tokens_before: u64,
+        /// The same afterwards.
+        tokens_after: u64,
+        /// How often a summary was asked for.
+        attempts: u32,
     },
     /// An actor was started again: one of a session in its turn, or one of the tree.
     #[serde(rename = "actor.restarted")]
@@ -278,6 +303,7 @@ impl AgentEvent {
     pub fn step(&self) -> Option<u32> {
         match self {
             Self::PromptBuilt { step, .. }
+            | Self::HistoryCondensed { step, .. }
             | Self::LlmRequested { step, .. }
             | Self::LlmStreamChunk { step, .. }
             | Self::LlmCompleted { step, .. }

@@ -122,6 +122,7 @@ impl AgentEvent {
             | Self::ActionMalformed { .. }
             | Self::ApprovalDecided { .. }
             | Self::GuardTripped { .. }
+            | Self::HistoryCondensed { .. }
             | Self::McpProcessStarted { .. }
             | Self::McpProcessStopped { .. }
             | Self::ActorRestarted { .. }

@@ -1,8 +1,10 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
-use crate::chat::{CallStatus, FinishReason, Message, ToolCall, ToolResult, Usage};
+use crate::approvals::Standing;
+use crate::chat::{CallStatus, ContentPart, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
+use crate::session::keep::Keep;
 use crate::session::open::{OpenApproval, Replier};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
 use crate::sessions::{SuspendReason, TurnOutcome};
@@ -13,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+/// How many names of what was said into its turns a session knows.
+const MOST_STEERS_KNOWN: usize = 256;
 
 /// A session, as far as its journal tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,8 +30,11 @@ pub struct Session {
     pub options: SessionOptions,
     /// Whether the options were journaled.
     pub opened: bool,
-    /// What was said, in order. Every call in it has its result.
+    /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
+    /// What stands in a prompt for what was said before the history.
+    #[serde(default)]
+    pub summary: Option<Arc<str>>,
     /// Accepted inputs whose turn has not begun, oldest first.
     pub waiting: VecDeque<Arc<TurnInput>>,
     /// The turn that runs or is suspended.
@@ -39,11 +47,20 @@ pub struct Session {
     pub last: Option<Arc<TurnOutcome>>,
     /// Who is owed the last outcome: the input's turn, or the submission that resumed it.
     pub last_submission: Option<TurnId>,
-    /// The outcomes of requests that had a name.
+    /// The outcomes of requests that had a name; of a live session the newest ones.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// What people decided beyond single calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Arc<Standing>>,
+    /// The names of what was said into turns, the newest last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub steers: VecDeque<RequestId>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
     /// 250 until it did.
     pub tokens_per_kb: u64,
+    /// What of all this a live session keeps.
+    #[serde(default)]
+    pub(super) keep: Keep,
 }
 
 impl Session {
@@ -55,6 +72,7 @@ impl Session {
             options: SessionOptions::default(),
             opened: false,
             history: Vec::new(),
+            summary: None,
             waiting: VecDeque::new(),
             open: None,
             calls: 0,
@@ -62,7 +80,10 @@ impl Session {
             last: None,
             last_submission: None,
             answered: BTreeMap::new(),
+            standing: Vec::new(),
+            steers: VecDeque::new(),
             tokens_per_kb: 250,
+            keep: Keep::default(),
         }
     }
 
@@ -93,29 +114,35 @@ impl Session {
                     open.intent = Some(*traits);
                 }
             }
-            Fact::ApprovalAsked { approval, call, risk } => {
+            Fact::ApprovalAsked { approval, call, risk, reason, tool } => {
                 if let Some(open) = self.open_call(call) {
-                    open.approval =
-                        Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None, reason: String::new() });
+                    open.approval = Some(OpenApproval {
+                        id: approval.clone(),
+                        risk: *risk,
+                        allowed: None,
+                        reason: String::new(),
+                        why: reason.clone(),
+                        tool: tool.clone(),
+                        times: open.approval.as_ref().map_or(0, |before| before.times) + 1,
+                    });
                 }
             }
-            Fact::ApprovalDecided { approval, allowed, arguments, reason } => {
+            Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
+                let stands = scope.is_some().then(|| self.stands(approval, *allowed, reason)).flatten();
                 self.decide(approval, *allowed, arguments.as_ref(), reason);
+                if let Some(standing) = stands {
+                    Arc::new(standing).join(&mut self.standing);
+                }
             }
             Fact::Result(result) => self.result(result),
-            Fact::Steered { parts } => {
-                let message = Arc::new(Message::User { parts: parts.clone() });
-                match &mut self.open {
-                    Some(turn) if turn.step.is_some() => turn.steered.push(message),
-                    _ => self.history.push(message),
-                }
-            }
+            Fact::Steered { parts, request_id, behind } => self.steer(parts, request_id.as_ref(), *behind),
             Fact::Resumed { submission, reply, request_id, labels } => {
                 let replier = Replier { request_id: request_id.clone(), labels: labels.clone() };
                 self.resume(submission, reply, replier, record.at);
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
+            Fact::Condensed(condensed) => self.condense(condensed),
             Fact::SkillsSelected(skills) => {
                 if let Some(turn) = &mut self.open {
                     turn.skills.get_or_insert_with(|| skills.clone());
@@ -158,7 +185,7 @@ impl Session {
         let Some(input) = self.waiting.remove(at) else { return };
         if let Some(request) = &input.request_id {
             let outcome = TurnOutcome { saved: true, ..withdrawn(&input, &self.id) };
-            self.answered.insert(request.clone(), Arc::new(outcome));
+            self.remember(request.clone(), Arc::new(outcome));
         }
     }
 
@@ -194,7 +221,15 @@ impl Session {
         turn.malformed_in_a_row = 0;
         turn.text.clone_from(&answered.text);
         if answered.calls.is_empty() {
-            self.history.push(said(&answered.text));
+            // What was said while the model spoke is asked next; when no step is left, the answer stays the last word.
+            let goes_on = turn.spent.forbids_step(&turn.input.limits).is_none();
+            if goes_on {
+                self.history.push(said(&answered.text));
+            }
+            self.history.append(&mut turn.steered);
+            if !goes_on {
+                self.history.push(said(&answered.text));
+            }
             return;
         }
         let mut refused = None;
@@ -214,6 +249,21 @@ impl Session {
         turn.malformed_in_a_row += 1;
         self.history.push(said(text));
         self.history.push(Arc::new(Message::user(complaint)));
+        self.history.append(&mut turn.steered);
+    }
+
+    fn steer(&mut self, parts: &[ContentPart], request: Option<&RequestId>, behind: bool) {
+        if let Some(request) = request {
+            if self.steers.len() >= MOST_STEERS_KNOWN {
+                self.steers.pop_front();
+            }
+            self.steers.push_back(request.clone());
+        }
+        let message = Arc::new(Message::User { parts: parts.to_vec() });
+        match &mut self.open {
+            Some(turn) if behind || turn.step.is_some() => turn.steered.push(message),
+            _ => self.history.push(message),
+        }
     }
 
     fn spend(&mut self, cost: &StepCost) {
@@ -233,6 +283,14 @@ impl Session {
         self.open.as_mut()?.step.as_mut()?.call_mut(call)
     }
 
+    /// What stands from now on, when this question is decided beyond its call.
+    fn stands(&self, approval: &ApprovalId, allowed: bool, reason: &str) -> Option<Standing> {
+        let mut calls = self.open.as_ref()?.step.as_ref()?.calls.iter();
+        let asked = calls.find(|open| open.approval.as_ref().is_some_and(|asked| asked.id == *approval))?;
+        let tool = asked.approval.as_ref()?.tool.as_ref()?;
+        Some(Standing::of(&asked.call, tool, allowed, reason))
+    }
+
     fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {
         let Some(step) = self.open.as_mut().and_then(|turn| turn.step.as_mut()) else { return };
         for open in &mut step.calls {
@@ -247,10 +305,11 @@ impl Session {
     }
 
     fn result(&mut self, result: &Arc<ToolResult>) {
+        let result = self.kept(result);
         let Some(turn) = &mut self.open else { return };
         let Some(step) = &mut turn.step else { return };
         let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
-        open.result = Some(Arc::clone(result));
+        open.result = Some(result);
         if step.is_complete() {
             self.close_step();
         }
@@ -310,6 +369,7 @@ impl Session {
             self.last = Some(outcome);
             return;
         }
+        self.history.append(&mut turn.steered);
         // What a turn said at a guard, a cancel or an error belongs to the
         // conversation too; roles then also alternate for providers that insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
@@ -321,9 +381,10 @@ impl Session {
         for request in std::iter::once(&turn.input.request_id).chain(repliers).flatten() {
             let is_its = outcome.request_id.as_ref() == Some(request);
             let told = if is_its { Arc::clone(&outcome) } else { Arc::new(turn.outcome_for(request, &outcome)) };
-            self.answered.insert(request.clone(), told);
+            self.remember(request.clone(), told);
         }
         self.last = Some(outcome);
+        self.forget();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Session, SessionOptions, TurnInput};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use crate::llm::{LlmError, LlmErrorKind};
@@ -71,7 +72,8 @@ fn ended(finish_reason: FinishReason) -> Ended {
 }
 
 fn suspended(reason: SuspendReason) -> Fact {
-    let suspension = Suspension { reason, token: ResumeToken::new("secret-1"), question: "which?".to_owned() };
+    let suspension =
+        Suspension { reason, token: ResumeToken::new("secret-1"), question: "which?".to_owned(), expires_at: Some(1) };
     Fact::Outcome(Ended { suspended: Some(suspension), ..ended(FinishReason::Suspended) })
 }
 
@@ -135,19 +137,28 @@ fn one_of_each() -> Vec<Fact> {
         }),
         Fact::Malformed { text: "{".into(), complaint: "no".into(), cost: StepCost { usage: None, ..cost() } },
         Fact::Intent { call: id.clone(), traits: CallTraits { read_only: false, idempotent: true } },
-        Fact::ApprovalAsked { approval: ApprovalId::new("s-c1"), call: id, risk: Risk::High },
+        Fact::ApprovalAsked {
+            approval: ApprovalId::new("s-c1"),
+            call: id,
+            risk: Risk::High,
+            reason: String::new(),
+            tool: None,
+        },
         Fact::ApprovalDecided {
             approval: ApprovalId::new("s-c1"),
             allowed: true,
             arguments: Some(json!({"a": 0.30000000000000004})),
             reason: String::new(),
+            scope: Some(crate::approvals::Scope::Session),
         },
         Fact::Result(Arc::new(whole)),
-        Fact::Steered { parts: vec![ContentPart::text("wait")] },
+        Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
         resumed(2, Some("r9")),
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
+        Fact::Condensed(Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 }),
+        Fact::Condensed(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 }),
         Fact::SkillsSelected(SelectedSkills {
             skills: vec![SelectedSkill {
                 name: "review".into(),
@@ -177,6 +188,7 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Condensed(_) => "condensed",
         Fact::SkillsSelected(_) => "skills_selected",
     }
 }
@@ -241,7 +253,7 @@ fn records_as_they_are_written() {
     check(
         suspended(SuspendReason::ApprovalRequired),
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?"},"error":null}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?","expires_at":1},"error":null}}"#
         ]],
     );
 }
@@ -285,12 +297,14 @@ fn facts() -> impl Strategy<Value = Fact> {
         1 => number.clone().prop_map(|n| Fact::Intent { call: CallId::new(format!("c{n}")), traits: CallTraits::default() }),
         1 => number.clone().prop_map(|n| Fact::ApprovalAsked {
             approval: ApprovalId::new(format!("a{}", n % 3)), call: CallId::new(format!("c{n}")), risk: Risk::High,
+            reason: String::new(), tool: (n % 2 == 0).then(Arc::default),
         }),
         1 => (number.clone(), any::<bool>()).prop_map(|(n, allowed)| Fact::ApprovalDecided {
             approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| json!({"a": 9})), reason: "no".into(),
+            scope: (n % 3 != 0).then_some(crate::approvals::Scope::Session),
         }),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
-        1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")] }),
+        1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false }),
         1 => (0_u64..4, any::<bool>()).prop_map(|(n, named)| resumed(n, named.then_some("r1"))),
         1 => Just(Fact::Outcome(ended(FinishReason::Final))),
         1 => prop_oneof![Just(SuspendReason::AskUser), Just(SuspendReason::ApprovalRequired)].prop_map(suspended),
@@ -315,6 +329,36 @@ proptest! {
             }
         }
         prop_assert_eq!(Session::fold(session_id(), &records), session);
+    }
+
+    #[test]
+    fn what_a_live_session_keeps_is_the_end_of_all_of_it(
+        facts in proptest::collection::vec(facts(), 0..120),
+        most in 1_usize..12,
+    ) {
+        let mut whole = Session::new(session_id());
+        let mut kept = Session::fold_keeping(session_id(), most, []);
+        let mut records = Vec::new();
+        for (version, fact) in (1..).zip(facts) {
+            let record = record(version, fact);
+            whole.apply(&record);
+            kept.apply(&record);
+            records.push(record);
+            prop_assert!(whole.history.ends_with(&kept.history));
+            answered_in_order(&kept);
+            if kept.history.len() < whole.history.len() {
+                let is_user = matches!(*kept.history[0], crate::chat::Message::User { .. });
+                prop_assert!(is_user, "a conversation begins with its user");
+            }
+            for (request, outcome) in &whole.answered {
+                let at_hand = kept.answered.get(request);
+                prop_assert!(at_hand == Some(outcome) || kept.has_forgotten(request), "{} is lost", request);
+            }
+            let message_at = |session: &Session| session.open.as_ref().map(|open| session.history.len() - open.message_at);
+            prop_assert_eq!(message_at(&kept), message_at(&whole));
+            prop_assert_eq!((&kept.last, &kept.waiting, kept.turns, kept.calls), (&whole.last, &whole.waiting, whole.turns, whole.calls));
+        }
+        prop_assert_eq!(Session::fold_keeping(session_id(), most, &records), kept);
     }
 }
 

@@ -42,9 +42,12 @@ impl Turn {
             _ => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
         };
         // The input's token is random; the version makes each suspension its own.
-        let token = ResumeToken::new(self.owned(format!("{}-{}", open.input.token, session.version)));
+        let secret = self.owned(format!("{}-{}", open.input.token, session.version));
+        let token = ResumeToken::of(&self.id, &secret);
         let content = open.text.clone();
-        let suspended = Some(Suspension { reason, token, question });
+        let good_for_ms = Some(open.input.limits.suspend_timeout_ms).filter(|timeout_ms| *timeout_ms > 0);
+        let expires_at = good_for_ms.map(|ms| self.now.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let suspended = Some(Suspension { reason, token, question, expires_at });
         self.end(Ended { content, suspended, ..ended(FinishReason::Suspended) }, effects);
     }
 
@@ -104,6 +107,7 @@ impl Turn {
                 }
                 self.tell_accepted(effects);
                 self.tell_withdrawn(effects);
+                self.tell_steered(effects);
                 self.go_on_stored(Ok(()), effects);
             }
             // One before it was lost on its way and has not been missed: all of it goes again.
@@ -115,6 +119,7 @@ impl Turn {
             Err(error) => {
                 self.journal.failed();
                 self.tell_withdrawn_unsaved(effects);
+                self.tell_steered_unsaved(&error, effects);
                 self.go_on_stored(Err(error), effects);
             }
         }
@@ -164,6 +169,7 @@ impl Turn {
     /// everybody is told, and the next input reads the journal again.
     fn lose(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         effects.push(Effect::AbandonAll);
+        self.tell_steered_unsaved(&error, effects);
         let error = AgentError::Store(error);
         let submission = match &self.state {
             State::Done(finishing) => Some(finishing.submission.clone()),
@@ -227,6 +233,7 @@ impl Turn {
             self.report_outcome(submission, false, effects);
         }
         self.tell_withdrawn_unsaved(effects);
+        self.tell_steered_last(effects);
         effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
     }
 

@@ -1,6 +1,8 @@
 //! What a turn asks of the world.
 
+use crate::approvals::Standing;
 use crate::chat::ToolCall;
+use crate::condense::CondenseRequest;
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, SessionId, Ticket};
 use crate::llm::LlmRequest;
@@ -55,6 +57,13 @@ pub enum Effect {
         /// The model.
         model: ModelName,
     },
+    /// What do the files say that stand before the history? Answered by `LayersRead`.
+    ReadLayers {
+        /// Names the question.
+        ticket: Ticket,
+        /// The session's working folder; `None` for one that names none.
+        cwd: Option<String>,
+    },
     /// Which skills are there? Answered by `SkillsListed`.
     ListSkills {
         /// Names the question.
@@ -82,6 +91,13 @@ pub enum Effect {
         /// How long the turn may take, in milliseconds.
         turn_timeout_ms: u64,
     },
+    /// Make a summary of what no longer fits; answered by `Condensed`.
+    Condense {
+        /// Names the question.
+        ticket: Ticket,
+        /// What to condense.
+        request: Arc<CondenseRequest>,
+    },
     /// May this call run? Answered by `Checked`; one that may run at once is noted
     /// as running when it takes its time.
     Check {
@@ -103,6 +119,8 @@ pub enum Effect {
         /// Who asks.
         context: Arc<CallContext>,
     },
+    /// What a person decided for good, beyond this session.
+    Remember(Arc<Standing>),
     /// Nobody wants the answers to what is in flight any more.
     AbandonAll,
     /// Tell the sessions supervisor.

@@ -20,6 +20,9 @@ impl Turn {
         if let Some(guard) = open.spent.forbids_step(&open.input.limits) {
             return self.trip(guard, effects);
         }
+        if let Some(plan) = frame.plan(brief, session, open) {
+            return self.condense(plan, effects);
+        }
         let (request, prompt_bytes, built) = frame.request(brief, session, open);
         self.emit(effects, || built);
         // A model takes its time: what the turn has so far is not kept until it answers.
@@ -91,6 +94,9 @@ impl Turn {
                 self.emit(effects, || parsed(step, "final", &[]));
                 let answered = Answered { text: text.clone(), calls: Vec::new(), cost };
                 self.record_in_turn(Fact::Answered(answered));
+                if self.is_steered_on() {
+                    return self.go_on(effects);
+                }
                 self.finish_final(text, effects);
             }
             Ok(Understood::Calls(text, asked)) => {

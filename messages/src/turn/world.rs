@@ -2,8 +2,10 @@
 //! answer when they are told to, and a trace of what was asked of them.
 
 use super::pairing::Pairing;
-use super::{Brief, Effect, Limits, Turn, TurnMessage};
+use super::{Brief, Effect, Limits, PromptLayers, Turn, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
+use crate::condense::{CondenseRequest, Summary};
+use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use crate::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ModelProfile, RawCall};
@@ -73,7 +75,9 @@ pub(super) fn verdict(check: &CheckRequest) -> Verdict {
     match own {
         "deny" => Verdict::Deny { reason: "policy".into() },
         "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
-        "ask" if check.approved.is_none() => Verdict::Ask { risk: Risk::High, reason: "high risk".into() },
+        "ask" if check.approved.is_none() => {
+            Verdict::Ask { risk: Risk::High, reason: "high risk".into(), tool: Arc::default() }
+        }
         _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
             Verdict::Allow { grant, traits }
         }
@@ -137,9 +141,11 @@ pub(super) enum Question {
     Append(Ticket, Append, bool),
     Tools(Ticket),
     Profile(Ticket),
+    Layers(Ticket),
     Skills(Ticket),
     Output(Ticket, Arc<Value>),
     Infer(Ticket, Arc<LlmRequest>),
+    Condense(Ticket, Arc<CondenseRequest>),
     Check(Ticket, CheckRequest),
     Call(Ticket, Arc<crate::chat::ToolCall>),
     /// A call that runs since it was judged.
@@ -150,12 +156,15 @@ pub(super) enum Question {
 impl Question {
     /// Whether it is answered at once where everything works.
     pub(super) fn is_quick(&self) -> bool {
-        !matches!(self, Self::Infer(..) | Self::Call(..) | Self::Ran(..))
+        !matches!(self, Self::Infer(..) | Self::Condense(..) | Self::Call(..) | Self::Ran(..))
     }
 
     /// Whether nobody answers it any more when the asker no longer wants to know.
     fn is_abandonable(&self) -> bool {
-        matches!(self, Self::Infer(..) | Self::Check(..) | Self::Call(..) | Self::Ran(..) | Self::Output(..))
+        matches!(
+            self,
+            Self::Infer(..) | Self::Condense(..) | Self::Check(..) | Self::Call(..) | Self::Ran(..) | Self::Output(..)
+        )
     }
 
     /// The answer to a call.
@@ -234,16 +243,18 @@ impl World {
             }
             Effect::ListTools { ticket, .. } => self.questions.push(Question::Tools(ticket)),
             Effect::Profile { ticket, .. } => self.questions.push(Question::Profile(ticket)),
+            Effect::ReadLayers { ticket, .. } => self.questions.push(Question::Layers(ticket)),
             Effect::ListSkills { ticket, .. } => self.questions.push(Question::Skills(ticket)),
             Effect::CheckOutput { ticket, output, .. } => self.questions.push(Question::Output(ticket, output)),
             Effect::Infer { ticket, request, .. } => self.questions.push(Question::Infer(ticket, request)),
+            Effect::Condense { ticket, request } => self.questions.push(Question::Condense(ticket, request)),
             Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
             Effect::Call { ticket, call, .. } => {
                 self.dispatched.push(call.id.to_string());
                 self.questions.push(Question::Call(ticket, call));
             }
             Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
-            Effect::Release { .. } => {}
+            Effect::Release { .. } | Effect::Remember(_) => {}
             Effect::Report(news) => self.news.push(news),
             Effect::Emit(event) => self.events.push(*event),
         }
@@ -288,6 +299,10 @@ impl World {
                 let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
             }
+            Question::Layers(ticket) => {
+                let layers = PromptLayers { memory: "what is remembered".into(), ..self.brief.layers.clone() };
+                TurnMessage::LayersRead { ticket: *ticket, result: Ok(Arc::new(layers)) }
+            }
             Question::Check(ticket, check) => {
                 let verdict = match verdict(check) {
                     Verdict::Allow { traits, .. } if check.run && traits.read_only => {
@@ -299,7 +314,7 @@ impl World {
                 };
                 TurnMessage::Checked { ticket: *ticket, verdict: Some(verdict) }
             }
-            Question::Infer(..) | Question::Call(..) | Question::Ran(..) => return None,
+            Question::Infer(..) | Question::Condense(..) | Question::Call(..) | Question::Ran(..) => return None,
         })
     }
 
@@ -318,6 +333,14 @@ impl World {
         let at = self.questions.iter().position(|q| matches!(q, Question::Infer(..))).expect("the model was asked");
         let Question::Infer(ticket, _) = self.questions.remove(at) else { unreachable!() };
         self.say(TurnMessage::ParseAction { ticket, result: result.map(Arc::new) });
+        self.settle();
+    }
+
+    /// Somebody writes the summary that is waited for, or does not.
+    pub(super) fn summarise(&mut self, result: Result<Summary, AgentError>) {
+        let at = self.questions.iter().position(|q| matches!(q, Question::Condense(..))).expect("a summary is wanted");
+        let Question::Condense(ticket, _) = self.questions.remove(at) else { unreachable!() };
+        self.say(TurnMessage::Condensed { ticket, result: result.map(Arc::new) });
         self.settle();
     }
 
@@ -344,7 +367,7 @@ impl World {
 
     /// The session its journal tells of.
     pub(super) fn folded(&self) -> Session {
-        Session::fold(session_id(), &self.stored)
+        Session::fold_keeping(session_id(), self.brief.max_history_messages, &self.stored)
     }
 }
 

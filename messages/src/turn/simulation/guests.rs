@@ -4,7 +4,7 @@
 use super::house::{End, House, running};
 use super::monitor::Seen;
 use super::plan::Fault;
-use crate::chat::ContentPart;
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
@@ -25,7 +25,8 @@ impl House {
         let named = self.plan.has(Fault::Names) && self.people.rarely(4);
         let request_id = named.then(|| RequestId::new(format!("r{}", self.people.pick(3))));
         let mention = if self.plan.setup.skills { format!(" $s{}x", self.people.pick(4)) } else { String::new() };
-        let said = input(self.inputs, &format!("message {};{mention}", self.inputs), self.plan.setup.limits);
+        let text = format!("message {};{mention}{}", self.inputs, "z".repeat(self.plan.padding));
+        let said = input(self.inputs, &text, self.plan.setup.limits);
         let labels = request_id.iter().map(|name| ("of".to_owned(), format!("{name} in {}", said.turn))).collect();
         let output_schema = self.plan.setup.schema.then(output_schema);
         let approvals = self.plan.setup.approvals;
@@ -42,12 +43,6 @@ impl House {
         self.world.skills = Arc::new(changed);
     }
 
-    pub(super) fn steer(&mut self) {
-        self.steerings += 1;
-        let text = format!("and this {};", self.steerings);
-        self.say(TurnMessage::Steered { parts: vec![ContentPart::text(text)] });
-    }
-
     /// Somebody no longer wants what they are owed: what waits for its turn never runs.
     pub(super) fn withdraw(&mut self) {
         if self.owed.is_empty() {
@@ -60,7 +55,8 @@ impl House {
 
     /// What a person is shown, they remember.
     pub(super) fn remember_question(&mut self, effect: &Effect) {
-        let Effect::Report(TurnNews::Paused { approval, .. }) = effect else { return };
+        let Effect::Report(TurnNews::Paused { question, .. }) = effect else { return };
+        let approval = &question.approval_id;
         let step = running(&self.world.turn).and_then(|open| open.step.as_ref());
         let asked =
             |open: &&crate::session::OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
@@ -97,7 +93,7 @@ impl House {
             let forgotten = self.asked.iter().find(|seen| seen.approval == approval).cloned();
             let seen = if self.people.rarely(2) { forgotten } else { seen };
             self.monitor.decides(&approval, &decision, seen);
-            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
         }
         let back = 1 + self.people.pick(3);
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(back)).cloned() else { return };
@@ -125,7 +121,7 @@ impl House {
         let runs = self.world.turn.submission().filter(|runs| submission.as_ref().is_none_or(|meant| meant == runs));
         let had_session = self.world.turn.session().is_some();
         let (mut confirmed, mut appended, mut released) = (true, false, false);
-        let (mut finished, mut after_all) = (Vec::new(), None);
+        let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
         for effect in self.apply(TurnMessage::Stopped { reason, submission }) {
             match effect {
                 Effect::Append { append, .. } => {
@@ -139,6 +135,7 @@ impl House {
                     }
                 }
                 Effect::Report(TurnNews::Finished { submission, outcome }) => finished.push((submission, outcome)),
+                Effect::Report(TurnNews::Steered { request_id, result }) => steered.push((request_id, result)),
                 effect => {
                     released |= matches!(effect, Effect::Release { .. });
                     self.perform(effect);
@@ -154,7 +151,16 @@ impl House {
             let outcome = Box::new(TurnOutcome { saved, ..*outcome });
             self.perform(Effect::Report(TurnNews::Finished { submission, outcome }));
         }
+        for (request_id, result) in steered {
+            let unknown = AgentError::Internal("it is not known whether it is kept".into());
+            let result = if confirmed { result } else { Err(unknown) };
+            self.perform(Effect::Report(TurnNews::Steered { request_id, result }));
+        }
         self.hear();
+        if self.owed.is_empty() {
+            // What the actor had not heard, nobody hears.
+            self.steering.clear();
+        }
         if let Some(append) = after_all {
             let _arrived_after_all = self.append(&append);
         }
@@ -205,6 +211,7 @@ impl House {
             self.monitor.forgets(&submission);
         }
         self.withdrawn.clear();
+        self.steering.clear();
         self.new_machine(None);
         if !self.schedule.rarely(2) {
             return;
@@ -241,6 +248,9 @@ impl House {
         for (_, message) in self.owed.clone() {
             self.say(message);
         }
+        for (_, message) in self.steering.clone() {
+            self.say(message);
+        }
         let unwanted: Vec<_> =
             self.withdrawn.iter().filter(|id| self.owed.iter().any(|(owed, _)| owed == *id)).cloned().collect();
         for submission in unwanted {
@@ -254,6 +264,7 @@ fn state(state: &State) -> &'static str {
         State::Idle => "Idle",
         State::Start(_) => "Start",
         State::BuildPrompt => "BuildPrompt",
+        State::Condense(_) => "Condense",
         State::LlmInfer { .. } => "LlmInfer",
         State::ParseAction(_) => "ParseAction",
         State::CallTool(_) => "CallTool",

@@ -32,6 +32,7 @@ mod monitor;
 mod plan;
 mod promises;
 mod says;
+mod steering;
 mod tally;
 mod tests;
 

@@ -164,9 +164,12 @@ fn the_seeds_reach_every_corner() {
     let seen = sweep_all(600).seen;
     let wanted = "Final GuardExceeded Cancelled Suspended Error MaxSteps MaxToolCalls MaxConsecutiveErrors \
                   MaxIdenticalCalls MaxTotalTokens TurnTimeout options input started answered malformed intent \
-                  result steered resumed withdrawn outcome";
+                  result steered resumed withdrawn outcome summarised truncated";
     let wanted = wanted.split_whitespace().map(str::to_owned).chain(
         [
+            "steered true",
+            "steered false",
+            "steered in doubt",
             "approval asked",
             "approval decided",
             "saved true",
@@ -191,4 +194,7 @@ fn the_seeds_reach_every_corner() {
     let wanted = wanted.chain(statuses).chain(ends);
     let missing: Vec<_> = wanted.filter(|wanted| !seen.contains_key(wanted)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
+    // A summary is wanted now and then only.
+    let interrupted = seen.keys().filter(|what| what.ends_with("Condense")).count();
+    assert!(interrupted > 0, "never interrupted while a summary is written");
 }
