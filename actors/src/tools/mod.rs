@@ -24,6 +24,8 @@
 //! | [`local`] | files, search and the shell |
 
 pub mod actor;
+#[cfg(test)]
+mod approvals_tests;
 pub(crate) mod catalogue;
 mod commands;
 pub mod function;
