@@ -45,7 +45,7 @@ pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason,
 pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Summary};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
-pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
+pub use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::session::{ApprovalsMode, SessionOptions};
@@ -58,8 +58,8 @@ pub use bob_supervisors::look::NodeStatus;
 pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
-    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort, BuildError,
-    OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort,
+    ApprovalQuestion, BuildError, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

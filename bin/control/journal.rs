@@ -35,7 +35,7 @@ fn said(fact: &Fact) -> (&'static str, String) {
             let output = result.output.plain();
             ("result", format!("{} {}: {output}", result.name, word(&result.status)))
         }
-        Fact::Steered { parts } => ("steered", parts.iter().map(|part| part.as_text()).collect()),
+        Fact::Steered { parts, .. } => ("steered", parts.iter().map(|part| part.as_text()).collect()),
         Fact::Resumed { reply, .. } => ("resumed", reply.clone()),
         Fact::Condensed(condensed) => {
             let text = condensed.summary.as_deref().unwrap_or("without a summary");

@@ -1,9 +1,7 @@
 //! Builds a runtime: what it is given, with a default for the rest.
 
 use super::agent_runtime::AgentRuntime;
-use super::approvals::ApprovalPort;
-#[cfg(feature = "mcp")]
-use super::approvals::Asks;
+use super::approvals::{ApprovalPort, Asks};
 use super::runtime::{Inner, Runtime};
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
@@ -11,6 +9,7 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::people::People;
 use bob_actors::prompt_files::{PromptFiles, PromptReader};
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
@@ -187,7 +186,8 @@ impl RuntimeBuilder {
     }
 
     /// Who answers what only a person can say. Without it, whatever tool servers ask
-    /// is declined.
+    /// is declined, and a call that waits for a person waits for
+    /// [`decide`](super::AgentRuntime::decide) or its time.
     #[must_use]
     pub fn approvals(mut self, port: Arc<dyn ApprovalPort>) -> Self {
         self.approvals = Some(port);
@@ -279,10 +279,15 @@ impl RuntimeBuilder {
         if self.local_tools {
             tools.splice(0..0, local::tools(&self.watcher));
         }
+        let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
         let brief = Arc::new(Brief { reads_files: self.prompt_files.is_some(), ..self.brief });
-        let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
-        let (rooms, feed) =
-            (Rooms { prompt_files, compactor: self.compactor, ..Rooms::default() }, Feed::new(self.sinks));
+        let rooms = Rooms {
+            people: people.unwrap_or_default(),
+            prompt_files: self.prompt_files.map(PromptReader::new).unwrap_or_default(),
+            compactor: self.compactor,
+            ..Rooms::default()
+        };
+        let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
         #[cfg(feature = "mcp")]
         let tool_servers = {
@@ -300,10 +305,7 @@ impl RuntimeBuilder {
         #[cfg(feature = "mcp")]
         let roster = tool_servers.roster();
         #[cfg(not(feature = "mcp"))]
-        let roster = {
-            drop(self.approvals);
-            Roster::default()
-        };
+        let roster = Roster::default();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),

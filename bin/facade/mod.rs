@@ -7,17 +7,19 @@
 mod agent_runtime;
 mod approvals;
 mod builder;
+mod decide;
 mod doors;
 mod finish;
 mod health;
 mod request;
 mod runtime;
 mod servers;
+mod steer;
 mod stream;
 mod submission;
 
 pub use agent_runtime::AgentRuntime;
-pub use approvals::ApprovalPort;
+pub use approvals::{ApprovalPort, ApprovalQuestion};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};

@@ -186,7 +186,7 @@ impl Run {
                     TurnMessage::Checked { ticket, verdict: Some(ran(verdict, &call, &mut results)) }
                 }
                 Held::Approval(_, Some(approval)) => {
-                    TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce) }
+                    TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce), asker: None }
                 }
                 // The machine asked nobody about it, so it waits for nobody.
                 Held::Approval(_, None) => TurnMessage::Checked { ticket, verdict: None },
@@ -323,6 +323,8 @@ impl Run {
             | TurnNews::Began { .. }
             | TurnNews::Paused { .. }
             | TurnNews::Unpaused { .. }
+            | TurnNews::Steered { .. }
+            | TurnNews::Decided { .. }
             | TurnNews::Left => {}
         }
     }

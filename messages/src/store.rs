@@ -267,6 +267,12 @@ pub enum Fact {
     Steered {
         /// What.
         parts: Vec<ContentPart>,
+        /// The name of the request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<RequestId>,
+        /// It came while the model was being asked: it stands behind the answer, which cannot know it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        behind: bool,
     },
     /// A suspended turn goes on.
     Resumed {

@@ -45,5 +45,5 @@ kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);
 kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
 kinds!(StoreMessage: Claim, Load, Append, Release, List, Delete, Flush, BatchEnded);
-kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, Live, Load, Drain);
+kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, Live, Load, Drain, Steer);
 kinds!(ModelServerMessage: Ensure, Ended);

@@ -43,7 +43,7 @@ pub struct OpenTurn {
     pub closed: Vec<(Arc<ToolCall>, Arc<ToolResult>)>,
     /// What it waits for, when it is suspended.
     pub suspended: Option<Suspension>,
-    /// What was said into the turn while a step was open.
+    /// What was said into the turn while a step was open or the model was asked.
     pub steered: Vec<Arc<Message>>,
     /// The plain inputs that answered its questions, oldest first. The last one's caller
     /// is owed the outcome, under its own name and labels.

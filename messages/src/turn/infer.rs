@@ -90,6 +90,9 @@ impl Turn {
                 self.emit(effects, || parsed(step, "final", &[]));
                 let answered = Answered { text: text.clone(), calls: Vec::new(), cost };
                 self.record_in_turn(Fact::Answered(answered));
+                if self.is_steered_on() {
+                    return self.go_on(effects);
+                }
                 self.finish_final(text, effects);
             }
             Ok(Understood::Calls(text, asked)) => {

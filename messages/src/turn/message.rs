@@ -3,7 +3,7 @@
 use crate::chat::ContentPart;
 use crate::condense::Summary;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
+use crate::ids::{ApprovalId, RequestId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::session::TurnInput;
@@ -133,11 +133,14 @@ pub enum TurnMessage {
         approval: ApprovalId,
         /// The decision.
         decision: Box<Decision>,
+        /// Who wants to hear whether it counts; nobody for one that comes by the clock.
+        #[serde(default)]
+        asker: Option<Ticket>,
     },
     /// The user said something into the running turn.
     Steered {
-        /// What.
-        parts: Vec<ContentPart>,
+        /// What, and into which.
+        steer: Box<Steer>,
     },
     /// Nobody wants this submission any more. What waits is taken out; a turn that has
     /// begun meanwhile is closed; one that has ended stays as it is.
@@ -190,6 +193,17 @@ impl TurnMessage {
             | Self::Stopped { .. } => None,
         }
     }
+}
+
+/// Something said into a running turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steer {
+    /// The name of this request: what the session knows under it already is not taken again.
+    pub request_id: RequestId,
+    /// The submission whose run is meant; `None` for whatever runs.
+    pub submission: Option<TurnId>,
+    /// What is said.
+    pub parts: Vec<ContentPart>,
 }
 
 /// What to do with a turn that had begun when its actor ended.

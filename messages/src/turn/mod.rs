@@ -36,6 +36,7 @@ mod prompt;
 mod recall;
 mod start;
 mod state;
+mod steer;
 mod strict;
 mod withdraw;
 
@@ -72,14 +73,15 @@ pub use action::{AgentAction, parse_action};
 pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
-pub use message::{Recover, ResumeReply, TurnMessage};
+pub use message::{Recover, ResumeReply, Steer, TurnMessage};
 
 use crate::Millis;
 use crate::event::AgentEvent;
-use crate::ids::{RecordId, SessionId, Ticket, TurnId};
+use crate::ids::{RecordId, RequestId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
+use approvals::Spoken;
 use journal::Journal;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
@@ -98,6 +100,9 @@ pub struct Turn {
     journal: Journal,
     /// What came before the journal was read.
     arrivals: Vec<Arrival>,
+    /// Decisions that came before the journal was read.
+    #[serde(default)]
+    spoken: Vec<Spoken>,
     brief: Option<Arc<Brief>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
@@ -107,6 +112,12 @@ pub struct Turn {
     unwanted: Vec<TurnId>,
     /// Outcomes of withdrawn inputs, with the version that makes them durable.
     withdrawing: Vec<(u64, TurnOutcome)>,
+    /// What was said into the turn before its journal was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    early: Vec<Steer>,
+    /// What was said into the turn and nobody was told of yet, with the version that makes it durable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steering: Vec<(u64, RequestId)>,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
     tickets: u64,
@@ -125,11 +136,14 @@ impl Turn {
             session: None,
             journal: Journal::default(),
             arrivals: Vec::new(),
+            spoken: Vec::new(),
             brief: None,
             frame: None,
             accepting: Vec::new(),
             unwanted: Vec::new(),
             withdrawing: Vec::new(),
+            early: Vec::new(),
+            steering: Vec::new(),
             recover: None,
             tickets: 0,
             now: 0,
@@ -187,8 +201,8 @@ impl Turn {
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
                 self.tool_returned(calling, ticket, *returned, e);
             }
-            (State::CallTool(calling), M::Decided { approval, decision }) => {
-                self.decided(calling, &approval, *decision, e);
+            (state, M::Decided { approval, decision, asker }) => {
+                self.heard(state, Spoken { approval, decision: *decision, asker }, e);
             }
             (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
                 self.done(&mut finishing, *ended, e);
@@ -197,7 +211,7 @@ impl Turn {
             (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => {
                 self.saved(state, ticket, result, e);
             }
-            (state, M::Steered { parts }) => self.steered(state, parts, e),
+            (state, M::Steered { steer }) => self.steered(state, *steer, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),

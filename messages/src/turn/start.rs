@@ -81,6 +81,8 @@ impl Turn {
             Err(error) => {
                 self.recover = None;
                 self.unwanted.clear();
+                self.refuse_early(effects);
+                self.hear_spoken(effects);
                 for arrival in std::mem::take(&mut self.arrivals) {
                     refuse(arrival.submission(), AgentError::from(error.clone()), effects);
                 }
@@ -92,6 +94,7 @@ impl Turn {
         self.journal = super::Journal::new(claim.epoch, claim.version);
         self.tell_forgotten(&claim.records, effects);
         self.recover_open(effects);
+        self.hear_spoken(effects);
         self.withdraw_unwanted(effects);
         for arrival in std::mem::take(&mut self.arrivals) {
             self.take_up(arrival, effects);
@@ -99,6 +102,7 @@ impl Turn {
         if matches!(self.state, State::Idle) {
             self.begin_next(effects);
         }
+        self.take_early(effects);
     }
 
     fn recover_open(&mut self, effects: &mut Vec<Effect>) {

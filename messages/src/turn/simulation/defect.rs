@@ -6,12 +6,13 @@
 
 use super::dice::Dice;
 use crate::chat::{Message, ToolCall};
+use crate::ids::RequestId;
 use crate::session::OpenCall;
 use crate::sessions::{Decision, TurnNews};
 use crate::store::{Append, Fact, Record, StoreError};
 use crate::tools::{CallTraits, Grant, Verdict};
 use crate::turn::world::World;
-use crate::turn::{Effect, Limits, Turn, TurnMessage};
+use crate::turn::{Effect, Limits, Steer, Turn, TurnMessage};
 use std::sync::Arc;
 
 /// What is wrong.
@@ -75,6 +76,12 @@ pub(super) enum Defect {
     ReleasesNothing,
     /// What is said into a turn is lost.
     LosesSteering,
+    /// What is said into a turn a second time is taken for something else.
+    TakesSteeringTwice,
+    /// Whoever said it is told that it is kept before it is.
+    TellsSteeringEarly,
+    /// Whoever said it is not told.
+    DropsSteering,
     /// The result of a call is missing from the prompt.
     LeavesCallUnpaired,
     /// The current message is missing from the prompt.
@@ -108,7 +115,7 @@ pub(super) enum Defect {
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 44] = [
+    pub(super) const ALL: [Self; 47] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -138,6 +145,9 @@ impl Defect {
         Self::IgnoresStop,
         Self::ReleasesNothing,
         Self::LosesSteering,
+        Self::TakesSteeringTwice,
+        Self::TellsSteeringEarly,
+        Self::DropsSteering,
         Self::LeavesCallUnpaired,
         Self::LosesPrompt,
         Self::KeepsClockStopped,
@@ -179,6 +189,7 @@ impl Sabotage {
             (Defect::IgnoresWithdrawal, TurnMessage::Withdrawn { .. }) => return None,
             (Defect::IgnoresStop, TurnMessage::Stopped { .. }) => return None,
             (Defect::LosesSteering, TurnMessage::Steered { .. }) => return None,
+            (Defect::TakesSteeringTwice, TurnMessage::Steered { steer }) => forget_steer(turn, steer),
             (Defect::LoadsLess, TurnMessage::Loaded { result: Ok(claim), .. }) => {
                 claim.records.pop();
                 claim.version = claim.records.len() as u64;
@@ -268,6 +279,15 @@ impl Sabotage {
                 (Defect::DropsOutcome, Effect::Report(TurnNews::Finished { .. })) if self.dice.rarely(3) => continue,
                 (Defect::KeepsClockStopped, Effect::Report(TurnNews::Unpaused { .. })) => continue,
                 (Defect::BeginsSilently, Effect::Report(TurnNews::Began { .. })) => continue,
+                (Defect::DropsSteering, Effect::Report(TurnNews::Steered { .. })) => continue,
+                (Defect::TellsSteeringEarly, Effect::Append { append, .. }) => {
+                    let steers = append.records.iter().filter_map(|record| match &record.fact {
+                        Fact::Steered { request_id, .. } => request_id.clone(),
+                        _ => None,
+                    });
+                    let told = |request_id| Effect::Report(TurnNews::Steered { request_id, result: Ok(true) });
+                    effects.extend(steers.map(told));
+                }
                 (Defect::TellsTwice, Effect::Report(TurnNews::Finished { .. })) => again = Some(effect.clone()),
                 (Defect::DispatchesTwice, Effect::Call { .. }) => again = Some(effect.clone()),
                 (Defect::SaysSaved, Effect::Report(TurnNews::Finished { outcome, .. })) => outcome.saved = true,
@@ -372,6 +392,13 @@ fn judged(turn: &Turn, ticket: crate::ids::Ticket) -> Option<Arc<ToolCall>> {
     let State::CallTool(calling) = &turn.state else { return None };
     let is = |slot: &Slot| matches!(slot, Slot::Checking { ticket: of, .. } if *of == ticket);
     turn.call_at(calling.slots.iter().position(is)?)
+}
+
+/// What the session knows by its name gets another one.
+fn forget_steer(turn: &Turn, steer: &mut Steer) {
+    if turn.session().is_some_and(|session| session.steers.contains(&steer.request_id)) {
+        steer.request_id = RequestId::new(format!("{}-again", steer.request_id));
+    }
 }
 
 fn seal(call: &ToolCall) -> Grant {

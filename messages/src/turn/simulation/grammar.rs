@@ -31,6 +31,7 @@ pub(super) struct Open {
     pub(super) suspended: Option<Suspension>,
     pub(super) calls: Vec<Call>,
     answered: bool,
+    steered: bool,
     tally: Tally,
 }
 
@@ -89,6 +90,7 @@ impl Grammar {
                     suspended: None,
                     calls: Vec::new(),
                     answered: false,
+                    steered: false,
                 });
                 Ok(())
             }
@@ -106,6 +108,7 @@ impl Grammar {
                 must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
                 open.tally.model_call(cost.usage)?;
                 open.tally.malformed += 1;
+                open.steered = false;
                 Ok(())
             }
             Fact::Intent { call, traits } => self.intent(turn, call, *traits, record.epoch),
@@ -142,8 +145,11 @@ impl Grammar {
                 must(condensed.attempts > 0 || condensed.summary.is_none(), || "a summary of nobody".to_owned())?;
                 open.tally.summary(condensed.usage)
             }
-            Fact::Steered { .. } => {
-                self.running(turn)?.answered = false;
+            Fact::Steered { behind, .. } => {
+                let open = self.running(turn)?;
+                // What comes while the model is asked is heard after its answer, if a step is left.
+                open.steered |= *behind;
+                open.answered = false;
                 Ok(())
             }
         }
@@ -160,7 +166,8 @@ impl Grammar {
         must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
         open.tally.model_call(answered.cost.usage)?;
         open.tally.malformed = 0;
-        open.answered = answered.calls.is_empty();
+        let goes_on = std::mem::take(&mut open.steered) && open.tally.tripped().is_none();
+        open.answered = answered.calls.is_empty() && !goes_on;
         for call in &answered.calls {
             let refused = !call.name.is_ask_user() && !open.tally.may_call(call.name.as_str(), &call.arguments);
             open.calls.push(Call {

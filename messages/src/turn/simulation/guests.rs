@@ -4,7 +4,7 @@
 use super::house::{End, House, running};
 use super::monitor::Seen;
 use super::plan::Fault;
-use crate::chat::ContentPart;
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
@@ -32,12 +32,6 @@ impl House {
         self.owe(said.turn.clone(), message);
     }
 
-    pub(super) fn steer(&mut self) {
-        self.steerings += 1;
-        let text = format!("and this {};", self.steerings);
-        self.say(TurnMessage::Steered { parts: vec![ContentPart::text(text)] });
-    }
-
     /// Somebody no longer wants what they are owed: what waits for its turn never runs.
     pub(super) fn withdraw(&mut self) {
         if self.owed.is_empty() {
@@ -50,7 +44,8 @@ impl House {
 
     /// What a person is shown, they remember.
     pub(super) fn remember_question(&mut self, effect: &Effect) {
-        let Effect::Report(TurnNews::Paused { approval, .. }) = effect else { return };
+        let Effect::Report(TurnNews::Paused { question, .. }) = effect else { return };
+        let approval = &question.approval_id;
         let step = running(&self.world.turn).and_then(|open| open.step.as_ref());
         let asked =
             |open: &&crate::session::OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
@@ -87,7 +82,7 @@ impl House {
             let forgotten = self.asked.iter().find(|seen| seen.approval == approval).cloned();
             let seen = if self.people.rarely(2) { forgotten } else { seen };
             self.monitor.decides(&approval, &decision, seen);
-            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
         }
         let back = 1 + self.people.pick(3);
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(back)).cloned() else { return };
@@ -115,7 +110,7 @@ impl House {
         let runs = self.world.turn.submission().filter(|runs| submission.as_ref().is_none_or(|meant| meant == runs));
         let had_session = self.world.turn.session().is_some();
         let (mut confirmed, mut appended, mut released) = (true, false, false);
-        let (mut finished, mut after_all) = (Vec::new(), None);
+        let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
         for effect in self.apply(TurnMessage::Stopped { reason, submission }) {
             match effect {
                 Effect::Append { append, .. } => {
@@ -129,6 +124,7 @@ impl House {
                     }
                 }
                 Effect::Report(TurnNews::Finished { submission, outcome }) => finished.push((submission, outcome)),
+                Effect::Report(TurnNews::Steered { request_id, result }) => steered.push((request_id, result)),
                 effect => {
                     released |= matches!(effect, Effect::Release { .. });
                     self.perform(effect);
@@ -144,7 +140,16 @@ impl House {
             let outcome = Box::new(TurnOutcome { saved, ..*outcome });
             self.perform(Effect::Report(TurnNews::Finished { submission, outcome }));
         }
+        for (request_id, result) in steered {
+            let unknown = AgentError::Internal("it is not known whether it is kept".into());
+            let result = if confirmed { result } else { Err(unknown) };
+            self.perform(Effect::Report(TurnNews::Steered { request_id, result }));
+        }
         self.hear();
+        if self.owed.is_empty() {
+            // What the actor had not heard, nobody hears.
+            self.steering.clear();
+        }
         if let Some(append) = after_all {
             let _arrived_after_all = self.append(&append);
         }
@@ -195,6 +200,7 @@ impl House {
             self.monitor.forgets(&submission);
         }
         self.withdrawn.clear();
+        self.steering.clear();
         self.new_machine(None);
         if !self.schedule.rarely(2) {
             return;
@@ -229,6 +235,9 @@ impl House {
             self.say(TurnMessage::Wake { brief: Arc::clone(&self.world.brief), recover });
         }
         for (_, message) in self.owed.clone() {
+            self.say(message);
+        }
+        for (_, message) in self.steering.clone() {
             self.say(message);
         }
         let unwanted: Vec<_> =

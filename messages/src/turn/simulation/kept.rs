@@ -57,6 +57,7 @@ impl Monitor {
                 self.must(same, || format!("{} returned something else than is journaled", result.call));
             }
             Fact::ApprovalDecided { approval, allowed, .. } => self.decided_so(approval, *allowed),
+            Fact::Steered { request_id: Some(request), parts, .. } => self.keeps_steer(request, parts),
             Fact::Resumed { submission, .. } => {
                 // A question that is given up is closed under the name of whoever was told it.
                 if self.shadow.open.as_ref().is_some_and(|open| open.submission == *submission) {

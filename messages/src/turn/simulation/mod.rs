@@ -31,6 +31,7 @@ mod monitor;
 mod plan;
 mod promises;
 mod says;
+mod steering;
 mod tally;
 mod tests;
 

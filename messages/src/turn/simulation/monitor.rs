@@ -2,10 +2,11 @@
 //! machine, what it asks for and what the store keeps, and believes nobody's own account.
 
 use super::grammar::Grammar;
+use super::steering::Steers;
 use crate::chat::Message;
 use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, CallId, ResumeToken, TurnId};
+use crate::ids::{ApprovalId, CallId, RequestId, ResumeToken, TurnId};
 use crate::llm::LlmRequest;
 use crate::session::{Session, TurnInput};
 use crate::sessions::{Decision, TurnOutcome};
@@ -46,8 +47,12 @@ pub(super) struct Life {
     pub(super) cancelled: BTreeSet<TurnId>,
     pub(super) allowed: BTreeSet<CallId>,
     pub(super) steered: Vec<(TurnId, String)>,
+    /// The names of all that was said into turns and is taken.
+    pub(super) taken: BTreeSet<RequestId>,
     /// How many of them there were when the last prompt was built.
     pub(super) prompted: usize,
+    /// Whether the machine had not read its journal when it heard its last message.
+    pub(super) is_unread: bool,
     /// Appends that followed a failed one without anything else having happened.
     pub(super) insisted: u32,
 }
@@ -72,6 +77,7 @@ pub(super) struct Monitor {
     pub(super) resumes: BTreeMap<TurnId, (ResumeToken, ResumeReply)>,
     pub(super) questions: BTreeMap<ResumeToken, String>,
     pub(super) shown: BTreeMap<ApprovalId, Seen>,
+    pub(super) steers: Steers,
     pub(super) responses: BTreeSet<String>,
     /// Summaries that were written and may be taken, each once.
     pub(super) summaries: BTreeSet<String>,
@@ -104,6 +110,7 @@ impl Monitor {
             resumes: BTreeMap::new(),
             questions: BTreeMap::new(),
             shown: BTreeMap::new(),
+            steers: Steers::default(),
             responses: BTreeSet::new(),
             summaries: BTreeSet::new(),
             last: None,
@@ -159,6 +166,7 @@ impl Monitor {
 
     /// The machine is about to be told this.
     pub(super) fn hears(&mut self, message: &TurnMessage, world: &World) {
+        self.life.is_unread = world.turn.session().is_none();
         let turn = &world.turn;
         match message {
             TurnMessage::Saved { result: Err(_), .. } => {}
@@ -180,26 +188,17 @@ impl Monitor {
                 self.life.steered.clear();
                 self.life.prompted = 0;
             }
-            TurnMessage::Steered { parts } => {
-                let runs = turn.session().and_then(Session::running).map(|open| open.input.turn.clone());
-                let takes = !matches!(turn.state, State::Idle | State::Done(_));
-                let text: Vec<_> = parts.iter().map(crate::chat::ContentPart::as_text).collect();
-                self.life.steered.extend(runs.filter(|_| takes).map(|turn| (turn, text.join(""))));
-            }
             _ => {}
         }
     }
 
     /// It was told.
     pub(super) fn heard(&mut self, message: &TurnMessage, world: &World) {
-        match message {
-            TurnMessage::Steered { .. } => self.check_steered(&world.turn),
-            TurnMessage::Loaded { result: Ok(_), .. } => {
-                let version = world.turn.session().map(|session| session.version);
-                let stored = world.stored.len() as u64;
-                self.must(version.is_none_or(|version| version >= stored), || "less is loaded than is stored".into());
-            }
-            _ => {}
+        self.follows_steers(message, world);
+        if let TurnMessage::Loaded { result: Ok(_), .. } = message {
+            let version = world.turn.session().map(|session| session.version);
+            let stored = world.stored.len() as u64;
+            self.must(version.is_none_or(|version| version >= stored), || "less is loaded than is stored".into());
         }
         let Some(session) = world.turn.session() else { return };
         let ghost = session.waiting.iter().find(|input| self.told.get(&input.turn).is_some_and(|told| told.for_good));
@@ -214,7 +213,7 @@ impl Monitor {
         }
     }
 
-    fn check_steered(&mut self, turn: &Turn) {
+    pub(super) fn check_steered(&mut self, turn: &Turn) {
         let (Some((of, text)), Some(open)) = (self.life.steered.last(), turn.session().and_then(Session::running))
         else {
             return;
