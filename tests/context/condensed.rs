@@ -153,8 +153,8 @@ async fn a_cancel_while_a_summary_is_written_is_answered_at_once() {
 fn a_person_sees_that_the_conversation_was_condensed() {
     let home = Home::with(
         "default_model = \"demo:one\"",
-        "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\ncapabilities = { context_tokens = 3000 }\n\
-         [policy]\ndeny_tools = [\"*\"]\n",
+        "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n[policy]\ndeny_tools = [\"*\"]\n\
+         [prompt]\ncondense_trigger_ratio = 0.02\ncondense_target_ratio = 0.01\n",
     );
     let script = json!([{ "when": "Below is the transcript", "replies": [{ "text": "They talked." }] },
                         { "replies": [{ "text": "so it is" }] }]);
