@@ -303,20 +303,10 @@ impl RuntimeBuilder {
             tools.splice(0..0, local::tools(&self.watcher));
         }
         let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
-<<<<<<< HEAD
         let people = people.unwrap_or_default();
         let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
         let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
         let rooms = Rooms { people, memory: self.memory, prompt_files, compactor: self.compactor, ..Rooms::default() };
-=======
-        let brief = Arc::new(Brief { reads_files: self.prompt_files.is_some(), ..self.brief });
-        let rooms = Rooms {
-            people: people.unwrap_or_default(),
-            prompt_files: self.prompt_files.map(PromptReader::new).unwrap_or_default(),
-            compactor: self.compactor,
-            ..Rooms::default()
-        };
->>>>>>> context
         let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
         if let Some((port, rules)) = self.skills {

@@ -121,7 +121,7 @@ pub(super) enum Defect {
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 54] = [
+    pub(super) const ALL: [Self; 50] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,

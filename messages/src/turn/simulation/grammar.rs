@@ -156,7 +156,6 @@ impl Grammar {
                 // What comes while the model is asked is heard after its answer, if a step is left.
                 open.steered |= *behind;
                 open.answered = false;
-<<<<<<< HEAD
                 Ok(())
             }
             Fact::SkillsSelected(_) => {
@@ -164,8 +163,6 @@ impl Grammar {
                 must(!open.chosen, || "the skills of one turn are chosen twice".to_owned())?;
                 must(!open.heard, || "skills are chosen after the model was heard".to_owned())?;
                 open.chosen = true;
-=======
->>>>>>> context
                 Ok(())
             }
         }
