@@ -198,7 +198,7 @@ pub struct CheckRequest {
     /// The call.
     pub call: Arc<ToolCall>,
     /// Set when a person has allowed exactly this call.
-    pub approved: Option<Approved>,
+    pub approved: Option<Box<Approved>>,
     /// What people decided about this tool beyond single calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Arc<Standing>>,

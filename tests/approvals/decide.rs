@@ -110,8 +110,9 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
 async fn g12_a_flood_of_questions_is_bounded_and_nobody_says_yes_by_default() {
     let ran = Ran::default();
     let (port, mut questions) = person(&vec![deny("no"); 200]);
-    let calls = (0..100).map(|a| bob::ScriptedCall::new("test/pay", json!({"a": a}))).collect();
-    let model = bob::ScriptedLlm::replies(vec![bob::ScriptedReply::calls(calls), bob::ScriptedReply::text("done")]);
+    let calls =
+        (0..100).map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) }).collect();
+    let model = bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls), bob::ScriptedReply::text("done")]);
     let tools = std::sync::Arc::new(super::house::pay(&ran, "Pays."));
     let runtime = build(crate::support::runtime::over(model).local_tools(false).tools(tools).approvals(port)).await;
     let outcome = turn(&runtime, waiting("pay a hundred times")).await;

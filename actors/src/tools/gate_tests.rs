@@ -76,7 +76,7 @@ fn yes(gate: &mut Gate, request: CheckRequest) -> CheckRequest {
     let Verdict::Ask { tool, .. } = gate.check(&request, &context()) else {
         panic!("nobody is asked about {request:?}")
     };
-    CheckRequest { approved: Some(Approved { by: ApprovalId::new("a"), tool: Some(tool) }), ..request }
+    CheckRequest { approved: Some(Box::new(Approved { by: ApprovalId::new("a"), tool: Some(tool) })), ..request }
 }
 
 fn grant_of(verdict: Verdict) -> Grant {
@@ -118,7 +118,7 @@ fn high_risk_asks_until_somebody_has_said_yes() {
     grant_of(gate().check(&yes(&mut gate(), good("demo/danger")), &context()));
     // Whoever was shown nothing has approved nothing.
     let blind = Approved { by: ApprovalId::new("a"), tool: None };
-    let verdict = gate().check(&CheckRequest { approved: Some(blind), ..good("demo/danger") }, &context());
+    let verdict = gate().check(&CheckRequest { approved: Some(Box::new(blind)), ..good("demo/danger") }, &context());
     assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
 
     for (approve, allowed) in [(Risk::Low, false), (Risk::Medium, false), (Risk::High, true)] {
@@ -150,7 +150,7 @@ fn an_override_changes_the_risk_and_what_is_listed() {
 fn g9_an_approval_does_not_lift_a_denial_a_schema_or_a_cap() {
     let shown = Arc::new(AskedTool::default());
     let approved = |request: CheckRequest| CheckRequest {
-        approved: Some(Approved { by: ApprovalId::new("a"), tool: Some(Arc::clone(&shown)) }),
+        approved: Some(Box::new(Approved { by: ApprovalId::new("a"), tool: Some(Arc::clone(&shown)) })),
         ..request
     };
     let policy = Policy { deny_tools: vec!["demo/danger".to_owned()], max_payload_bytes: 64, ..Policy::default() };

@@ -68,7 +68,8 @@ fn decided(description: &str, name: &str, command: &str, allowed: bool) -> Stand
 #[test]
 fn what_was_allowed_beyond_its_call_is_not_asked_again() {
     let allowed = decided("Sends.", "demo/send", "a", true);
-    let verdict = gate("Sends.").check(&asks("demo/send", "something else", &[allowed.clone()]), &context());
+    let verdict =
+        gate("Sends.").check(&asks("demo/send", "something else", std::slice::from_ref(&allowed)), &context());
     assert!(matches!(verdict, Verdict::Allow { .. }), "{verdict:?}");
     let denied = decided("Sends.", "demo/send", "b", false);
     for standing in [[allowed.clone(), denied.clone()], [denied, allowed]] {
@@ -154,7 +155,7 @@ fn g7_a_yes_to_a_tool_that_changed_meanwhile_is_a_new_question() {
     let check = asks("demo/send", "a", &[]);
     let Verdict::Ask { tool, .. } = before.check(&check, &context()) else { panic!("nobody is asked") };
     let approved = bob_messages::approvals::Approved { by: bob_messages::ids::ApprovalId::new("q"), tool: Some(tool) };
-    let check = CheckRequest { approved: Some(approved), ..check };
+    let check = CheckRequest { approved: Some(Box::new(approved)), ..check };
     assert!(matches!(before.check(&check, &context()), Verdict::Allow { .. }), "the tool that was shown");
     let Verdict::Ask { tool, .. } = gate("Sends and deletes.").check(&check, &context()) else { panic!("it runs") };
     assert!(tool.changes.as_deref().is_some_and(|changes| changes.contains("+Sends and deletes.")), "{tool:?}");

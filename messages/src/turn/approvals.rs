@@ -206,8 +206,8 @@ impl Turn {
 }
 
 /// The word of the person who was asked, about the tool as it was shown.
-pub(super) fn approved(asked: &OpenApproval) -> Approved {
-    Approved { by: asked.id.clone(), tool: asked.tool.clone() }
+pub(super) fn approved(asked: &OpenApproval) -> Box<Approved> {
+    Box::new(Approved { by: asked.id.clone(), tool: asked.tool.clone() })
 }
 
 /// Arguments that are no object are no decision, and what is no decision denies.
