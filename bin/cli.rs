@@ -5,6 +5,7 @@
 
 mod batch;
 mod choices;
+mod resume;
 mod running;
 #[cfg(feature = "skills")]
 mod skills;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
@@ -40,8 +42,9 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 1 a soak's FAIL or a broken skill, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
-person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
+Exit codes: 0 answer, 1 a soak's FAIL or a broken skill, 2 usage or configuration, 3 a guard ended the turn, 4 the turn
+waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by
+SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {
@@ -62,6 +65,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run many turns of many sessions: JSON lines in, one result a line out
     Batch(BatchArgs),
+    /// Go on with a turn that waits for a person
+    Resume(ResumeArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
     /// List the tools the model may use, with their risk and where they come from

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
-use bob::facade::{AgentRequest, AgentRuntime};
+use bob::facade::{AgentRequest, AgentRuntime, AgentStream};
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::session::{Session, SessionOptions};
@@ -21,11 +21,10 @@ use crate::origin::Origin;
 use crate::output::{self, ResultObject};
 use crate::progress;
 use crate::screen::{self, Live, Screen};
-use crate::show::Show;
+use crate::show::{self, Show};
 use crate::signals::Signals;
 use crate::spending::Spending;
-use crate::turn::{self, Work};
-use crate::{output_schema, print, prompt};
+use crate::{output_schema, print, prompt, turn};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
 ///
@@ -109,13 +108,26 @@ async fn one_turn(
         interactive: true,
         ..AgentRequest::text(session, prompt)
     };
-    let form = args.output;
+    let stream = house.runtime.run_stream(request).await?;
+    told(house, stream, args.output, signals).await
+}
+
+/// Prints a turn as it goes and its outcome at the end.
+///
+/// # Errors
+/// When it was not taken, or stdout cannot be written.
+pub(crate) async fn told(
+    house: &House,
+    stream: AgentStream,
+    form: OutputForm,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     let is_text = form == OutputForm::Text;
     let live = (is_text && screen::is_drawn_on()).then(Live::new);
     let mut shown = Show::new(is_text && io::stdout().is_terminal());
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
-    let ended = turn::follow(house, Work::Say(Box::new(request)), signals, |event| match form {
+    let ended = turn::follow_stream(house, stream, signals, |event| match form {
         OutputForm::Text => {
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();
@@ -146,6 +158,11 @@ async fn one_turn(
                 print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
             }
         }
+    }
+    if form != OutputForm::Text
+        && let Some(how) = show::how_to_go_on(&ended.outcome)
+    {
+        print::note(&how);
     }
     Ok(ended.caught.map_or_else(|| Exit::of(&ended.outcome), |caught| caught.exit()))
 }

@@ -93,9 +93,7 @@ impl Work {
         let runtime = house.runtime.clone();
         Ok(match self {
             Self::Say(request) => Source::Events(Box::new(runtime.run_stream(*request).await?)),
-            Self::Resume(session, token, said) => {
-                Source::Ends(Box::pin(async move { Ok(vec![runtime.resume(session, token, said).await?]) }))
-            }
+            Self::Resume(_session, token, said) => Source::Events(Box::new(runtime.resume_stream(token, said).await?)),
             Self::Finish(session) => Source::Ends(Box::pin(async move { runtime.finish(session).await })),
         })
     }
@@ -109,16 +107,29 @@ pub(crate) async fn follow(
     house: &House,
     work: Work,
     signals: &mut Signals,
-    mut show: impl FnMut(&Envelope) -> io::Result<()>,
+    show: impl FnMut(&Envelope) -> io::Result<()>,
 ) -> Result<Ended, Failure> {
     let session = work.session();
+    match work.begin(house).await? {
+        Source::Events(stream) => follow_stream(house, *stream, signals, show).await,
+        Source::Ends(ends) => wait(house, session, signals, ends).await,
+    }
+}
+
+/// The same for a turn that was handed in already.
+///
+/// # Errors
+/// When it was not taken.
+pub(crate) async fn follow_stream(
+    house: &House,
+    mut stream: AgentStream,
+    signals: &mut Signals,
+    mut show: impl FnMut(&Envelope) -> io::Result<()>,
+) -> Result<Ended, Failure> {
+    let session = stream.session().clone();
     let mut caught = Vec::new();
     let mut unread = None;
     let mut deadline = None;
-    let mut stream = match work.begin(house).await? {
-        Source::Events(stream) => stream,
-        Source::Ends(ends) => return wait(house, session, signals, ends).await,
-    };
     loop {
         tokio::select! {
             biased;

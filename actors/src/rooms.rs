@@ -6,7 +6,7 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
-use crate::people::People;
+use crate::people::{Memory, People};
 use crate::prompt_files::PromptReader;
 use crate::pulse::Pulses;
 use crate::skills::Skills;
@@ -149,4 +149,6 @@ pub struct Rooms {
     pub metrics: Arc<Metrics>,
     /// Who is asked about calls.
     pub people: People,
+    /// What was decided about tools for good.
+    pub memory: Memory,
 }

@@ -43,7 +43,7 @@ impl Chat {
         let session = self.session.clone();
         let is_person = self.is_person;
         let mut shown = Show::new(self.grows).talking();
-        let is_seen = matches!(work, Work::Say(_));
+        let is_seen = !matches!(work, Work::Finish(_));
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
         let floor = Floor::new(&screen, &self.typing, self.live.as_ref());

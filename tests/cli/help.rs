@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 26] = [
     &[],
     &["chat"],
     &["run"],
@@ -16,6 +16,10 @@ const COMMANDS: [&[&str]; 22] = [
     &["sessions", "export"],
     &["sessions", "delete"],
     &["tools"],
+    &["skills"],
+    &["skills", "list"],
+    &["skills", "show"],
+    &["skills", "validate"],
     &["mcp"],
     &["mcp", "list"],
     &["mcp", "restart"],

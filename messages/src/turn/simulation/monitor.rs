@@ -96,12 +96,13 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
+    /// For a machine that is set up so.
     pub(super) fn new(setup: &Setup) -> Self {
         Self {
             broken: None,
             grammar: Grammar::default(),
             shadow: Session::new(session_id()),
-            twin: Session::fold_keeping(session_id(), messages, []),
+            twin: Session::fold_keeping(session_id(), setup.max_history, []),
             pairing: Pairing::default(),
             compared: 0,
             outcomes: Vec::new(),
