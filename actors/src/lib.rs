@@ -13,6 +13,7 @@
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`pulse`] | whether the actors get on with their messages | – |
+//! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
 //! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
@@ -33,5 +34,6 @@ mod patience;
 pub mod pulse;
 pub mod rooms;
 pub mod store;
+pub mod tape;
 pub mod tools;
 pub mod turn;
