@@ -32,6 +32,7 @@ mod infer;
 mod journal;
 mod message;
 mod prompt;
+mod recall;
 mod start;
 mod state;
 mod strict;
@@ -47,6 +48,8 @@ mod guard_tests;
 mod pairing;
 #[cfg(test)]
 mod prompt_tests;
+#[cfg(test)]
+mod recall_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl House {
         world.turn.watched(plan.watched);
         Self {
             world,
-            monitor: Monitor::new(),
+            monitor: Monitor::new(plan.setup.max_history),
             sabotage: Sabotage::new(defect, Dice::new(seed, 8)),
             schedule: Dice::new(seed, 2),
             people: Dice::new(seed, 3),

@@ -57,6 +57,8 @@ pub(super) struct Monitor {
     pub(super) grammar: Grammar,
     /// The fold of what is stored.
     pub(super) shadow: Session,
+    /// The same as a live session keeps it.
+    pub(super) twin: Session,
     pub(super) pairing: Pairing,
     pub(super) compared: u64,
     pub(super) outcomes: Vec<Arc<TurnOutcome>>,
@@ -80,11 +82,13 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    pub(super) fn new() -> Self {
+    /// For a machine that keeps so many messages.
+    pub(super) fn new(messages: usize) -> Self {
         Self {
             broken: None,
             grammar: Grammar::default(),
             shadow: Session::new(session_id()),
+            twin: Session::fold_keeping(session_id(), messages, []),
             pairing: Pairing::default(),
             compared: 0,
             outcomes: Vec::new(),
@@ -200,7 +204,7 @@ impl Monitor {
         let stored = world.stored.len() as u64;
         if owns && session.version == stored && self.compared != stored {
             self.compared = stored;
-            let same = *session == self.shadow;
+            let same = *session == self.twin;
             self.must(same, || "the fold of the journal is not the live session".to_owned());
         }
     }
