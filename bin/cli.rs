@@ -6,6 +6,7 @@
 mod batch;
 mod choices;
 mod running;
+mod taping;
 #[cfg(feature = "drill")]
 mod soak;
 
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+pub(crate) use taping::{ReplayArgs, TapeArg};
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
@@ -36,7 +38,7 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 1 a soak's FAIL, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
+Exit codes: 0 answer, 1 a soak's FAIL or a replay's difference, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
 person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
@@ -60,6 +62,8 @@ pub(crate) enum Command {
     Batch(BatchArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
+    /// Run a recorded journal through the machine of turns, and say where it would go on differently now
+    Replay(ReplayArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
     /// List the tool servers of the configuration, with their state and what went wrong last
@@ -171,6 +175,10 @@ pub(crate) struct RunArgs {
     /// Take the session over if another running process has it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
+    /// record:FILE writes down what model and tools say (overwrite:FILE also where there is a file), replay:FILE takes it
+    /// from there
+    #[arg(long, value_name = "HOW:FILE")]
+    pub(crate) tape: Option<TapeArg>,
 }
 
 /// `sessions`.

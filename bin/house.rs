@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bob::TreeEnd;
-use bob::assemble::{Assembly, Choices, assemble};
+use bob::assemble::{Assembly, Choices, Opened, assemble};
 use bob::config::Config;
 use bob::facade::{AgentRuntime, BuildError, Runtime};
 use bob_actors::llm::LlmPort;
@@ -33,6 +33,7 @@ pub(crate) struct House {
     /// The default working folder, absolute.
     pub(crate) workspace: std::path::PathBuf,
     grace: Duration,
+    tape: Option<Opened>,
 }
 
 impl House {
@@ -43,7 +44,7 @@ impl House {
     /// server does not start.
     pub(crate) async fn open(config: &Config, choices: Choices) -> Result<Self, Failure> {
         let environment = |name: &str| std::env::var(name).ok();
-        let Assembly { model, default_model, workspace, builder } = assemble(config, &environment, choices)?;
+        let Assembly { model, default_model, workspace, builder, tape } = assemble(config, &environment, choices)?;
         let runtime = builder.build().await.map_err(|error| match error {
             BuildError::RequiredServer(_) => AgentError::Tool(error.to_string()).into(),
             BuildError::ToolServers(text) => Failure::usage(text),
@@ -53,7 +54,7 @@ impl House {
         arm_traps(&runtime, environment(TRAPS))?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
-        Ok(Self { runtime, model, default_model, workspace, grace })
+        Ok(Self { runtime, model, default_model, workspace, grace, tape })
     }
 
     /// Tells from now on when tool servers fail.
@@ -83,14 +84,32 @@ impl House {
     /// left of the children then is ended by their watcher. Says which signal that was.
     pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
         let limit = self.grace + CLOSING;
-        tokio::select! {
+        let caught = tokio::select! {
             () = self.runtime.shutdown() => None,
             () = tokio::time::sleep(limit) => {
                 print::note("the runtime did not end in time and is left");
                 None
             }
             caught = signals.next() => Some(caught),
+        };
+        keep(self.tape).await;
+        caught
+    }
+}
+
+/// Has a tape that was recorded whole on the disk, and says so when it is not. What a tape still had is said, too.
+async fn keep(tape: Option<Opened>) {
+    match tape {
+        Some(Opened::Recording(recorder)) => {
+            let kept = tokio::task::spawn_blocking(move || recorder.keep()).await;
+            if let Ok(Err(error)) = kept {
+                print::note(&format!("warning: the recording is not whole: {error}"));
+            }
         }
+        Some(Opened::Replaying(tape)) if tape.left() > 0 => {
+            print::note(&format!("note: {} answers and results of the tape were not asked for", tape.left()));
+        }
+        Some(Opened::Replaying(_)) | None => {}
     }
 }
 

@@ -26,6 +26,7 @@ pub mod config;
 pub mod facade;
 pub mod runner;
 pub mod sanitise;
+pub mod tape;
 
 pub use bob_actors::feed::EventSink;
 pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply};
@@ -42,6 +43,7 @@ pub use bob_actors::tools::{FnTool, Invocation, Policy, ToolError, ToolPort, too
 pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason, Usage};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
+pub use bob_messages::journal;
 pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};

@@ -12,7 +12,7 @@ use bob_messages::session::{Session, SessionOptions};
 use bob_messages::store::SessionFilter;
 use serde_json::{Map, Value};
 
-use crate::cli::{OutputForm, RunArgs};
+use crate::cli::{OutputForm, RunArgs, TapeArg};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
@@ -56,6 +56,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
         folder: folder.clone(),
         progress: Some(progress::to_stderr()),
         take_over: args.take_over,
+        tape: args.tape.as_ref().map(TapeArg::choice),
         ..Choices::default()
     };
     let house = House::open(config, choices).await?;

@@ -6,11 +6,13 @@
 //! - `model`: providers and keys
 //! - `servers`: the programs that serve a provider on this machine
 //! - `tool_servers`: the tool servers
+//! - `taped`: the tape, and what must not get onto it
 //! - `prompt`: texts and files that stand before the history
 
 mod model;
 mod prompt;
 mod servers;
+mod taped;
 #[cfg(feature = "mcp")]
 mod tool_servers;
 
@@ -35,6 +37,7 @@ use crate::config::{self, Config};
 use crate::facade::{ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
+pub use taped::{Opened, TapeChoice, redactor};
 #[cfg(feature = "mcp")]
 pub use tool_servers::tool_servers;
 
@@ -48,6 +51,8 @@ pub struct Assembly {
     pub workspace: PathBuf,
     /// The builder that has all of it.
     pub builder: RuntimeBuilder,
+    /// The tape, if there is one.
+    pub tape: Option<Opened>,
 }
 
 /// What is decided beside the configuration.
@@ -65,6 +70,8 @@ pub struct Choices {
     pub spares_servers: bool,
     /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
     pub take_over: bool,
+    /// What is recorded or replayed; nothing if `None`.
+    pub tape: Option<TapeChoice>,
 }
 
 /// Translates a whole configuration. Reads the prompt files and, unless a store is brought, opens the configured one,
@@ -77,7 +84,11 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
     let addresses = servers::addresses(config);
-    let model = model(config, environment, addresses.clone())?;
+    let tape = choices.tape.as_ref().map(|choice| taped::open(choice, config, environment)).transpose()?;
+    let model = match &tape {
+        Some(Opened::Replaying(tape)) => tape.model(),
+        Some(Opened::Recording(_)) | None => model(config, environment, addresses.clone())?,
+    };
     let store = match choices.store {
         Some(store) => store,
         None => store(config, choices.take_over)?,
@@ -103,7 +114,12 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         None => builder,
     };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
-    Ok(Assembly { model, default_model, workspace, builder })
+    let builder = match &tape {
+        Some(Opened::Recording(recorder)) => builder.record(recorder),
+        Some(Opened::Replaying(tape)) => builder.replay(tape),
+        None => builder,
+    };
+    Ok(Assembly { model, default_model, workspace, builder, tape })
 }
 
 #[cfg(feature = "mcp")]

@@ -11,11 +11,12 @@
 //! - `check`: the table applied, and the rules between several keys
 //! - `convert`: what the TOML parser and the conversion complain about, in our words
 //! - `problem`, `report`: complaints, collected and shown
-//! - `secret`: what must not be shown
+//! - `secret`, `confided`: what must not be shown, and all of it for whoever keeps it
 //! - `tree`: finding a value by its path, and a path by its place in the text
 //! - `load`: the order in which all of this happens
 
 mod check;
+mod confided;
 mod convert;
 mod endpoints;
 mod interpolate;

@@ -15,6 +15,7 @@ mod runtime;
 mod servers;
 mod stream;
 mod submission;
+mod taped;
 
 pub use agent_runtime::AgentRuntime;
 pub use approvals::ApprovalPort;

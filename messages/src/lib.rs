@@ -23,6 +23,7 @@ pub mod chat;
 pub mod error;
 pub mod event;
 pub mod ids;
+pub mod journal;
 pub mod llm;
 pub mod mcp;
 pub mod native;

@@ -9,10 +9,9 @@
 //! |---|---|
 //! | `entry` | the lines of a tape |
 //! | `recorder`, `redact`, `spelling` | writing it, and what is taken out |
-//! | `replay`, `matter`, `difference` | finding what is asked, exactly, and what differs |
+//! | `replay`, `matter` | finding what is asked, exactly, and what differs |
 //! | `llm`, `tools` | the two ports, each of both sides |
 
-mod difference;
 mod entry;
 mod llm;
 mod matter;

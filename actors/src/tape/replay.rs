@@ -3,7 +3,6 @@
 //! What is asked must be on it exactly; the same question twice is answered in the order of the tape. Sessions that are
 //! asked at the same time keep to what one session of the tape was answered, whatever they are called.
 
-use super::difference;
 use super::entry::{Asked, AskedEnd, Called, CalledEnd, FORMAT, Header, Line, TapeError};
 use super::matter::{self, Key, Matter};
 use super::redact::Redactor;
@@ -11,6 +10,7 @@ use super::{TapeLlm, TapeTools};
 use crate::llm::LlmPort;
 use crate::tools::{ToolError, ToolPort};
 use bob_messages::chat::{Message, ToolCall};
+use bob_messages::journal::first_difference;
 use bob_messages::ids::{ModelName, SessionId, ToolName};
 use bob_messages::llm::{Capabilities, LlmError, LlmErrorKind, LlmRequest};
 use bob_messages::tools::ToolDescriptor;
@@ -20,6 +20,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whose the two sides of a difference are.
+const SIDES: [&str; 2] = ["the tape has", "asked was"];
 
 /// A tape to be replayed. Clones take from the same one.
 #[derive(Clone)]
@@ -190,7 +193,7 @@ impl Tape {
         });
         Err(ToolError::new(match near {
             Some((_, entry)) => {
-                let differs = difference::first("arguments", &entry.matter[1], &matter[1]);
+                let differs = first_difference(SIDES, "arguments", &entry.matter[1], &matter[1]);
                 format!(
                     "this call of {} is not on the tape {tape}; line {} is nearest: {}",
                     call.name,
@@ -218,7 +221,7 @@ impl Tape {
         let near = near.or_else(|| (0..entries.len()).max_by_key(|at| alike(&entries[*at].matter, matter)));
         let Some(entry) = near.map(|at| &entries[at]) else { return format!("{what}, which has no answers at all") };
         let parts = entry.matter.parts().into_iter().zip(matter.parts());
-        let differs = parts.into_iter().find_map(|((name, one), (_, other))| difference::first(name, &one, &other));
+        let differs = parts.into_iter().find_map(|((name, one), (_, other))| first_difference(SIDES, name, &one, &other));
         let nearest = match differs {
             Some(differs) => format!("line {} is nearest, and differs in {differs}", entry.line),
             None if used_up => "all of its answers were given".to_owned(),

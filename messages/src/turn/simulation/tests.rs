@@ -180,3 +180,22 @@ fn the_seeds_reach_every_corner() {
     let missing: Vec<_> = wanted.filter(|wanted| !seen.contains_key(wanted)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
 }
+
+/// What any of the machines of a run wrote, one machine writes again from the journal alone.
+#[test]
+fn every_simulated_journal_is_replayed() {
+    let (first, last) = match wanted("BOB_SEED") {
+        Some(seed) => (seed, seed + 1),
+        None => (0, wanted("BOB_SEEDS").unwrap_or(SEEDS) / 5),
+    };
+    let mut failures = Vec::new();
+    for seed in first..last {
+        let journal = run(seed, None, false).journal;
+        if let Err(difference) = crate::journal::replay(&journal) {
+            failures.push(format!("seed {seed} of {} records: {difference}\n  {}\n  {}", journal.len(), difference.expected, difference.got));
+        }
+    }
+    let count = failures.len();
+    failures.truncate(8);
+    assert!(failures.is_empty(), "{count} of {}:\n{}", last - first, failures.join("\n"));
+}

@@ -1,0 +1,67 @@
+//! How an owner of the session began: with an input, with a reply, or with what its predecessor left.
+//!
+//! A predecessor leaves by an orderly stop, by a crash of its actor, or by the end of its program. Which it was is seen
+//! in what the next one makes of an open turn.
+
+use super::cause::{PROGRAM_STOPPED, is_settled, reason_of};
+use super::driver::Driver;
+use crate::error::AgentError;
+use crate::session::{OpenTurn, Session};
+use crate::store::{Ended, Fact};
+use crate::turn::{OnRestart, Recover, TurnMessage};
+use std::sync::Arc;
+
+/// How a turn is closed whose actor, or whose program, died.
+const TOO_OFTEN: &str = "the turn's actor crashed too often";
+const PROGRAM_CRASHED: &str = "a crash of the program interrupted";
+
+impl Driver<'_> {
+    /// What the new owner is told before it reads the journal.
+    pub(super) fn beginning(&self) -> Vec<TurnMessage> {
+        let Some(next) = self.next() else { return Vec::new() };
+        let session = Session::fold(next.session.clone(), &self.journal[..self.done]);
+        let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
+        let mut begins = match (session.running(), &next.fact) {
+            (Some(open), _) => vec![self.recovery(open)],
+            (None, Fact::Options(_) | Fact::Input(_)) => self.input().into_iter().collect(),
+            (None, Fact::Resumed { submission, .. }) => {
+                let waits = session.waiting.iter().any(|input| input.turn == *submission);
+                let resumes = session.open.as_ref().and_then(|open| self.resume(open));
+                vec![resumes.filter(|_| !waits).unwrap_or_else(|| wake(Recover::Continue))]
+            }
+            (None, _) => vec![wake(Recover::Continue)],
+        };
+        // What is taken back before the journal was read never begins.
+        if let (Fact::Withdrawn, Some(turn)) = (&next.fact, &next.turn) {
+            begins.push(TurnMessage::Withdrawn { submission: turn.clone() });
+        }
+        begins
+    }
+
+    /// What becomes of the turn that the last owner left open.
+    fn recovery(&self, open: &OpenTurn) -> TurnMessage {
+        let brief = self.brief(OnRestart::Report);
+        let in_doubt = self.ahead().take_while(|record| is_settled(record)).any(|record| match &record.fact {
+            Fact::Result(result) => result.output.plain() == PROGRAM_STOPPED,
+            _another => false,
+        });
+        // An input may have come before the end was written.
+        let ended = self.ahead().find_map(|record| match &record.fact {
+            Fact::Outcome(ended) => Some(ended),
+            _another => None,
+        });
+        let recover = match ended {
+            Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(TOO_OFTEN) => Recover::GiveUp,
+            Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(PROGRAM_CRASHED) => {
+                // The same input again is known, and asks for nothing but that the journal be read.
+                return TurnMessage::Start { input: Arc::clone(&open.input), brief };
+            }
+            Some(_) if !in_doubt => match self.ending().and_then(reason_of) {
+                Some(reason) => Recover::Close(reason),
+                None => Recover::Continue,
+            },
+            Some(_) | None => Recover::Continue,
+        };
+        TurnMessage::Wake { brief, recover }
+    }
+}
