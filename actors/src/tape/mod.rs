@@ -27,7 +27,3 @@ pub use recorder::Recorder;
 pub use redact::{MARK, Redactor};
 pub use replay::Tape;
 pub use tools::TapeTools;
-
-#[cfg(test)]
-#[path = "tape_tests.rs"]
-mod tests;

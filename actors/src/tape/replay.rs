@@ -26,7 +26,7 @@ const SIDES: [&str; 2] = ["the tape has", "asked was"];
 
 /// A tape to be replayed. Clones take from the same one.
 #[derive(Clone)]
-pub struct Tape(Arc<Loaded>);
+pub struct Tape(Arc<Loaded>, Arc<Mutex<Taken>>);
 
 struct Loaded {
     path: String,
@@ -36,7 +36,6 @@ struct Loaded {
     tools: Vec<ToolDescriptor>,
     asked: Shelf<Matter, AskedEnd>,
     called: Shelf<Value, CalledEnd>,
-    taken: Mutex<Taken>,
 }
 
 /// The entries of one kind, in the order in which they began.
@@ -119,7 +118,13 @@ impl Tape {
         while let Some(line) = lines.next()? {
             reading.take(line, lines.at, &redactor).map_err(|why| lines.wrong(&why))?;
         }
-        Ok(Self(Arc::new(reading.loaded(shown, header, redactor))))
+        Ok(Self(Arc::new(reading.loaded(shown, header, redactor)), Arc::default()))
+    }
+
+    /// The same tape from its beginning, with nothing taken from it.
+    #[must_use]
+    pub fn rewound(&self) -> Self {
+        Self(Arc::clone(&self.0), Arc::default())
     }
 
     /// Its first line.
@@ -231,7 +236,7 @@ impl Tape {
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -348,7 +353,6 @@ impl Reading {
             tools: tools.into_iter().map(|(_, tool)| tool).collect(),
             asked: Shelf::of(asked, Matter::key),
             called: Shelf::of(called, matter::hash),
-            taken: Mutex::default(),
         }
     }
 }

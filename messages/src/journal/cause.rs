@@ -44,7 +44,7 @@ impl Driver<'_> {
                 Cause::Outside(vec![TurnMessage::Decided { approval: approval.clone(), decision }])
             }
             Fact::Resumed { .. } => {
-                let resumes = session.open.as_ref().and_then(|open| self.resume(open));
+                let resumes = session.open.as_ref().and_then(|open| self.resume(session, open));
                 // What waited behind the question may be its answer: the machine takes it up itself.
                 let is_idle = owner.inner.is_empty();
                 resumes.filter(|_| is_idle).map_or(Cause::Inside, |message| Cause::Outside(vec![message]))
@@ -79,13 +79,14 @@ impl Driver<'_> {
     }
 
     /// What made a suspended turn go on, or closed it.
-    pub(super) fn resume(&self, open: &OpenTurn) -> Option<TurnMessage> {
+    pub(super) fn resume(&self, session: &Session, open: &OpenTurn) -> Option<TurnMessage> {
         let mut ahead = self.ahead();
         let Fact::Resumed { submission, reply, request_id, labels } = &ahead.next()?.fact else { return None };
         let is_closed = *submission == open.submission
             && self.ending().is_some_and(|ended| ended.content == NOT_ANSWERED);
         if is_closed {
-            return self.input();
+            // What waits closes it by itself.
+            return if session.waiting.is_empty() { self.input() } else { None };
         }
         let token = open.suspended.as_ref()?.token.clone();
         if request_id.is_some() || !labels.is_empty() {
@@ -123,7 +124,7 @@ impl Driver<'_> {
         let stopped = TurnMessage::Stopped { reason, submission: None };
         // Who goes on afterwards was not stopped: its input was taken back.
         Some(match self.goes_on() {
-            true => vec![TurnMessage::Withdrawn { submission }],
+            true => vec![TurnMessage::Withdrawn { submission }, stopped, words],
             false => vec![stopped, words],
         })
     }

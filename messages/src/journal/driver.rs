@@ -23,7 +23,23 @@ pub(super) struct Driver<'j> {
     pub(super) done: usize,
     /// Who writes at the moment.
     pub(super) owner: Option<Owner>,
+    /// Where something from outside may have come later than was tried, newest last.
+    choices: Vec<(usize, Choice)>,
 }
+
+/// What else may have happened at a place.
+enum Choice {
+    /// Something inside came first; the machine as it was.
+    Later(Owner),
+    /// The owner began in one of these ways.
+    Begins(Vec<Vec<TurnMessage>>),
+}
+
+/// How many of these places are kept: what went differently shows within a few records.
+const CHOICES: usize = 64;
+
+/// How often another order is tried until the machine comes further than before.
+const TRIES: usize = 256;
 
 /// One owner of the session: its machine, from its claim to its end.
 #[derive(Clone)]
@@ -60,18 +76,41 @@ type Step<T> = Result<T, Box<Difference>>;
 
 impl<'j> Driver<'j> {
     pub(super) fn new(journal: &'j [Arc<Record>]) -> Self {
-        Self { journal, done: 0, owner: None }
+        Self { journal, done: 0, owner: None, choices: Vec::new() }
     }
 
     pub(super) fn run(mut self) -> Step<Same> {
-        let mut owners = 0;
+        let mut furthest: Option<Box<Difference>> = None;
+        let mut tries = 0;
         while let Some(next) = self.next() {
-            if self.owner.as_ref().is_none_or(|owner| owner.epoch != next.epoch) {
-                owners += 1;
-                self.begin(next.epoch)?;
+            let gone_on = match self.owner.as_ref().is_none_or(|owner| owner.epoch != next.epoch) {
+                true => self.begin(next.epoch, self.beginnings()),
+                false => self.explain(),
+            };
+            let Err(difference) = gone_on else { continue };
+            if furthest.as_ref().is_none_or(|furthest| difference.record > furthest.record) {
+                (furthest, tries) = (Some(difference), 0);
             }
-            self.explain()?;
+            tries += 1;
+            match (self.choices.pop(), furthest.take()) {
+                (Some((done, choice)), difference) if tries < TRIES => {
+                    (self.done, furthest) = (done, difference);
+                    // What is wrong here is wrong at the next record as well.
+                    let _another_way = match choice {
+                        Choice::Later(owner) => {
+                            self.owner = Some(owner);
+                            self.pump().map(drop)
+                        }
+                        Choice::Begins(ways) => self.begin(self.journal[done].epoch, ways),
+                    };
+                }
+                (_, Some(difference)) => return Err(difference),
+                (_, None) => {}
+            }
         }
+        let mut epochs: Vec<u64> = self.journal.iter().map(|record| record.epoch).collect();
+        epochs.dedup();
+        let owners = epochs.len();
         let outcomes = self.journal.iter().filter(|record| matches!(record.fact, Fact::Outcome(_))).count();
         Ok(Same { records: self.journal.len(), outcomes, owners })
     }
@@ -88,13 +127,22 @@ impl<'j> Driver<'j> {
     }
 
     /// Somebody takes the session over.
-    fn begin(&mut self, epoch: u64) -> Step<()> {
+    fn begin(&mut self, epoch: u64, mut ways: Vec<Vec<TurnMessage>>) -> Step<()> {
+        let begins = if ways.is_empty() { Vec::new() } else { ways.remove(0) };
+        if !ways.is_empty() {
+            self.choose(Choice::Begins(ways));
+        }
         let session = self.journal[self.done].session.clone();
         let mut turn = Turn::new(session);
         turn.watched(false);
-        let begins = self.beginning();
         self.owner = Some(Owner { turn, epoch, inner: VecDeque::new(), asked: Vec::new(), stopped: false });
         begins.into_iter().try_for_each(|message| self.say(message))
+    }
+
+    fn choose(&mut self, choice: Choice) {
+        self.choices.push((self.done, choice));
+        let old = self.choices.len().saturating_sub(CHOICES);
+        self.choices.drain(..old);
     }
 
     /// Says what makes the machine write the next record, or something on the way there.
@@ -105,6 +153,9 @@ impl<'j> Driver<'j> {
         let before = self.done;
         match self.cause() {
             Cause::Outside(messages) => {
+                if let Some(owner) = self.owner.as_ref().filter(|owner| !owner.inner.is_empty()) {
+                    self.choose(Choice::Later(owner.clone()));
+                }
                 // What came too early changes nothing, or something else: what it came behind is said first.
                 let kept = (self.owner.clone(), self.done);
                 let mut missed = None;
