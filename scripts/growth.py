@@ -8,7 +8,7 @@ Instructions are counted by callgrind while the fixtures without a clock are rep
 a start costs falls out; what the tape itself costs is taken off. They depend on the compiler, so they are judged by the
 toolchain that the baseline names, and only shown by another one. They hardly depend on the machine.
 
-usage: scripts/growth.sh [--accept] [--without-instructions]
+usage: scripts/growth.sh [--accept] [--without-instructions] [--program TESTS]
 exit:  0 no growth, 1 growth, 2 it could not be counted
 """
 import argparse
@@ -97,11 +97,11 @@ def count(program, repeats, folder):
     return int(collected[1]) - tape, int(turns[1])
 
 
-def instructions():
+def instructions(program):
     """Instructions of one turn."""
     if not shutil.which("valgrind"):
         give_up("valgrind is missing (Debian: apt-get install valgrind); --without-instructions leaves them out")
-    program = workload()
+    program = program or workload()
     with tempfile.TemporaryDirectory() as folder:
         (once, turns), (thrice, more) = (count(program, repeats, folder) for repeats in (1, 3))
     return {"toolchain": toolchain(), "turns": turns, "per_turn": round((thrice - once) / (more - turns))}
@@ -115,13 +115,14 @@ def judge(what, before, now):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="scripts/growth.sh [--accept] [--without-instructions]")
+    parser = argparse.ArgumentParser(usage="scripts/growth.sh [--accept] [--without-instructions] [--program TESTS]")
     parser.add_argument("--accept", action="store_true", help="what is counted now is the baseline from now on")
     parser.add_argument("--without-instructions", action="store_true", help="count only what models are asked")
+    parser.add_argument("--program", help="the built program of tests/tapes.rs; built as the whole workspace's if it is not named")
     chosen = parser.parse_args()
     now = {"prompts": prompts()}
     if not chosen.without_instructions:
-        now["instructions"] = instructions()
+        now["instructions"] = instructions(chosen.program)
     before = {}
     if os.path.exists(BASELINE):
         with open(BASELINE, encoding="utf-8") as file:
