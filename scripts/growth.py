@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a recorded turn costs more than 3 % more than it did: in what models are asked, or in instructions.
+"""Fails when a recorded turn costs more than 3 % more than it did: in what models are asked (all together, and in each
+scripted scene), or in instructions.
 
 What models are asked is counted exactly, from the journals of the fixtures: the bytes of every prompt (a token is about
 four). It changes only when fixtures are recorded anew, which a changed prompt makes necessary.
@@ -143,7 +144,11 @@ def main():
     for name in both:
         one, other = before["prompts"][name], now["prompts"][name]
         if one != other:
-            print(f"  {name}: {one['prompt_bytes']} -> {other['prompt_bytes']} bytes, {one['steps']} -> {other['steps']} steps")
+            # What a real model says is its own affair; a scripted one says the same until something is changed.
+            grown = not name.startswith("real") and other["prompt_bytes"] > MOST * one["prompt_bytes"]
+            fine &= not grown
+            print(f"  {name}: {one['prompt_bytes']} -> {other['prompt_bytes']} bytes, {one['steps']} -> {other['steps']} steps"
+                  + (": GROWN by more than 3 %" if grown else ""))
     if "instructions" in now and "instructions" in before:
         if now["instructions"]["toolchain"] != before["instructions"]["toolchain"]:
             print(f"instructions: {now['instructions']['per_turn']:,} a turn with {now['instructions']['toolchain']}; the baseline "
