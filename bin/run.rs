@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
@@ -21,7 +22,7 @@ use crate::output::{self, ResultObject};
 use crate::progress;
 use crate::show::{self, Show};
 use crate::signals::Signals;
-use crate::{print, prompt, turn};
+use crate::{output_schema, print, prompt, turn};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
 ///
@@ -33,27 +34,37 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let (house, prompt, folder) = prepared;
+    let Prepared { house, prompt, folder, schema } = prepared;
     // A process with one turn drains by ending as it does anyway.
     let control = Control::open(&house.runtime, &config, "run", origin).await;
-    let result = one_turn(args, &house, prompt, folder, &mut signals).await;
+    let result = one_turn(args, &house, prompt, (folder, schema), &mut signals).await;
     house.close(&mut signals).await;
     drop(control);
     result
 }
 
+/// What a turn needs that was looked at before it.
+struct Prepared {
+    house: House,
+    prompt: String,
+    /// The folder of `--cwd`.
+    folder: Option<PathBuf>,
+    /// The schema of `--output-schema`.
+    schema: Option<Arc<Value>>,
+}
+
 /// Everything that can be refused before anything is sent.
-async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Option<PathBuf>), Failure> {
+async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     for id in [&args.session, &args.resume].into_iter().flatten() {
         SessionId::parse(id)?;
     }
+    let schema = args.output_schema.as_deref().map(output_schema::read).transpose()?;
     let folder = args.cwd.as_deref().map(|cwd| working_folder(cwd, config)).transpose()?;
     if args.prompt.is_none() && io::stdin().is_terminal() {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
     let prompt = prompt::read(args.prompt.as_deref()).await?;
     let choices = Choices {
-        folder: folder.clone(),
         progress: Some(progress::to_stderr()),
         take_over: args.take_over,
         tape: args.tape.as_ref().map(TapeArg::choice),
@@ -62,7 +73,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;
-    Ok((house, prompt, folder))
+    Ok(Prepared { house, prompt, folder, schema })
 }
 
 /// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
@@ -83,7 +94,7 @@ async fn one_turn(
     args: &RunArgs,
     house: &House,
     prompt: String,
-    folder: Option<PathBuf>,
+    (folder, output_schema): (Option<PathBuf>, Option<Arc<Value>>),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let session = session(args, house).await?;
@@ -96,6 +107,7 @@ async fn one_turn(
         approvals: args.approvals.mode(),
         approve: args.approve.risk(),
         options,
+        output_schema,
         interactive: true,
         ..AgentRequest::text(session, prompt)
     };

@@ -8,13 +8,16 @@ use crate::ids::ModelName;
 use crate::llm::{Capabilities, LlmAnswer, LlmError, ModelProfile, RawCall};
 use crate::store::{Answered, Ended, Fact, Record, StepCost, StoreError};
 use crate::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolReturn, ToolSet, ToolSource, Verdict};
-use crate::turn::{TurnMessage, parse_action};
+use crate::turn::{PromptLayers, TurnMessage, parse_action};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a result says of a call whose intent could not be stored.
 const NOT_JOURNALED: &str = "not run: it could not be journaled first (";
+
+/// What is said of a part that the model does not take.
+const NOT_TAKEN: &str = " does not take ";
 
 /// What is said of a call that nobody could be asked about.
 const NOBODY: (&str, &str) = ("denied: it needs a person's approval (", ") and nobody can give it here");
@@ -50,6 +53,8 @@ pub(super) fn to(asked: &[Asked], next: &Fact) -> Vec<TurnMessage> {
         | Fact::Steered { .. }
         | Fact::Resumed { .. }
         | Fact::Withdrawn
+        | Fact::Condensed(_)
+        | Fact::SkillsSelected(_)
         | Fact::Outcome(_) => Vec::new(),
     }
 }
@@ -154,6 +159,13 @@ fn call_of(text: &str) -> Option<RawCall> {
     Some(RawCall { name: name.to_owned(), arguments: arguments.to_owned(), signatures: Vec::new() })
 }
 
+/// What of an answer did not fit its schema, if this reply was malformed for that.
+pub(super) fn misfit(next: &Fact) -> Option<String> {
+    let Fact::Malformed { complaint, .. } = next else { return None };
+    let (_, misfit) = complaint.split_once("the answer does not fit the schema: ")?;
+    Some(misfit.strip_suffix(". Answer again.").unwrap_or(misfit).to_owned())
+}
+
 /// Why the append before this result failed, if it tells of one.
 pub(super) fn not_stored(next: &Fact) -> Option<StoreError> {
     let Fact::Result(result) = next else { return None };
@@ -209,7 +221,7 @@ impl Driver<'_> {
         {
             return Err(error.clone());
         }
-        let refuses = matches!(ended, Some(Ended { error: Some(AgentError::Invalid(_)), .. }));
+        let refuses = matches!(ended, Some(Ended { error: Some(AgentError::Invalid(why)), .. }) if why.contains(NOT_TAKEN));
         let capabilities = Capabilities {
             native_tools: !self.is_enveloped(),
             json_schema: false,
@@ -219,6 +231,15 @@ impl Driver<'_> {
             audio: !refuses,
         };
         Ok(Arc::new(ModelProfile { model, capabilities }))
+    }
+
+    /// What the files said that stand before the history: nothing is known of them but that one was missing.
+    pub(super) fn layers(&self) -> Result<Arc<PromptLayers>, AgentError> {
+        match self.ending().and_then(|ended| ended.error.clone()) {
+            Some(AgentError::Invalid(why)) if why.contains(NOT_TAKEN) => Ok(Arc::default()),
+            Some(AgentError::Llm(_) | AgentError::Internal(_)) | None => Ok(Arc::default()),
+            Some(error) => Err(error),
+        }
     }
 
     /// Whether the turn's model was to answer in envelopes: a reply was complained about that is none.

@@ -2,11 +2,11 @@
 
 use super::driver::{Driver, Owner};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
-use crate::ids::ModelName;
+use crate::ids::{ModelName, RequestId};
 use crate::session::{OpenTurn, Session, TurnInput};
 use crate::sessions::{Decision, EndReason};
 use crate::store::{Ended, Fact, Record};
-use crate::turn::{Brief, OnRestart, ResumeReply, TurnMessage};
+use crate::turn::{Brief, OnRestart, ResumeReply, Steer, TurnMessage};
 use std::sync::Arc;
 
 /// Results that nobody returned: the turn ended over the call, or its program did.
@@ -31,7 +31,11 @@ impl Driver<'_> {
         let Some(session) = owner.turn.session() else { return Cause::Inside };
         match &next.fact {
             Fact::Options(_) | Fact::Input(_) => self.input().map_or(Cause::Inside, |start| Cause::Outside(vec![start])),
-            Fact::Steered { parts } => Cause::Outside(vec![TurnMessage::Steered { parts: parts.clone() }]),
+            Fact::Steered { parts, request_id, .. } => {
+                let request_id = request_id.clone().unwrap_or_else(|| RequestId::new(next.id.as_str()));
+                let steer = Box::new(Steer { request_id, submission: None, parts: parts.clone() });
+                Cause::Outside(vec![TurnMessage::Steered { steer }])
+            }
             Fact::Withdrawn => match &next.turn {
                 Some(turn) => Cause::Outside(vec![
                     TurnMessage::Withdrawn { submission: turn.clone() },
@@ -41,7 +45,8 @@ impl Driver<'_> {
             },
             Fact::ApprovalDecided { approval, allowed, arguments, reason } => {
                 let decision = Box::new(decision(*allowed, arguments.as_ref(), reason));
-                Cause::Outside(vec![TurnMessage::Decided { approval: approval.clone(), decision }])
+                let approval = approval.clone();
+                Cause::Outside(vec![TurnMessage::Decided { approval, decision, asker: None }])
             }
             Fact::Resumed { .. } => {
                 let resumes = session.open.as_ref().and_then(|open| self.resume(session, open));
@@ -54,7 +59,9 @@ impl Driver<'_> {
             | Fact::Answered(_)
             | Fact::Malformed { .. }
             | Fact::Intent { .. }
-            | Fact::ApprovalAsked { .. } => Cause::Inside,
+            | Fact::ApprovalAsked { .. }
+            | Fact::Condensed(_)
+            | Fact::SkillsSelected(_) => Cause::Inside,
         }
     }
 
@@ -75,6 +82,8 @@ impl Driver<'_> {
         });
         let mut brief = Brief::new(model.unwrap_or_else(nobody));
         (brief.max_waiting, brief.on_restart) = (usize::MAX, on_restart);
+        // What files said and how long prompts were is in no journal.
+        (brief.reads_files, brief.condense) = (true, None);
         Arc::new(brief)
     }
 
@@ -115,7 +124,11 @@ impl Driver<'_> {
     /// Who ended the running turn from outside, if the next records say that somebody did.
     fn stop(&self, session: &Session) -> Option<Vec<TurnMessage>> {
         let submission = session.running()?.submission.clone();
-        let ended = self.ending()?;
+        let Some(ended) = self.ending() else {
+            // It was being closed when its owner died: results that nobody returned, and no end.
+            let is_closing = self.next().is_some_and(|next| is_settled(next));
+            return is_closing.then(|| vec![TurnMessage::Withdrawn { submission }]);
+        };
         if self.owner.as_ref().and_then(Owner::ends).is_some_and(|ends| ends == ended) {
             return None;
         }

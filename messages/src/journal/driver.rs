@@ -11,7 +11,7 @@ use super::first_difference;
 use crate::chat::ToolCall;
 use crate::ids::{ModelName, Ticket};
 use crate::store::{Answered, Claim, Ended, Fact, Record};
-use crate::turn::{Effect, Turn, TurnMessage};
+use crate::turn::{Effect, OnRestart, Recover, Turn, TurnMessage};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -62,6 +62,8 @@ pub(super) enum Inner {
     Saved(Ticket),
     Tools(Ticket),
     Profile(Ticket, ModelName),
+    Layers(Ticket),
+    Output(Ticket),
 }
 
 /// A question to a model or a tool.
@@ -139,6 +141,15 @@ impl<'j> Driver<'j> {
         begins.into_iter().try_for_each(|message| self.say(message))
     }
 
+    /// Takes a record as it is that follows from what no journal holds, how long prompts were and which skills there
+    /// were: a machine that reads it goes on from there.
+    fn adopt(&mut self) -> Step<()> {
+        let Some(epoch) = self.next().map(|next| next.epoch) else { return Ok(()) };
+        self.done += 1;
+        let wake = TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover: Recover::Continue };
+        self.begin(epoch, vec![vec![wake]])
+    }
+
     fn choose(&mut self, choice: Choice) {
         self.choices.push((self.done, choice));
         let old = self.choices.len().saturating_sub(CHOICES);
@@ -149,6 +160,9 @@ impl<'j> Driver<'j> {
     fn explain(&mut self) -> Step<()> {
         if self.owner.as_ref().is_some_and(|owner| owner.stopped) {
             return Err(self.differs(None, "its machine was stopped before it"));
+        }
+        if self.next().is_some_and(|next| matches!(next.fact, Fact::Condensed(_) | Fact::SkillsSelected(_))) {
+            return self.adopt();
         }
         let before = self.done;
         match self.cause() {
@@ -200,6 +214,11 @@ impl<'j> Driver<'j> {
                 TurnMessage::ToolsListed { ticket, tools, servers: Vec::new() }
             }
             Inner::Profile(ticket, model) => TurnMessage::Profiled { ticket, result: self.profile(model) },
+            Inner::Layers(ticket) => TurnMessage::LayersRead { ticket, result: self.layers() },
+            Inner::Output(ticket) => {
+                let misfit = self.next().and_then(|next| answer::misfit(&next.fact));
+                TurnMessage::OutputChecked { ticket, result: misfit.map_or(Ok(()), Err) }
+            }
         };
         self.say(message).map(|()| true)
     }
@@ -263,6 +282,10 @@ impl<'j> Driver<'j> {
                 Effect::Check { ticket, check, .. } => owner.asked.push(Asked::Check(ticket, check.call)),
                 Effect::Call { ticket, call, .. } => owner.asked.push(Asked::Call(ticket, call)),
                 Effect::AbandonAll => owner.asked.clear(),
+                Effect::ReadLayers { ticket, .. } => owner.inner.push_back(Inner::Layers(ticket)),
+                Effect::CheckOutput { ticket, .. } => owner.inner.push_back(Inner::Output(ticket)),
+                // Nobody is asked for these here: what came of them is taken from the journal.
+                Effect::ListSkills { .. } | Effect::Condense { .. } => {}
                 Effect::Release { .. } | Effect::Report(_) | Effect::Emit(_) => {}
             }
         }
@@ -315,7 +338,13 @@ impl Owner {
     pub(super) fn ends(&self) -> Option<&Ended> {
         self.inner.iter().find_map(|inner| match inner {
             Inner::Tell(TurnMessage::Done { ended }) => Some(&**ended),
-            Inner::Tell(_) | Inner::Load(_) | Inner::Saved(_) | Inner::Tools(_) | Inner::Profile(..) => None,
+            Inner::Tell(_)
+            | Inner::Load(_)
+            | Inner::Saved(_)
+            | Inner::Tools(_)
+            | Inner::Profile(..)
+            | Inner::Layers(_)
+            | Inner::Output(_) => None,
         })
     }
 }
@@ -338,6 +367,14 @@ impl Asked {
 
 /// Whether two records are the same but for times and estimated sizes.
 fn is_same(one: &Record, other: &Record) -> bool {
+    let mut other = other.clone();
+    if let (Fact::Steered { request_id: None, behind, .. }, Fact::Steered { request_id, behind: other_behind, .. }) =
+        (&one.fact, &mut other.fact)
+    {
+        // Older programs gave what was said into a turn no name.
+        (*request_id, *other_behind) = (None, *behind);
+    }
+    let other = &other;
     one == other || comparable(one).is_some_and(|one| Some(one) == comparable(other))
 }
 

@@ -21,6 +21,11 @@ impl Driver<'_> {
     pub(super) fn beginnings(&self) -> Vec<Vec<TurnMessage>> {
         let mut ways = vec![self.beginning()];
         let session = self.next().map(|next| Session::fold(next.session.clone(), &self.journal[..self.done]));
+        // An input may have come before the journal was read.
+        let before_a_start = self.ahead().take_while(|record| !matches!(record.fact, Fact::Started { .. }));
+        if before_a_start.skip(1).any(|record| matches!(record.fact, Fact::Input(_))) {
+            ways.extend(self.input().map(|start| self.beginning().into_iter().chain([start]).collect::<Vec<_>>()));
+        }
         if let Some(open) = session.as_ref().and_then(Session::running) {
             let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
             let start = |on_restart| TurnMessage::Start { input: Arc::clone(&open.input), brief: self.brief(on_restart) };

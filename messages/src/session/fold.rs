@@ -1,7 +1,7 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
-use crate::chat::{CallStatus, FinishReason, Message, ToolCall, ToolResult, Usage};
+use crate::chat::{CallStatus, ContentPart, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::keep::Keep;
 use crate::session::open::{OpenApproval, Replier};
@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+/// How many names of what was said into its turns a session knows.
+const MOST_STEERS_KNOWN: usize = 256;
 
 /// A session, as far as its journal tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +31,9 @@ pub struct Session {
     pub opened: bool,
     /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
+    /// What stands in a prompt for what was said before the history.
+    #[serde(default)]
+    pub summary: Option<Arc<str>>,
     /// Accepted inputs whose turn has not begun, oldest first.
     pub waiting: VecDeque<Arc<TurnInput>>,
     /// The turn that runs or is suspended.
@@ -42,6 +48,9 @@ pub struct Session {
     pub last_submission: Option<TurnId>,
     /// The outcomes of requests that had a name; of a live session the newest ones.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// The names of what was said into turns, the newest last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub steers: VecDeque<RequestId>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
     /// 250 until it did.
     pub tokens_per_kb: u64,
@@ -59,6 +68,7 @@ impl Session {
             options: SessionOptions::default(),
             opened: false,
             history: Vec::new(),
+            summary: None,
             waiting: VecDeque::new(),
             open: None,
             calls: 0,
@@ -66,6 +76,7 @@ impl Session {
             last: None,
             last_submission: None,
             answered: BTreeMap::new(),
+            steers: VecDeque::new(),
             tokens_per_kb: 250,
             keep: Keep::default(),
         }
@@ -108,19 +119,19 @@ impl Session {
                 self.decide(approval, *allowed, arguments.as_ref(), reason);
             }
             Fact::Result(result) => self.result(result),
-            Fact::Steered { parts } => {
-                let message = Arc::new(Message::User { parts: parts.clone() });
-                match &mut self.open {
-                    Some(turn) if turn.step.is_some() => turn.steered.push(message),
-                    _ => self.history.push(message),
-                }
-            }
+            Fact::Steered { parts, request_id, behind } => self.steer(parts, request_id.as_ref(), *behind),
             Fact::Resumed { submission, reply, request_id, labels } => {
                 let replier = Replier { request_id: request_id.clone(), labels: labels.clone() };
                 self.resume(submission, reply, replier, record.at);
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
+            Fact::Condensed(condensed) => self.condense(condensed),
+            Fact::SkillsSelected(skills) => {
+                if let Some(turn) = &mut self.open {
+                    turn.skills.get_or_insert_with(|| skills.clone());
+                }
+            }
         }
     }
 
@@ -183,6 +194,7 @@ impl Session {
             suspended: None,
             steered: Vec::new(),
             repliers: Vec::new(),
+            skills: None,
         });
     }
 
@@ -193,7 +205,15 @@ impl Session {
         turn.malformed_in_a_row = 0;
         turn.text.clone_from(&answered.text);
         if answered.calls.is_empty() {
-            self.history.push(said(&answered.text));
+            // What was said while the model spoke is asked next; when no step is left, the answer stays the last word.
+            let goes_on = turn.spent.forbids_step(&turn.input.limits).is_none();
+            if goes_on {
+                self.history.push(said(&answered.text));
+            }
+            self.history.append(&mut turn.steered);
+            if !goes_on {
+                self.history.push(said(&answered.text));
+            }
             return;
         }
         let mut refused = None;
@@ -213,6 +233,21 @@ impl Session {
         turn.malformed_in_a_row += 1;
         self.history.push(said(text));
         self.history.push(Arc::new(Message::user(complaint)));
+        self.history.append(&mut turn.steered);
+    }
+
+    fn steer(&mut self, parts: &[ContentPart], request: Option<&RequestId>, behind: bool) {
+        if let Some(request) = request {
+            if self.steers.len() >= MOST_STEERS_KNOWN {
+                self.steers.pop_front();
+            }
+            self.steers.push_back(request.clone());
+        }
+        let message = Arc::new(Message::User { parts: parts.to_vec() });
+        match &mut self.open {
+            Some(turn) if behind || turn.step.is_some() => turn.steered.push(message),
+            _ => self.history.push(message),
+        }
     }
 
     fn spend(&mut self, cost: &StepCost) {
@@ -310,6 +345,7 @@ impl Session {
             self.last = Some(outcome);
             return;
         }
+        self.history.append(&mut turn.steered);
         // What a turn said at a guard, a cancel or an error belongs to the
         // conversation too; roles then also alternate for providers that insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));

@@ -2,11 +2,13 @@
 
 use super::{Session, SessionOptions, TurnInput};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use crate::llm::{LlmError, LlmErrorKind};
 use crate::session::ApprovalsMode;
 use crate::sessions::SuspendReason;
+use crate::skills::{SelectedSkill, SelectedSkills, SkillForm};
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost, Suspension};
 use crate::tools::{CallTraits, FileChange, Location, Risk, ToolOutput};
 use crate::turn::Limits;
@@ -40,6 +42,7 @@ fn input(number: u64) -> Arc<TurnInput> {
         traceparent: None,
         token: ResumeToken::new("secret"),
         interactive: true,
+        output_schema: None,
     })
 }
 
@@ -141,11 +144,23 @@ fn one_of_each() -> Vec<Fact> {
             reason: String::new(),
         },
         Fact::Result(Arc::new(whole)),
-        Fact::Steered { parts: vec![ContentPart::text("wait")] },
+        Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
         resumed(2, Some("r9")),
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
+        Fact::Condensed(Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 }),
+        Fact::Condensed(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 }),
+        Fact::SkillsSelected(SelectedSkills {
+            skills: vec![SelectedSkill {
+                name: "review".into(),
+                hash: "ab".into(),
+                score_milli: 1_200,
+                form: SkillForm::WithoutExamples,
+            }],
+            allow_tools: Some(Arc::from(["local/*".to_owned()])),
+            budget_bytes: 4_000,
+        }),
     ]
 }
 
@@ -165,10 +180,12 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Condensed(_) => "condensed",
+        Fact::SkillsSelected(_) => "skills_selected",
     }
 }
 
-const KINDS: usize = 13;
+const KINDS: usize = 14;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {
@@ -277,7 +294,7 @@ fn facts() -> impl Strategy<Value = Fact> {
             approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| json!({"a": 9})), reason: "no".into(),
         }),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
-        1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")] }),
+        1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false }),
         1 => (0_u64..4, any::<bool>()).prop_map(|(n, named)| resumed(n, named.then_some("r1"))),
         1 => Just(Fact::Outcome(ended(FinishReason::Final))),
         1 => prop_oneof![Just(SuspendReason::AskUser), Just(SuspendReason::ApprovalRequired)].prop_map(suspended),

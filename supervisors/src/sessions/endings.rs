@@ -151,6 +151,7 @@ impl SessionsState {
     /// started again from the journal, to close its turn or to go on with it.
     pub(super) fn actor_ended(&mut self, actor: ActorId, polite: bool, reason: &str, myself: &Myself) {
         let Some(session) = self.book.moved_out(actor) else { return };
+        self.nobody_heard(&session);
         let Some(guest) = self.book.get_mut(&session) else { return };
         if let Some(leaving) = &guest.leaving {
             self.deadlines.remove(leaving.kill_at);
@@ -209,6 +210,7 @@ impl SessionsState {
         if guest.running().is_none() {
             // Crashes are counted in a turn, and there is none.
             guest.crashes = 0;
+            self.steers_end(session);
             self.free_place(session, myself);
             self.forget(session);
             return self.tell_drained();
@@ -223,6 +225,7 @@ impl SessionsState {
         for request in requests {
             self.say(session, request);
         }
+        self.steer_again(session);
         for submission in cancelled {
             self.say(session, TurnMessage::Withdrawn { submission });
         }

@@ -5,7 +5,7 @@ use super::dice::Dice;
 use super::monitor::{Monitor, Seen};
 use super::plan::{Fault, Plan};
 use super::{Run, says};
-use crate::ids::{ResumeToken, TurnId};
+use crate::ids::{RequestId, ResumeToken, TurnId};
 use crate::session::Session;
 use crate::sessions::{EndReason, TurnNews};
 use crate::store::Append;
@@ -50,6 +50,8 @@ pub(super) struct House {
     pub(super) late: Vec<Append>,
     pub(super) inputs: u32,
     pub(super) steerings: u32,
+    /// What was said into turns and not answered yet; said again to a new machine.
+    pub(super) steering: Vec<(RequestId, TurnMessage)>,
     pub(super) tokens: Vec<ResumeToken>,
     /// What people were asked, for as long as they remember.
     pub(super) asked: Vec<Seen>,
@@ -66,9 +68,10 @@ impl House {
         let plan = Plan::of(seed);
         let mut world = World::new(plan.setup.brief());
         world.turn.watched(plan.watched);
+        world.capabilities.context_tokens = plan.context_tokens;
         Self {
             world,
-            monitor: Monitor::new(plan.setup.max_history),
+            monitor: Monitor::new(&plan.setup),
             sabotage: Sabotage::new(defect, Dice::new(seed, 8)),
             schedule: Dice::new(seed, 2),
             people: Dice::new(seed, 3),
@@ -82,6 +85,7 @@ impl House {
             late: Vec::new(),
             inputs: 0,
             steerings: 0,
+            steering: Vec::new(),
             tokens: Vec::new(),
             asked: Vec::new(),
             store_is_down: false,
@@ -144,6 +148,7 @@ impl House {
             Fault::Steers => self.steer(),
             Fault::Withdraws => self.withdraw(),
             Fault::People => self.person(),
+            Fault::Skills => self.skills_change(),
             Fault::Malformed
             | Fault::ModelFails
             | Fault::ToolErrors
@@ -152,7 +157,8 @@ impl House {
             | Fault::StoreDoubts
             | Fault::StartFails
             | Fault::Disorder
-            | Fault::Names => {}
+            | Fault::Names
+            | Fault::Summaries => {}
         }
     }
 
@@ -231,6 +237,9 @@ impl House {
             if let TurnNews::Finished { submission, .. } | TurnNews::Refused { submission, .. } = &news {
                 self.owed.retain(|(owed, _)| owed != submission);
             }
+            if let TurnNews::Steered { request_id, .. } = &news {
+                self.steering.retain(|(known, _)| known != request_id);
+            }
             if let TurnNews::Finished { outcome, .. } = news {
                 self.tokens.extend(outcome.token.clone());
             }
@@ -259,6 +268,8 @@ impl House {
         monitor.must(monitor.usable || monitor.broken.is_some(), || "the session is not usable".to_owned());
         let owed: Vec<_> = self.owed.iter().map(|(owed, _)| owed).collect();
         monitor.must(owed.is_empty(), || format!("nobody answered {owed:?}"));
+        let unanswered: Vec<_> = self.steering.iter().map(|(request, _)| request).collect();
+        monitor.must(unanswered.is_empty(), || format!("nobody said whether {unanswered:?} was taken"));
         let waits = monitor.shadow.waiting.front().map(|input| input.turn.clone());
         let waits = waits.or_else(|| monitor.shadow.running().map(|open| open.input.turn.clone()));
         monitor.must(waits.is_none(), || format!("{waits:?} is in the journal and never ends"));

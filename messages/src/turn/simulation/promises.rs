@@ -19,6 +19,7 @@ impl Monitor {
                 self.life.paused.remove(submission);
                 self.acknowledged(submission, outcome);
                 self.note_outcome(outcome);
+                self.has_heard_all(outcome);
                 self.usable = outcome.saved && outcome.finish_reason != FinishReason::Error;
                 self.told(submission, outcome.saved);
             }
@@ -39,7 +40,8 @@ impl Monitor {
             TurnNews::Unpaused { submission } => {
                 self.life.paused.remove(submission);
             }
-            TurnNews::Left => {}
+            TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
+            TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 
@@ -72,6 +74,7 @@ impl Monitor {
     }
 
     fn note_outcome(&mut self, outcome: &TurnOutcome) {
+        self.fits_its_schema(outcome);
         self.saw(format!("{:?}", outcome.finish_reason));
         if let Some(guard) = outcome.guard_reason {
             self.saw(format!("{guard:?}"));
