@@ -17,7 +17,6 @@ use std::path::PathBuf;
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
-pub(crate) use taping::{ReplayArgs, TapeArg};
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
@@ -25,6 +24,7 @@ pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
 pub(crate) use skills::{SkillsAction, SkillsArgs};
 #[cfg(feature = "drill")]
 pub(crate) use soak::SoakArgs;
+pub(crate) use taping::{ReplayArgs, TapeArg};
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]

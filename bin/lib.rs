@@ -49,8 +49,8 @@ pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason,
 pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Summary};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
-pub use bob_messages::journal;
 pub use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
+pub use bob_messages::journal;
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::session::{ApprovalsMode, SessionOptions};

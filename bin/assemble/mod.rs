@@ -40,10 +40,10 @@ use crate::config::{self, Config};
 use crate::facade::{ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
-pub use taped::{Opened, TapeChoice, redactor};
 pub use prompt::files as prompt_files;
 #[cfg(feature = "skills")]
 pub use skills::skills;
+pub use taped::{Opened, TapeChoice, redactor};
 #[cfg(feature = "mcp")]
 pub use tool_servers::tool_servers;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bob::Record;
 use bob::journal;
 use bob::tape::{Redactor, Tape};
-use bob::Record;
 
 use crate::scenes::{SCENES, Scene};
 use crate::stage::{Stage, folder, journals};

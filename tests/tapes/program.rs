@@ -101,7 +101,9 @@ fn replay_says_whether_a_journal_would_be_written_again() {
     let told: Value = serde_json::from_str(other.stdout.trim()).unwrap();
     assert_eq!((&told["same"], &told["expected"]["body"]["content"]), (&Value::Bool(false), &"else".into()), "{told}");
 
-    for (name, text) in [("empty", String::new()), ("words", "hello\n".to_owned()), ("gap", text.lines().skip(1).collect())] {
+    for (name, text) in
+        [("empty", String::new()), ("words", "hello\n".to_owned()), ("gap", text.lines().skip(1).collect())]
+    {
         house.0.write(name, text);
         let refused = house.agent(&["replay", name]).run();
         assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
@@ -135,7 +137,8 @@ fn replay_real(tape: &Path) {
         Program::new(AGENT).dir(scratch.path()).args(["--config", "agent.toml"]).args(args.iter().copied()).run()
     };
     let how = format!("replay:{}", tape.display());
-    let batch = agent(&["batch", "--quiet", "--concurrency", "1", "--approve", "medium", "--tape", &how, "lines.jsonl"]);
+    let batch =
+        agent(&["batch", "--quiet", "--concurrency", "1", "--approve", "medium", "--tape", &how, "lines.jsonl"]);
     for recorded in journals(&tape.with_extension("journal")) {
         let id = recorded[0].session.to_string();
         let exported = agent(&["sessions", "export", &id]);

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::journal;
 use bob::tape::{Recorder, Redactor, Tape};
-use bob::{AgentRequest, AgentResponse, AgentRuntime, LlmPort, MemoryStore, Record, Runtime, RuntimeBuilder, SessionStore};
+use bob::{
+    AgentRequest, AgentResponse, AgentRuntime, LlmPort, MemoryStore, Record, Runtime, RuntimeBuilder, SessionStore,
+};
 
 use crate::support::runtime::{over, session, within};
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::journal;
 use bob::tape::{Recorder, Redactor, Tape};
+use bob::{AgentError, Brief};
 use bob::{
     AgentRequest, AgentRuntime, LlmErrorKind, Policy, PromptLayers, Record, Runtime, RuntimeBuilder, ScriptedLlm,
     ScriptedReply, ToolOutput, tool,
 };
-use bob::{AgentError, Brief};
 use serde_json::json;
 
 use crate::support::runtime::{Nothing, build, model_name, over, say, session, turn, within};
@@ -76,8 +76,9 @@ async fn the_same_request_twice_is_answered_in_order_and_then_no_more() {
     let scratch = Scratch::new();
     let file = scratch.join("twice.tape");
     let number = AtomicUsize::new(0);
-    let model =
-        ScriptedLlm::from_fn(move |_| ScriptedReply::text(format!("answer {}", number.fetch_add(1, Ordering::Relaxed))));
+    let model = ScriptedLlm::from_fn(move |_| {
+        ScriptedReply::text(format!("answer {}", number.fetch_add(1, Ordering::Relaxed)))
+    });
     let recorder = Recorder::create(&file, Redactor::default(), "").unwrap();
     let runtime = build(over(model).local_tools(false).record(&recorder)).await;
     for id in ["a", "b"] {
@@ -129,13 +130,16 @@ async fn g15_a_canary_is_on_no_tape_in_any_spelling() {
     let file = scratch.join("secret.tape");
     let percent: String = CANARY.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let hex: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let spelled = [CANARY.to_owned(), percent, hex, "c2stY0FuQXJ5NyIvKyVxIGFuZCBtb3Jl".to_owned(), json!(CANARY).to_string()];
+    let spelled =
+        [CANARY.to_owned(), percent, hex, "c2stY0FuQXJ5NyIvKyVxIGFuZCBtb3Jl".to_owned(), json!(CANARY).to_string()];
     let said = spelled.join(" and ");
     let leaky = said.clone();
     let leak = tool("test/leak", "Tells too much.", move |_: serde_json::Map<String, serde_json::Value>, _| {
         let (one, two) = CANARY.split_at(6);
         let parts = [leaky.as_str(), one, two].map(bob::ContentPart::text).to_vec();
-        async move { Ok(ToolOutput { parts, structured: Some(json!({ "key": CANARY, CANARY: 1 })), ..ToolOutput::default() }) }
+        async move {
+            Ok(ToolOutput { parts, structured: Some(json!({ "key": CANARY, CANARY: 1 })), ..ToolOutput::default() })
+        }
     });
     let words = said.clone();
     let model = ScriptedLlm::from_fn(move |request| match request.step {

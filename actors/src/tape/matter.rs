@@ -44,13 +44,7 @@ impl Matter {
     /// The parts with their names, in the order in which they are compared.
     pub(super) fn parts(&self) -> [(&'static str, Value); 5] {
         let Self { model, mode, system, tools, messages } = self.clone();
-        [
-            ("model", model),
-            ("mode", mode),
-            ("system", system),
-            ("tools", tools),
-            ("messages", Value::Array(messages)),
-        ]
+        [("model", model), ("mode", mode), ("system", system), ("tools", tools), ("messages", Value::Array(messages))]
     }
 }
 

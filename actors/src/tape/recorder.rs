@@ -40,8 +40,18 @@ struct Inner {
 pub(super) enum Seen {
     Profile(ModelName, Capabilities),
     Offered(Vec<ToolDescriptor>),
-    Asked { began: u64, request: Arc<LlmRequest>, model: ModelName, end: AskedEnd },
-    Called { began: u64, session: SessionId, call: Arc<ToolCall>, end: CalledEnd },
+    Asked {
+        began: u64,
+        request: Arc<LlmRequest>,
+        model: ModelName,
+        end: AskedEnd,
+    },
+    Called {
+        began: u64,
+        session: SessionId,
+        call: Arc<ToolCall>,
+        end: CalledEnd,
+    },
     /// Everything before this is to be in the file.
     Kept(Sender<Result<(), String>>),
 }
@@ -56,7 +66,9 @@ impl Recorder {
         let fail = |why: String| TapeError::File { path: shown.clone(), why };
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = opened.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => fail("there is a file of this name; remove it, or name another".into()),
+            std::io::ErrorKind::AlreadyExists => {
+                fail("there is a file of this name; remove it, or name another".into())
+            }
             _ => fail(error.to_string()),
         })?;
         let header = Header { tape: FORMAT, bob: env!("CARGO_PKG_VERSION").to_owned(), note: redactor.text(note) };
@@ -163,9 +175,10 @@ impl Writer {
         let system = self.once("system", &request.system, |id| Line::System { id, text: request.system.to_string() });
         let tools = request.tools.tools();
         let tools = self.once("tools", tools, |id| Line::Tools { id, tools: tools.to_vec() });
-        let messages = request.messages.iter().map(|message| {
-            self.once("message", &**message, |id| Line::Message { id, message: (**message).clone() })
-        });
+        let messages = request
+            .messages
+            .iter()
+            .map(|message| self.once("message", &**message, |id| Line::Message { id, message: (**message).clone() }));
         let messages = messages.collect();
         let (session, step, mode) = (request.session.to_string(), request.step, request.mode);
         self.line(&Line::Asked(Asked { began, session, step, model, mode, system, tools, messages, end }));
@@ -187,7 +200,8 @@ impl Writer {
         let clean = matter::clean(line, &self.redactor);
         // A secret that is a word of the format would leave a line that nobody can read.
         if serde_json::from_value::<Line>(clean.clone()).is_err() {
-            let why = "a secret is spelled like a word of the tape's own format, so it cannot be taken out; use another";
+            let why =
+                "a secret is spelled like a word of the tape's own format, so it cannot be taken out; use another";
             self.failed.get_or_insert(why.to_owned());
         }
         self.write(&clean);

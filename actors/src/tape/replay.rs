@@ -10,8 +10,8 @@ use super::{TapeLlm, TapeTools};
 use crate::llm::LlmPort;
 use crate::tools::{ToolError, ToolPort};
 use bob_messages::chat::{Message, ToolCall};
-use bob_messages::journal::first_difference;
 use bob_messages::ids::{ModelName, SessionId, ToolName};
+use bob_messages::journal::first_difference;
 use bob_messages::llm::{Capabilities, LlmError, LlmErrorKind, LlmRequest};
 use bob_messages::tools::ToolDescriptor;
 use serde_json::Value;
@@ -193,9 +193,11 @@ impl Tape {
             return Ok(shelf.entries[at].end.clone());
         }
         let tape = &self.0.path;
-        let near = shelf.entries.iter().enumerate().find(|(at, entry)| {
-            !taken.called.get(*at).copied().unwrap_or(false) && entry.matter[0] == matter[0]
-        });
+        let near = shelf
+            .entries
+            .iter()
+            .enumerate()
+            .find(|(at, entry)| !taken.called.get(*at).copied().unwrap_or(false) && entry.matter[0] == matter[0]);
         Err(ToolError::new(match near {
             Some((_, entry)) => {
                 let differs = first_difference(SIDES, "arguments", &entry.matter[1], &matter[1]);
@@ -226,7 +228,8 @@ impl Tape {
         let near = near.or_else(|| (0..entries.len()).max_by_key(|at| alike(&entries[*at].matter, matter)));
         let Some(entry) = near.map(|at| &entries[at]) else { return format!("{what}, which has no answers at all") };
         let parts = entry.matter.parts().into_iter().zip(matter.parts());
-        let differs = parts.into_iter().find_map(|((name, one), (_, other))| first_difference(SIDES, name, &one, &other));
+        let differs =
+            parts.into_iter().find_map(|((name, one), (_, other))| first_difference(SIDES, name, &one, &other));
         let nearest = match differs {
             Some(differs) => format!("line {} is nearest, and differs in {differs}", entry.line),
             None if used_up => "all of its answers were given".to_owned(),
@@ -242,7 +245,10 @@ impl Tape {
 
 impl std::fmt::Debug for Tape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tape").field("path", &self.0.path).field("asked", &self.0.asked.entries.len()).finish_non_exhaustive()
+        f.debug_struct("Tape")
+            .field("path", &self.0.path)
+            .field("asked", &self.0.asked.entries.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -335,7 +341,8 @@ impl Reading {
         }
         let known = |id: &u32| self.messages.get(id).cloned().ok_or_else(|| missing("message", *id));
         let messages = messages.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-        let matter = Matter { model: matter::clean(&model, redactor), mode: matter::mode(mode), system, tools, messages };
+        let matter =
+            Matter { model: matter::clean(&model, redactor), mode: matter::mode(mode), system, tools, messages };
         self.asked.push((began, Entry { line: at, session, step, matter, end }));
         Ok(())
     }
@@ -344,7 +351,9 @@ impl Reading {
         let Self { profiles, offered, asked, called, shown, .. } = self;
         let mut tools: Vec<(usize, ToolDescriptor)> = offered.into_values().collect();
         // A request's tools stand in the order of the house; what no request had comes behind.
-        tools.sort_by_key(|(place, tool)| (shown.iter().position(|name| *name == tool.id).unwrap_or(usize::MAX), *place));
+        tools.sort_by_key(|(place, tool)| {
+            (shown.iter().position(|name| *name == tool.id).unwrap_or(usize::MAX), *place)
+        });
         Loaded {
             path,
             header,

@@ -149,8 +149,7 @@ fn escape(rest: &[u8]) -> Option<(char, usize)> {
 }
 
 fn entity(rest: &[u8]) -> Option<(char, usize)> {
-    const NAMED: [(&str, char); 5] =
-        [("&quot;", '"'), ("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&apos;", '\'')];
+    const NAMED: [(&str, char); 5] = [("&quot;", '"'), ("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&apos;", '\'')];
     if let Some((name, character)) = NAMED.iter().find(|(name, _)| rest.starts_with(name.as_bytes())) {
         return Some((*character, name.len()));
     }

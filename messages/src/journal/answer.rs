@@ -3,8 +3,8 @@
 use super::driver::{Asked, Driver};
 use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
 use crate::error::AgentError;
-use crate::ids::{Ticket, ToolName};
 use crate::ids::ModelName;
+use crate::ids::{Ticket, ToolName};
 use crate::llm::{Capabilities, LlmAnswer, LlmError, ModelProfile, RawCall};
 use crate::store::{Answered, Ended, Fact, Record, StepCost, StoreError};
 use crate::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolReturn, ToolSet, ToolSource, Verdict};
@@ -22,8 +22,9 @@ const NOT_TAKEN: &str = " does not take ";
 /// What is said of a call that nobody could be asked about.
 const NOBODY: (&str, &str) = ("denied: it needs a person's approval (", ") and nobody can give it here");
 
-/// What answers one of these questions so that this fact follows; the likeliest first.
-pub(super) fn to(asked: &[Asked], next: &Fact) -> Vec<TurnMessage> {
+/// What answers one of these questions so that this fact follows; the likeliest first. `is_plain` says that an answer is
+/// taken as it stands, without an envelope.
+pub(super) fn to(asked: &[Asked], next: &Fact, is_plain: bool) -> Vec<TurnMessage> {
     let infer = asked.iter().find_map(|asked| match asked {
         Asked::Infer(ticket) => Some(*ticket),
         Asked::Check(..) | Asked::Call(..) => None,
@@ -33,7 +34,7 @@ pub(super) fn to(asked: &[Asked], next: &Fact) -> Vec<TurnMessage> {
         answers.into_iter().map(|result| TurnMessage::ParseAction { ticket, result: result.map(Arc::new) }).collect()
     };
     match next {
-        Fact::Answered(answered) => says(vec![Ok(said(answered))]),
+        Fact::Answered(answered) => says(vec![Ok(said(answered, is_plain))]),
         Fact::Malformed { text, cost, .. } => says(misread(text, cost).into_iter().map(Ok).collect()),
         Fact::Outcome(Ended { error: Some(AgentError::Llm(error)), .. }) => says(vec![Err(error.clone())]),
         Fact::Intent { call, traits } => {
@@ -87,8 +88,7 @@ pub(super) fn let_through<'j, I: Iterator<Item = &'j Record>>(
 
 /// The call came back, or was answered when it was judged.
 fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
-    let returned =
-        ToolReturn { status: result.status, output: result.output.clone(), duration_ms: result.duration_ms };
+    let returned = ToolReturn { status: result.status, output: result.output.clone(), duration_ms: result.duration_ms };
     let ran = asked.iter().find_map(|asked| match asked {
         Asked::Call(ticket, call) if call.id == result.call => Some(*ticket),
         Asked::Call(..) | Asked::Check(..) | Asked::Infer(_) => None,
@@ -104,7 +104,9 @@ fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
             Verdict::Ask { risk: Risk::High, reason }
         }
         CallStatus::Denied if text == "denied" => Verdict::Deny { reason: String::new() },
-        CallStatus::Denied if text.starts_with("denied: ") => Verdict::Deny { reason: text["denied: ".len()..].to_owned() },
+        CallStatus::Denied if text.starts_with("denied: ") => {
+            Verdict::Deny { reason: text["denied: ".len()..].to_owned() }
+        }
         CallStatus::Ok | CallStatus::Error | CallStatus::Denied | CallStatus::Unknown | CallStatus::Cancelled => {
             Verdict::Ran(Box::new(returned))
         }
@@ -113,11 +115,11 @@ fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
 }
 
 /// An answer that is understood as this one was.
-fn said(answered: &Answered) -> LlmAnswer {
+fn said(answered: &Answered, is_plain: bool) -> LlmAnswer {
     let declined = matches!(answered.cost.stop_reason, StopReason::Refusal | StopReason::ContentFilter);
     let text = match answered.calls.as_slice() {
         // An envelope is understood in either mode, whatever the words are; a refusal is taken as it is.
-        [] if !declined => json!({ "type": "final", "content": answered.text }).to_string(),
+        [] if !declined && !is_plain => json!({ "type": "final", "content": answered.text }).to_string(),
         _ => answered.text.clone(),
     };
     let calls = answered.calls.iter().map(|call| RawCall {
@@ -221,7 +223,8 @@ impl Driver<'_> {
         {
             return Err(error.clone());
         }
-        let refuses = matches!(ended, Some(Ended { error: Some(AgentError::Invalid(why)), .. }) if why.contains(NOT_TAKEN));
+        let refuses =
+            matches!(ended, Some(Ended { error: Some(AgentError::Invalid(why)), .. }) if why.contains(NOT_TAKEN));
         let capabilities = Capabilities {
             native_tools: !self.is_enveloped(),
             json_schema: false,
@@ -240,6 +243,13 @@ impl Driver<'_> {
             Some(AgentError::Llm(_) | AgentError::Internal(_)) | None => Ok(Arc::default()),
             Some(error) => Err(error),
         }
+    }
+
+    /// Whether the turn's answer must fit a schema and comes without an envelope.
+    pub(super) fn is_plain(&self) -> bool {
+        let session = self.owner.as_ref().and_then(|owner| owner.turn.session());
+        let open = session.and_then(|session| session.running());
+        open.is_some_and(|open| open.input.output_schema.is_some()) && !self.is_enveloped()
     }
 
     /// Whether the turn's model was to answer in envelopes: a reply was complained about that is none.

@@ -30,7 +30,9 @@ impl Driver<'_> {
         let (Some(next), Some(owner)) = (self.next(), &self.owner) else { return Cause::Inside };
         let Some(session) = owner.turn.session() else { return Cause::Inside };
         match &next.fact {
-            Fact::Options(_) | Fact::Input(_) => self.input().map_or(Cause::Inside, |start| Cause::Outside(vec![start])),
+            Fact::Options(_) | Fact::Input(_) => {
+                self.input().map_or(Cause::Inside, |start| Cause::Outside(vec![start]))
+            }
             Fact::Steered { parts, request_id, .. } => {
                 let request_id = request_id.clone().unwrap_or_else(|| RequestId::new(next.id.as_str()));
                 let steer = Box::new(Steer { request_id, submission: None, parts: parts.clone() });
@@ -91,8 +93,8 @@ impl Driver<'_> {
     pub(super) fn resume(&self, session: &Session, open: &OpenTurn) -> Option<TurnMessage> {
         let mut ahead = self.ahead();
         let Fact::Resumed { submission, reply, request_id, labels } = &ahead.next()?.fact else { return None };
-        let is_closed = *submission == open.submission
-            && self.ending().is_some_and(|ended| ended.content == NOT_ANSWERED);
+        let is_closed =
+            *submission == open.submission && self.ending().is_some_and(|ended| ended.content == NOT_ANSWERED);
         if is_closed {
             // What waits closes it by itself.
             return if session.waiting.is_empty() { self.input() } else { None };
@@ -148,12 +150,12 @@ impl Driver<'_> {
         match &end.fact {
             Fact::Outcome(ended) => Some(ended),
             // A question that was gone by is resumed and closed in one.
-            Fact::Resumed { .. } => self.ahead().skip(1).find(|record| !is_settled(record)).and_then(|record| {
-                match &record.fact {
+            Fact::Resumed { .. } => {
+                self.ahead().skip(1).find(|record| !is_settled(record)).and_then(|record| match &record.fact {
                     Fact::Outcome(ended) => Some(ended),
                     _goes_on => None,
-                }
-            }),
+                })
+            }
             _goes_on => None,
         }
     }

@@ -6,8 +6,8 @@
 
 use super::answer;
 use super::cause::Cause;
-use super::{Difference, Same};
 use super::first_difference;
+use super::{Difference, Same};
 use crate::chat::ToolCall;
 use crate::ids::{ModelName, Ticket};
 use crate::store::{Answered, Claim, Ended, Fact, Record};
@@ -226,7 +226,9 @@ impl<'j> Driver<'j> {
     /// Answers the question that the next record is the answer to.
     fn reply(&mut self) -> Step<()> {
         let Some(next) = self.next() else { return Ok(()) };
-        let answers = self.owner.as_ref().map(|owner| answer::to(&owner.asked, &next.fact)).unwrap_or_default();
+        let is_plain = self.is_plain();
+        let answers =
+            self.owner.as_ref().map(|owner| answer::to(&owner.asked, &next.fact, is_plain)).unwrap_or_default();
         if answers.is_empty() {
             return self.allow();
         }
@@ -312,7 +314,8 @@ impl<'j> Driver<'j> {
 
     /// The machine wrote something else, or nothing.
     fn differs(&self, written: Option<&Record>, why: &str) -> Box<Difference> {
-        let json = |record: Option<&Record>| record.map_or(Value::Null, |record| comparable(record).unwrap_or_default());
+        let json =
+            |record: Option<&Record>| record.map_or(Value::Null, |record| comparable(record).unwrap_or_default());
         let expected = json(self.next().map(|next| &**next));
         let got = json(written);
         let sides = ["the journal has", "the machine writes"];

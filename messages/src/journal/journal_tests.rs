@@ -2,7 +2,8 @@
 
 use super::read;
 
-const OPTIONS: &str = r#"{"format":1,"id":"1-1","session":"s","version":1,"epoch":1,"turn":null,"at":0,"kind":"options","body":{}}"#;
+const OPTIONS: &str =
+    r#"{"format":1,"id":"1-1","session":"s","version":1,"epoch":1,"turn":null,"at":0,"kind":"options","body":{}}"#;
 
 #[test]
 fn lines_are_read_session_by_session() {

@@ -20,7 +20,9 @@ pub struct Unreadable {
 ///
 /// # Errors
 /// For a line that is no record, one of a newer format, and one that does not follow the one before it.
-pub fn read<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Result<BTreeMap<SessionId, Vec<Arc<Record>>>, Unreadable> {
+pub fn read<T: AsRef<str>>(
+    lines: impl IntoIterator<Item = T>,
+) -> Result<BTreeMap<SessionId, Vec<Arc<Record>>>, Unreadable> {
     let mut journals: BTreeMap<SessionId, Vec<Arc<Record>>> = BTreeMap::new();
     for (at, text) in lines.into_iter().enumerate() {
         let wrong = |why: String| Unreadable { line: at + 1, why };

@@ -28,7 +28,8 @@ impl Driver<'_> {
         }
         if let Some(open) = session.as_ref().and_then(Session::running) {
             let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
-            let start = |on_restart| TurnMessage::Start { input: Arc::clone(&open.input), brief: self.brief(on_restart) };
+            let start =
+                |on_restart| TurnMessage::Start { input: Arc::clone(&open.input), brief: self.brief(on_restart) };
             let closes = Recover::Close(EndReason::Cancelled);
             let others = [wake(Recover::Continue), start(OnRestart::Report), wake(closes), wake(Recover::GiveUp)];
             ways.extend(others.into_iter().map(|message| vec![message]));
@@ -80,7 +81,9 @@ impl Driver<'_> {
                 None => Recover::Continue,
             },
             // It was being closed when this owner died, too.
-            None if !in_doubt && self.next().is_some_and(|next| is_settled(next)) => Recover::Close(EndReason::Cancelled),
+            None if !in_doubt && self.next().is_some_and(|next| is_settled(next)) => {
+                Recover::Close(EndReason::Cancelled)
+            }
             Some(_) | None => Recover::Continue,
         };
         TurnMessage::Wake { brief, recover }

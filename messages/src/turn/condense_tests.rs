@@ -280,7 +280,12 @@ fn a_cancel_while_a_summary_is_written_ends_the_turn_and_keeps_everything() {
 fn what_is_said_into_the_turn_meanwhile_stays() {
     let mut world = world(4_000);
     fill(&mut world, 800);
-    world.say(TurnMessage::Steered { parts: vec![ContentPart::text("and be quick")] });
+    let steer = Box::new(crate::turn::Steer {
+        request_id: crate::ids::RequestId::new("quick"),
+        submission: None,
+        parts: vec![ContentPart::text("and be quick")],
+    });
+    world.say(TurnMessage::Steered { steer });
     world.settle();
     world.summarise(summary("they said a lot"));
     let prompt = asked(&world).unwrap();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use bob::{AgentRequest, AgentRuntime, FnTool, Limits, ScriptedCall, ScriptedLlm, ScriptedReply, ToolError, ToolOutput, tool};
+use bob::{
+    AgentRequest, AgentRuntime, FnTool, Limits, ScriptedCall, ScriptedLlm, ScriptedReply, ToolError, ToolOutput, tool,
+};
 use serde_json::json;
 
 use crate::stage::Stage;
@@ -35,7 +37,9 @@ fn calling(calls: impl Fn(&str) -> Vec<ScriptedCall> + Send + Sync + 'static) ->
 
 pub(crate) async fn calls(stage: &Stage) {
     let model = calling(|said| match () {
-        () if said.contains("together") => vec![call("test/echo", "one"), call("test/echo", "two"), call("test/echo", "three")],
+        () if said.contains("together") => {
+            vec![call("test/echo", "one"), call("test/echo", "two"), call("test/echo", "three")]
+        }
         () if said.contains("in order") => vec![call("test/write", "a"), call("test/write", "b")],
         () => vec![call("test/echo", "first"), call("test/write", "second"), call("test/echo", "third")],
     });
@@ -81,7 +85,9 @@ pub(crate) async fn guards(stage: &Stage) {
         match () {
             () if of_turn("next: errors") => ScriptedReply::call("test/fails", json!({})),
             () if of_turn("next: identical") => ScriptedReply::Calls(vec![call("test/echo", "same")]),
-            () if of_turn("next: many") => ScriptedReply::Calls((0..4).map(|n| call("test/echo", &n.to_string())).collect()),
+            () if of_turn("next: many") => {
+                ScriptedReply::Calls((0..4).map(|n| call("test/echo", &n.to_string())).collect())
+            }
             () => ScriptedReply::Calls(vec![call("test/echo", &n)]),
         }
     });

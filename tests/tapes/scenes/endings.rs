@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, Brief, FnTool, Limits, Runtime, ScriptedLlm, ScriptedReply, ToolOutput, tool,
+    AgentEvent, AgentRequest, AgentRuntime, Brief, FnTool, Limits, Runtime, ScriptedLlm, ScriptedReply, ToolOutput,
+    tool,
 };
 use bob_actors::drill::traps::Trap;
 use bob_messages::event::CallState;

@@ -12,7 +12,8 @@ use crate::stage::Stage;
 use crate::support::runtime::{Nothing, build, say, session, within};
 
 fn risky() -> FnTool {
-    tool("test/risky", "Does something risky.", |_: Nothing, _| async { Ok(ToolOutput::text("did it")) }).risk(Risk::High)
+    tool("test/risky", "Does something risky.", |_: Nothing, _| async { Ok(ToolOutput::text("did it")) })
+        .risk(Risk::High)
 }
 
 fn calls_then_answers(tool: &'static str) -> ScriptedLlm {
@@ -61,11 +62,8 @@ pub(crate) async fn questions(stage: &Stage) {
 
 pub(crate) async fn approvals(stage: &Stage) {
     let runtime = build(stage.with(calls_then_answers("test/risky")).tools(Arc::new(risky()))).await;
-    let decisions = [
-        Decision::AllowOnce,
-        Decision::Deny { reason: "not today".into() },
-        Decision::Edit { arguments: json!({}) },
-    ];
+    let decisions =
+        [Decision::AllowOnce, Decision::Deny { reason: "not today".into() }, Decision::Edit { arguments: json!({}) }];
     for decision in decisions {
         let asked = stage.say(&runtime, AgentRequest { approvals: ApprovalsMode::Suspend, ..say("do it") }).await;
         stage.began();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{AgentRequest, AgentRuntime, Brief, Capabilities, LlmErrorKind, ScriptedLlm, ScriptedReply, ToolOutput, tool};
+use bob::{
+    AgentRequest, AgentRuntime, Brief, Capabilities, LlmErrorKind, ScriptedLlm, ScriptedReply, ToolOutput, tool,
+};
 use serde_json::json;
 
 use crate::stage::Stage;
@@ -48,7 +50,9 @@ pub(crate) async fn malformed(stage: &Stage) {
             1 if said.contains("prose") => ScriptedReply::Malformed("Sure! Here you go.".into()),
             1 if said.contains("half") => ScriptedReply::Malformed("{\"type\":\"final\",\"conte".into()),
             1 if said.contains("unknown") => ScriptedReply::Malformed("{\"type\":\"dance\"}".into()),
-            _ if format!("{:?}", request.messages).contains("never") => ScriptedReply::Malformed("no, I will not".into()),
+            _ if format!("{:?}", request.messages).contains("never") => {
+                ScriptedReply::Malformed("no, I will not".into())
+            }
             _ => ScriptedReply::text("better"),
         }
     });

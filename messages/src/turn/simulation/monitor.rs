@@ -101,7 +101,7 @@ impl Monitor {
             broken: None,
             grammar: Grammar::default(),
             shadow: Session::new(session_id()),
-            twin: Session::fold_keeping(session_id(), messages, []),
+            twin: Session::fold_keeping(session_id(), setup.max_history, []),
             pairing: Pairing::default(),
             compared: 0,
             outcomes: Vec::new(),

@@ -68,7 +68,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 25] = [
+    pub(super) const ALL: [Self; 26] = [
         Self::Malformed,
         Self::ModelFails,
         Self::ToolErrors,

@@ -210,7 +210,12 @@ fn every_simulated_journal_is_replayed() {
     for seed in first..last {
         let journal = run(seed, None, false).journal;
         if let Err(difference) = crate::journal::replay(&journal) {
-            failures.push(format!("seed {seed} of {} records: {difference}\n  {}\n  {}", journal.len(), difference.expected, difference.got));
+            failures.push(format!(
+                "seed {seed} of {} records: {difference}\n  {}\n  {}",
+                journal.len(),
+                difference.expected,
+                difference.got
+            ));
         }
     }
     let count = failures.len();
