@@ -108,9 +108,7 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
             return Ok(None);
         }
     };
-    let ignored = config.not_yet().len();
-    let note = if ignored > 0 { format!(", {ignored} keys have no effect yet") } else { String::new() };
-    report.add("config", Exit::Usage, Ok(format!("{}{note}", file.display())))?;
+    report.add("config", Exit::Usage, Ok(file.display().to_string()))?;
     if let (false, Err(failure)) = (is_named, trust::check(&config)) {
         report.add("trust", failure.exit, Err(failure.message))?;
         return Ok(None);

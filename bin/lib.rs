@@ -64,8 +64,9 @@ pub use bob_supervisors::look::NodeStatus;
 pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
-    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort,
-    ApprovalQuestion, BuildError, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalMemory,
+    ApprovalPort, ApprovalQuestion, BuildError, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+    Standing,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

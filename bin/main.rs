@@ -2,6 +2,7 @@
 //! its work; it decides nothing about turns, tools or sessions.
 
 mod advice;
+mod approval;
 mod batch;
 mod chat;
 mod cli;
@@ -19,7 +20,9 @@ mod print;
 mod progress;
 mod prompt;
 mod ps;
+mod remembered;
 mod replay;
+mod resume;
 mod run;
 mod sessions;
 mod show;
@@ -92,6 +95,7 @@ fn enter() -> Exit {
     };
     let (form, session) = match &cli.command {
         Some(Command::Run(run)) => (run.output, run.session.clone().or_else(|| run.resume.clone())),
+        Some(Command::Resume(resume)) => (resume.output, resume::session_of(&resume.token)),
         _ => (OutputForm::Text, None),
     };
     match obey(cli) {
@@ -160,6 +164,11 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
             in_runtime(run::run(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
         }
+        Command::Resume(args) => {
+            let overrides = Overrides::default();
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(resume::resume(&args, trusted(&overrides)?, source))
+        }
         Command::Batch(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
             let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
@@ -174,7 +183,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads the configuration, starts logging as it says, and warns of what has no effect yet.
+/// Reads the configuration and starts logging as it says.
 fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
     configured_with(file, overrides, Environment::of_process())
 }
@@ -182,9 +191,6 @@ fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
 fn configured_with(file: &Path, overrides: &Overrides, environment: Environment) -> Result<Config, Failure> {
     let config = bob::config::load(file, &environment, overrides)?;
     logging::start(&config.log);
-    for sentence in config.not_yet() {
-        print::note(&format!("warning: {sentence}"));
-    }
     Ok(config)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
-use bob::facade::{AgentRequest, AgentRuntime};
+use bob::facade::{AgentRequest, AgentRuntime, AgentStream};
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::session::{Session, SessionOptions};
@@ -111,9 +111,22 @@ async fn one_turn(
         interactive: true,
         ..AgentRequest::text(session, prompt)
     };
-    let form = args.output;
+    let stream = house.runtime.run_stream(request).await?;
+    told(house, stream, args.output, signals).await
+}
+
+/// Prints a turn as it goes and its outcome at the end.
+///
+/// # Errors
+/// When it was not taken, or stdout cannot be written.
+pub(crate) async fn told(
+    house: &House,
+    stream: AgentStream,
+    form: OutputForm,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     let mut shown = Show::new(form == OutputForm::Text && io::stdout().is_terminal());
-    let ended = turn::follow(house, request, signals, |event| match form {
+    let ended = turn::follow_stream(house, stream, signals, |event| match form {
         OutputForm::Text => show::print(shown.event(&event.event)),
         OutputForm::Json => Ok(()),
         OutputForm::StreamJson => print::json(&streamed(event, house)),
@@ -132,6 +145,11 @@ async fn one_turn(
                 print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
             }
         }
+    }
+    if form != OutputForm::Text
+        && let Some(how) = show::how_to_go_on(&ended.outcome)
+    {
+        print::note(&how);
     }
     Ok(ended.caught.map_or_else(|| Exit::of(&ended.outcome), |caught| caught.exit()))
 }

@@ -11,7 +11,7 @@ use bob_messages::chat::{CallStatus, FinishReason, StopReason, ToolCall, ToolRes
 use bob_messages::condense::CondenseMethod;
 use bob_messages::event::{AgentEvent, CallState, Delta};
 use bob_messages::ids::CallId;
-use bob_messages::sessions::TurnOutcome;
+use bob_messages::sessions::{SuspendReason, TurnOutcome};
 use serde_json::Value;
 
 use crate::{advice, print};
@@ -219,7 +219,7 @@ fn remarks(outcome: &TurnOutcome) -> Vec<String> {
         }
         FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
         FinishReason::Suspended => {
-            remarks.push("[the turn waits for your answer: send it as the next message of the session]".to_owned());
+            remarks.extend(how_to_go_on(outcome));
         }
         FinishReason::Error => {}
     }
@@ -236,6 +236,24 @@ fn remarks(outcome: &TurnOutcome) -> Vec<String> {
         None => {}
     }
     remarks
+}
+
+/// What a person does about a turn that waits for somebody.
+pub(crate) fn how_to_go_on(outcome: &TurnOutcome) -> Option<String> {
+    let (reason, token) = (outcome.suspend_reason?, outcome.token.as_ref()?);
+    Some(match reason {
+        SuspendReason::AskUser => format!(
+            "[the turn waits for your answer: send it as the next message of the session, or: \
+             cli-agent resume {token} ANSWER]"
+        ),
+        SuspendReason::ApprovalRequired => format!(
+            "[the turn waits for a decision: cli-agent resume {token} allow, \
+             or allow-session, always, deny REASON, deny-always REASON, edit JSON]"
+        ),
+        SuspendReason::ExternalWait => {
+            format!("[the turn waits for something outside: cli-agent resume {token} RESULT]")
+        }
+    })
 }
 
 fn cut_by(reason: StopReason) -> Option<&'static str> {

@@ -3,9 +3,9 @@
 use super::*;
 use bob_messages::chat::GuardReason;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ModelName, SessionId, ToolName, TurnId};
+use bob_messages::ids::{ModelName, ResumeToken, SessionId, ToolName, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind};
-use bob_messages::sessions::DeniedCall;
+use bob_messages::sessions::{DeniedCall, SuspendReason};
 use bob_messages::tools::{ToolKind, ToolOutput};
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -370,14 +370,28 @@ fn words_that_were_shown_are_not_followed_by_a_sentence_about_them() {
 
 #[test]
 fn a_question_is_part_of_the_answer() {
-    let outcome = TurnOutcome { question: Some("Which file?".to_owned()), ..finished(FinishReason::Suspended, "") };
+    let outcome = TurnOutcome {
+        question: Some("Which file?".to_owned()),
+        suspend_reason: Some(SuspendReason::AskUser),
+        token: Some(ResumeToken::new("s~1-2")),
+        ..finished(FinishReason::Suspended, "")
+    };
     check(
         true,
         &[],
         &outcome,
         expect![[r#"
             out "Which file?\n"
-            err [the turn waits for your answer: send it as the next message of the session]
+            err [the turn waits for your answer: send it as the next message of the session, or: cli-agent resume s~1-2 ANSWER]
+        "#]],
+    );
+    check(
+        true,
+        &[],
+        &TurnOutcome { suspend_reason: Some(SuspendReason::ApprovalRequired), ..outcome },
+        expect![[r#"
+            out "Which file?\n"
+            err [the turn waits for a decision: cli-agent resume s~1-2 allow, or allow-session, always, deny REASON, deny-always REASON, edit JSON]
         "#]],
     );
 }

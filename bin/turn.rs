@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::facade::{AgentRequest, AgentRuntime};
+use bob::facade::{AgentRequest, AgentRuntime, AgentStream};
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope};
@@ -69,13 +69,26 @@ pub(crate) async fn follow(
     house: &House,
     request: AgentRequest,
     signals: &mut Signals,
+    show: impl FnMut(&Envelope) -> io::Result<()>,
+) -> Result<Ended, Failure> {
+    let stream = house.runtime.run_stream(request).await?;
+    follow_stream(house, stream, signals, show).await
+}
+
+/// The same for a turn that was handed in already.
+///
+/// # Errors
+/// When it was not taken.
+pub(crate) async fn follow_stream(
+    house: &House,
+    mut stream: AgentStream,
+    signals: &mut Signals,
     mut show: impl FnMut(&Envelope) -> io::Result<()>,
 ) -> Result<Ended, Failure> {
-    let session = request.session.clone();
+    let session = stream.session().clone();
     let mut caught = Vec::new();
     let mut unread = None;
     let mut deadline = None;
-    let mut stream = house.runtime.run_stream(request).await?;
     loop {
         tokio::select! {
             biased;

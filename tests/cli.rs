@@ -16,6 +16,8 @@ mod home;
 mod owners;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/resume.rs"]
+mod resume;
 #[path = "cli/run.rs"]
 mod run;
 #[path = "cli/signals.rs"]

@@ -6,6 +6,7 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
+use crate::people::{Memory, People};
 use crate::people::People;
 use crate::prompt_files::PromptReader;
 use crate::pulse::Pulses;
@@ -149,4 +150,6 @@ pub struct Rooms {
     pub metrics: Arc<Metrics>,
     /// Who is asked about calls.
     pub people: People,
+    /// What was decided about tools for good.
+    pub memory: Memory,
 }

@@ -37,7 +37,7 @@ use bob_messages::tools::Risk;
 use bob_messages::turn::{Brief, CondenseRules, Limits, OnRestart};
 
 use crate::config::{self, Config};
-use crate::facade::{ApprovalPort, RuntimeBuilder};
+use crate::facade::{ApprovalMemory, ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
@@ -70,6 +70,8 @@ pub struct Choices {
     pub progress: Option<Progress>,
     /// Who answers what only a person can say; nobody if `None`.
     pub approvals: Option<Arc<dyn ApprovalPort>>,
+    /// What was decided about tools for good; nothing, and it is forgotten with its session, if `None`.
+    pub memory: Option<Arc<dyn ApprovalMemory>>,
     /// Whether a required tool server that does not start is no reason to refuse: for whoever only looks at them.
     pub spares_servers: bool,
     /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
@@ -118,6 +120,10 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         None => builder,
     };
     let builder = with_skills(builder, config)?;
+    let builder = match choices.memory {
+        Some(memory) => builder.approval_memory(memory),
+        None => builder,
+    };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     let builder = match &tape {
         Some(Opened::Recording(recorder)) => builder.record(recorder),
@@ -209,6 +215,7 @@ pub fn limits(config: &Config) -> Limits {
         turn_timeout_ms: runtime.turn_timeout_ms,
         tool_timeout_ms: runtime.tool_timeout_ms,
         approval_timeout_ms: runtime.approval_timeout_ms,
+        suspend_timeout_ms: runtime.suspend_timeout_ms,
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("runtime.turn_timeout_ms", TIME),
     ("runtime.tool_timeout_ms", TIME),
     ("runtime.approval_timeout_ms", TIME),
+    ("runtime.suspend_timeout_ms", Whole(0, 10 * 365 * 24 * 3_600_000)),
     ("runtime.max_history_messages", COUNT),
     ("runtime.max_concurrent_turns", COUNT),
     ("runtime.passivate_after_ms", TIME),
@@ -113,6 +114,3 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("log.level", Any),
     ("log.format", Any),
 ];
-
-/// What is accepted and checked but obeyed by nothing yet, and what happens instead. Building a feature deletes its line.
-pub(super) const NOT_YET: &[(&str, &str)] = &[("runtime.approval_timeout_ms", "approvals do not expire")];

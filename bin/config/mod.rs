@@ -49,11 +49,6 @@ impl Config {
         include_str!("../../agent.toml")
     }
 
-    /// One sentence for each key that was set in a file or in the environment and that nothing obeys yet.
-    pub fn not_yet(&self) -> Vec<String> {
-        self.unbuilt.clone()
-    }
-
     /// A text of the configuration as it may be shown: with `${NAME}` where a variable was filled in, since that is where
     /// keys come from. What is shorter than six bytes stays.
     pub fn as_written(&self, text: &str) -> String {

@@ -43,9 +43,6 @@ pub struct Config {
     /// A hash of the file's text, in hex: the same for the same text only.
     #[toml(skip)]
     pub(super) digest: String,
-    /// One sentence for each key that is set and has no effect yet.
-    #[toml(skip)]
-    pub(super) unbuilt: Vec<String>,
     /// What the variables held that were filled in, by name.
     #[toml(skip)]
     pub(super) filled: BTreeMap<String, Secret>,
@@ -102,6 +99,8 @@ section! {
         pub tool_timeout_ms: u64 = 15_000,
         /// Time a person has to decide about an approval, milliseconds.
         pub approval_timeout_ms: u64 = 600_000,
+        /// Time in which a suspended turn can be resumed by its token, milliseconds; 0 is for ever.
+        pub suspend_timeout_ms: u64 = 604_800_000,
         /// Messages of history that a prompt takes along at most.
         pub max_history_messages: u32 = 50,
         /// Turns that run at the same time in this process.

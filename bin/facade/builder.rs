@@ -10,6 +10,7 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::people::{ApprovalMemory, Memory, People};
 use bob_actors::people::People;
 use bob_actors::prompt_files::{PromptFiles, PromptReader};
 use bob_actors::pulse::BLOCKED_AFTER;
@@ -51,6 +52,7 @@ pub struct RuntimeBuilder {
     prompt_files: Option<PromptFiles>,
     compactor: Compactor,
     skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
+    memory: Memory,
     rules: SessionRules,
     blocked_after: Duration,
     pub(super) taped: Taped,
@@ -104,6 +106,7 @@ impl RuntimeBuilder {
             prompt_files: None,
             compactor: Compactor::default(),
             skills: None,
+            memory: Memory::default(),
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             taped: Taped::No,
@@ -226,6 +229,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Keeps what people decide about tools for good. Without it such a decision holds in
+    /// its session, and is asked for again in others.
+    #[must_use]
+    pub fn approval_memory(mut self, memory: Arc<dyn ApprovalMemory>) -> Self {
+        self.memory = Memory::new(memory);
+        self
+    }
+
     /// What ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -303,7 +314,7 @@ impl RuntimeBuilder {
         let people = people.unwrap_or_default();
         let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
         let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
-        let rooms = Rooms { people, prompt_files, compactor: self.compactor, ..Rooms::default() };
+        let rooms = Rooms { people, memory: self.memory, prompt_files, compactor: self.compactor, ..Rooms::default() };
         let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
         if let Some((port, rules)) = self.skills {

@@ -303,6 +303,8 @@ impl Run {
                 let returned = Box::new(results.remove(&call.id).unwrap_or_else(nothing));
                 Some(TurnMessage::ToolReturned { ticket, returned })
             }
+            // Whoever steps by hand decides each time.
+            Effect::Remember(_) => None,
             Effect::Report(news) => {
                 self.hear(news);
                 None

@@ -5,6 +5,7 @@
 //! the epoch counts its owners.
 
 use crate::Millis;
+use crate::approvals::{AskedTool, Scope};
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::Condensed;
 use crate::error::AgentError;
@@ -250,6 +251,12 @@ pub enum Fact {
         call: CallId,
         /// How risky it is.
         risk: Risk,
+        /// Why a person is asked.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// The tool as it is shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<Arc<AskedTool>>,
     },
     /// A person decided.
     ApprovalDecided {
@@ -261,6 +268,9 @@ pub enum Fact {
         arguments: Option<Value>,
         /// Why not, when the person said no.
         reason: String,
+        /// How far the decision reaches beyond the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<Scope>,
     },
     /// A call has its result.
     Result(Arc<ToolResult>),
@@ -351,6 +361,10 @@ pub struct Suspension {
     pub token: ResumeToken,
     /// The question, for people.
     pub question: String,
+    /// When the token stops being good, by the clock of whoever suspended the turn;
+    /// `None` means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Millis>,
 }
 
 /// The record as it is written: flat, with kind and body apart.

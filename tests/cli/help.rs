@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 23] = [
+const COMMANDS: [&[&str]; 27] = [
     &[],
     &["chat"],
     &["run"],
@@ -17,6 +17,10 @@ const COMMANDS: [&[&str]; 23] = [
     &["sessions", "delete"],
     &["replay"],
     &["tools"],
+    &["skills"],
+    &["skills", "list"],
+    &["skills", "show"],
+    &["skills", "validate"],
     &["mcp"],
     &["mcp", "list"],
     &["mcp", "restart"],

@@ -164,7 +164,7 @@ async fn a_turn_has_the_same_skills_in_the_next_process() {
     write("doors", "Use green.");
     let (runtime, heard) = house(store.path(), folder.path()).await;
     let reply = ResumeReply::Answer("the left one".into());
-    let result = within(runtime.resume(session("s"), token, reply)).await.unwrap();
+    let result = within(runtime.resume(token, reply)).await.unwrap();
     assert_eq!(result.response().content, "done");
     let system = asked(&heard)[0].system.to_string();
     assert!(system.contains("Use blue.") && !system.contains("Use green."), "{system}");

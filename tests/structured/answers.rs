@@ -131,7 +131,7 @@ async fn a_schema_holds_behind_a_question() {
     let AgentRunResult::Suspended { token, .. } = within(runtime.run(wanted("count"))).await.unwrap() else {
         panic!("it asks")
     };
-    let result = within(runtime.resume(session("s"), token, ResumeReply::Answer("apples".into()))).await.unwrap();
+    let result = within(runtime.resume(token, ResumeReply::Answer("apples".into()))).await.unwrap();
     assert_eq!((result.response().content.as_str(), result.response().steps), ("{\"items\":[3]}", 3));
     within(runtime.shutdown()).await;
 }

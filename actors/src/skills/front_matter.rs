@@ -17,6 +17,8 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_024;
 const MAX_COMPATIBILITY: usize = 500;
+/// How much may be said about tools, in bytes: it is compared with each tool's name.
+const MAX_TOOLS_BYTES: usize = 4 * 1024;
 
 /// The keys of the specification.
 const KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
@@ -187,6 +189,12 @@ fn checked(written: Written, folder_name: &str, at: impl Fn(&str) -> (u32, u32),
     too_long("description", &description, MAX_DESCRIPTION);
     too_long("compatibility", written.compatibility.as_deref().unwrap_or_default(), MAX_COMPATIBILITY);
     let allowed_tools = written.allowed_tools.map(|Tools(tools)| tools);
+    if allowed_tools.iter().flatten().map(String::len).sum::<usize>() > MAX_TOOLS_BYTES {
+        notes.broken(
+            at("allowed-tools"),
+            format!("`allowed-tools` is longer than {MAX_TOOLS_BYTES} bytes; use patterns"),
+        );
+    }
     for tool in allowed_tools.iter().flatten().filter(|tool| !is_of_this_house(tool)) {
         notes.doubtful(
             at("allowed-tools"),

@@ -17,12 +17,15 @@
 //! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
 //! | [`output`] | whether a final answer fits the schema it was asked for with |
 //! | `grant` | permission bound to exactly one call |
+//! | `standing` | what people decided about a tool before |
 //! | `commands` | which commands a shell line names |
 //! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`local`] | files, search and the shell |
 
 pub mod actor;
+#[cfg(test)]
+mod approvals_tests;
 pub(crate) mod catalogue;
 mod commands;
 pub mod function;
@@ -35,6 +38,7 @@ pub mod plane;
 pub mod policy;
 pub mod port;
 mod schema;
+mod standing;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;

@@ -182,6 +182,7 @@ impl TurnState {
                 let (reply, interest) =
                     Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
                 self.in_flight.push((ticket, interest));
+                let check = rooms.memory.recalled(check);
                 rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
@@ -191,6 +192,7 @@ impl TurnState {
                 self.in_flight.push((ticket, interest));
                 rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
+            Effect::Remember(standing) => rooms.memory.keep(standing),
             Effect::AbandonAll => self.in_flight.clear(),
             Effect::Report(news) => {
                 let session = self.started.session.clone();

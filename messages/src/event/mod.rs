@@ -170,6 +170,9 @@ pub enum AgentEvent {
         reason: String,
         /// What may be answered.
         choices: Vec<String>,
+        /// How the tool's definition differs from the one that was decided about before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changes: Option<String>,
     },
     /// A person decided, or the question ran out.
     #[serde(rename = "approval.decided")]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const NAMES: [&str; 4] = ["turn", "submission", "token", "approval"];
 
 /// Keys whose values are times, or follow from them, from who came when, or from where it was.
-const TIMES: [&str; 7] = ["at", "id", "epoch", "session", "latency_ms", "duration_ms", "traceparent"];
+const TIMES: [&str; 8] = ["at", "expires_at", "id", "epoch", "session", "latency_ms", "duration_ms", "traceparent"];
 
 /// Where two journals differ first, apart from ids and times; `None` when they do not.
 pub fn difference(one: &[Arc<Record>], other: &[Arc<Record>]) -> Option<Difference> {

@@ -41,9 +41,10 @@ pub(super) fn to(asked: &[Asked], next: &Fact, is_plain: bool) -> Vec<TurnMessag
             let judged = judged(asked, |check| check.id == *call);
             judged.map(|(ticket, check)| allow(ticket, check, *traits)).into_iter().collect()
         }
-        Fact::ApprovalAsked { call, risk, .. } => {
+        Fact::ApprovalAsked { call, risk, reason, tool, .. } => {
             let judged = judged(asked, |check| check.id == *call);
-            let verdict = Verdict::Ask { risk: *risk, reason: String::new() };
+            let tool = tool.clone().unwrap_or_default();
+            let verdict = Verdict::Ask { risk: *risk, reason: reason.clone(), tool };
             judged.map(|(ticket, _)| TurnMessage::Checked { ticket, verdict: Some(verdict) }).into_iter().collect()
         }
         Fact::Result(result) => result_of(asked, result).into_iter().collect(),
@@ -101,7 +102,7 @@ fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
     let verdict = match result.status {
         CallStatus::Denied if text.starts_with(NOBODY.0) && text.ends_with(NOBODY.1) => {
             let reason = text[NOBODY.0.len()..text.len() - NOBODY.1.len()].to_owned();
-            Verdict::Ask { risk: Risk::High, reason }
+            Verdict::Ask { risk: Risk::High, reason, tool: Arc::default() }
         }
         CallStatus::Denied if text == "denied" => Verdict::Deny { reason: String::new() },
         CallStatus::Denied if text.starts_with("denied: ") => {

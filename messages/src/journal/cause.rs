@@ -1,6 +1,7 @@
 //! What must have been said, since the next record is what it is.
 
 use super::driver::{Driver, Owner};
+use crate::approvals::Scope;
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
 use crate::ids::{ModelName, RequestId};
 use crate::session::{OpenTurn, Session, TurnInput};
@@ -45,8 +46,8 @@ impl Driver<'_> {
                 ]),
                 None => Cause::Inside,
             },
-            Fact::ApprovalDecided { approval, allowed, arguments, reason } => {
-                let decision = Box::new(decision(*allowed, arguments.as_ref(), reason));
+            Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
+                let decision = Box::new(decision(*allowed, arguments.as_ref(), reason, *scope));
                 let approval = approval.clone();
                 Cause::Outside(vec![TurnMessage::Decided { approval, decision, asker: None }])
             }
@@ -114,8 +115,8 @@ impl Driver<'_> {
             Some(Fact::ApprovalDecided { allowed, reason, .. }) if !allowed && !reply.is_empty() && reason == reply => {
                 ResumeReply::Answer(reply.clone())
             }
-            Some(Fact::ApprovalDecided { allowed, arguments, reason, .. }) => {
-                ResumeReply::Decision(decision(*allowed, arguments.as_ref(), reason))
+            Some(Fact::ApprovalDecided { allowed, arguments, reason, scope, .. }) => {
+                ResumeReply::Decision(decision(*allowed, arguments.as_ref(), reason, *scope))
             }
             _no_decision => ResumeReply::Answer(reply.clone()),
         };
@@ -184,11 +185,20 @@ pub(super) fn is_settled(record: &Record) -> bool {
     texts && matches!(result.status, CallStatus::Cancelled | CallStatus::Unknown)
 }
 
-fn decision(allowed: bool, arguments: Option<&serde_json::Value>, reason: &str) -> Decision {
-    match (allowed, arguments) {
-        (true, None) => Decision::AllowOnce,
-        (true, Some(arguments)) => Decision::Edit { arguments: arguments.clone() },
-        (false, _) => Decision::Deny { reason: reason.to_owned() },
+fn decision(
+    allowed: bool,
+    arguments: Option<&serde_json::Value>,
+    reason: &str,
+    scope: Option<Scope>,
+) -> Decision {
+    let reason = reason.to_owned();
+    match (allowed, arguments, scope) {
+        (true, Some(arguments), _) => Decision::Edit { arguments: arguments.clone() },
+        (true, None, Some(Scope::Session)) => Decision::AllowSession,
+        (true, None, Some(Scope::Always)) => Decision::AllowAlways,
+        (true, None, None) => Decision::AllowOnce,
+        (false, _, Some(Scope::Always)) => Decision::DenyAlways { reason },
+        (false, _, Some(Scope::Session) | None) => Decision::Deny { reason },
     }
 }
 

@@ -287,7 +287,7 @@ impl<'j> Driver<'j> {
                 Effect::ReadLayers { ticket, .. } => owner.inner.push_back(Inner::Layers(ticket)),
                 Effect::CheckOutput { ticket, .. } => owner.inner.push_back(Inner::Output(ticket)),
                 // Nobody is asked for these here: what came of them is taken from the journal.
-                Effect::ListSkills { .. } | Effect::Condense { .. } => {}
+                Effect::ListSkills { .. } | Effect::Condense { .. } | Effect::Remember(_) => {}
                 Effect::Release { .. } | Effect::Report(_) | Effect::Emit(_) => {}
             }
         }
@@ -371,11 +371,16 @@ impl Asked {
 /// Whether two records are the same but for times and estimated sizes.
 fn is_same(one: &Record, other: &Record) -> bool {
     let mut other = other.clone();
-    if let (Fact::Steered { request_id: None, behind, .. }, Fact::Steered { request_id, behind: other_behind, .. }) =
-        (&one.fact, &mut other.fact)
-    {
-        // Older programs gave what was said into a turn no name.
-        (*request_id, *other_behind) = (None, *behind);
+    // Older programs gave what was said into a turn no name, and did not write down what a person was shown.
+    match (&one.fact, &mut other.fact) {
+        (Fact::Steered { request_id: None, behind, .. }, Fact::Steered { request_id, behind: now, .. }) => {
+            (*request_id, *now) = (None, *behind);
+        }
+        (Fact::ApprovalAsked { tool: None, reason, .. }, Fact::ApprovalAsked { tool, reason: now, .. }) => {
+            *tool = None;
+            now.clone_from(reason);
+        }
+        _as_it_is => {}
     }
     let other = &other;
     one == other || comparable(one).is_some_and(|one| Some(one) == comparable(other))
@@ -389,6 +394,7 @@ fn comparable(record: &Record) -> Option<Value> {
             *calls = calls.iter().map(|call| Arc::new(ToolCall { argument_bytes: 0, ..(**call).clone() })).collect();
         }
         Fact::Malformed { cost, .. } => cost.prompt_bytes = 0,
+        Fact::Outcome(Ended { suspended: Some(suspended), .. }) => suspended.expires_at = None,
         _without_sizes => {}
     }
     serde_json::to_value(&record).ok()

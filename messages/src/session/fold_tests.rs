@@ -72,7 +72,8 @@ fn ended(finish_reason: FinishReason) -> Ended {
 }
 
 fn suspended(reason: SuspendReason) -> Fact {
-    let suspension = Suspension { reason, token: ResumeToken::new("secret-1"), question: "which?".to_owned() };
+    let suspension =
+        Suspension { reason, token: ResumeToken::new("secret-1"), question: "which?".to_owned(), expires_at: Some(1) };
     Fact::Outcome(Ended { suspended: Some(suspension), ..ended(FinishReason::Suspended) })
 }
 
@@ -136,12 +137,19 @@ fn one_of_each() -> Vec<Fact> {
         }),
         Fact::Malformed { text: "{".into(), complaint: "no".into(), cost: StepCost { usage: None, ..cost() } },
         Fact::Intent { call: id.clone(), traits: CallTraits { read_only: false, idempotent: true } },
-        Fact::ApprovalAsked { approval: ApprovalId::new("s-c1"), call: id, risk: Risk::High },
+        Fact::ApprovalAsked {
+            approval: ApprovalId::new("s-c1"),
+            call: id,
+            risk: Risk::High,
+            reason: String::new(),
+            tool: None,
+        },
         Fact::ApprovalDecided {
             approval: ApprovalId::new("s-c1"),
             allowed: true,
             arguments: Some(json!({"a": 0.30000000000000004})),
             reason: String::new(),
+            scope: Some(crate::approvals::Scope::Session),
         },
         Fact::Result(Arc::new(whole)),
         Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
@@ -245,7 +253,7 @@ fn records_as_they_are_written() {
     check(
         suspended(SuspendReason::ApprovalRequired),
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?"},"error":null}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?","expires_at":1},"error":null}}"#
         ]],
     );
 }
@@ -289,9 +297,11 @@ fn facts() -> impl Strategy<Value = Fact> {
         1 => number.clone().prop_map(|n| Fact::Intent { call: CallId::new(format!("c{n}")), traits: CallTraits::default() }),
         1 => number.clone().prop_map(|n| Fact::ApprovalAsked {
             approval: ApprovalId::new(format!("a{}", n % 3)), call: CallId::new(format!("c{n}")), risk: Risk::High,
+            reason: String::new(), tool: (n % 2 == 0).then(Arc::default),
         }),
         1 => (number.clone(), any::<bool>()).prop_map(|(n, allowed)| Fact::ApprovalDecided {
             approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| json!({"a": 9})), reason: "no".into(),
+            scope: (n % 3 != 0).then_some(crate::approvals::Scope::Session),
         }),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
         1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false }),

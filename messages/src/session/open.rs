@@ -1,6 +1,7 @@
 //! The turn a session is in: facts only, enough to go on from after a crash.
 
 use crate::Millis;
+use crate::approvals::AskedTool;
 use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::session::TurnInput;
@@ -100,6 +101,16 @@ pub struct OpenApproval {
     pub allowed: Option<bool>,
     /// Why not, when it was no.
     pub reason: String,
+    /// Why a person is asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The tool as it is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Arc<AskedTool>>,
+    /// How often a person was asked about the call; more than once when its tool changed
+    /// meanwhile.
+    #[serde(default)]
+    pub times: u32,
 }
 
 impl OpenStep {

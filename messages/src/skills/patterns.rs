@@ -9,8 +9,8 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     fits(pattern.as_bytes(), name.as_bytes())
 }
 
-/// Each star is tried at every length once for the newest one only: a newer star makes the
-/// choice of an older one of its kind irrelevant, and names and patterns are short.
+/// Goes through the pattern once and keeps which beginnings of the name it fits so far, so
+/// that no pattern costs more than its length times that of the name.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     // `reached[at]`: the pattern so far fits the first `at` bytes of the name.
     let mut reached = vec![false; name.len() + 1];
@@ -36,6 +36,9 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
                     next[at + 1] = reached[at] && fits;
                 }
             }
+        }
+        if !next.contains(&true) {
+            return false;
         }
         reached = next;
         rest = if is_deep { &after[1..] } else { after };

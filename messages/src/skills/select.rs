@@ -57,11 +57,12 @@ pub struct Selection {
 /// Chooses. The order of the index means nothing.
 pub fn select(index: &SkillIndex, asked: Asked<'_>, rules: &SkillRules) -> Selection {
     let heard = Heard::of(asked.text);
-    let scored = index.skills.iter().filter(|skill| is_usable(skill, asked.tools));
-    let scored = scored.map(|skill| (score(skill, &heard, asked.labels), skill)).filter(|(score, _)| *score >= LEAST);
-    let mut ranked: Vec<(u32, &Arc<Skill>)> = scored.collect();
+    let scored = index.skills.iter().map(|skill| (score(skill, &heard, asked.labels), skill));
+    let mut ranked: Vec<(u32, &Arc<Skill>)> = scored.filter(|(score, _)| *score >= LEAST).collect();
     ranked.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name().cmp(other.name())));
-    ranked.truncate(rules.top_k);
+    // What a skill can do here is looked at for as many as are needed, and no others.
+    let usable = ranked.into_iter().filter(|(_, skill)| is_usable(skill, asked.tools));
+    let ranked: Vec<_> = usable.take(rules.top_k).collect();
     let most = u64::try_from(asked.most_bytes).unwrap_or(u64::MAX);
     let budget_bytes = rules.budget_tokens(asked.context_tokens).saturating_mul(BYTES_PER_TOKEN).min(most);
     let best: Vec<&Skill> = ranked.iter().map(|(_, skill)| &***skill).collect();

@@ -4,6 +4,7 @@
 //! calls before it and before all calls behind it, and only when its intent is
 //! durable. Every call ends in exactly one result, in call order.
 
+use super::approvals::approved;
 use super::prompt::Frame;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage};
@@ -53,11 +54,12 @@ impl Turn {
                         Slot::Finished
                     }
                     Some((_, Some(true))) | None => {
-                        let approved = asked.map(|asked| asked.id.clone());
+                        let approved = asked.map(approved);
                         let ticket = Ticket(tickets + checks.len() as u64 + 1);
                         let run = !blocked && approved.is_none() && self.only_reads(&open.call);
                         blocked |= !run;
-                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved, run }));
+                        let standing = self.standing(&open.call);
+                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved, standing, run }));
                         Slot::Checking { ticket, run }
                     }
                 }
@@ -70,7 +72,7 @@ impl Turn {
             self.answer(&calls[at], ToolReturn::note(status, text), effects);
         }
         for at in asked_again {
-            self.ask_again(at, effects);
+            self.ask_person(at, effects);
         }
         for (ticket, check) in checks {
             self.tickets = ticket.0;
@@ -115,7 +117,7 @@ impl Turn {
             }
             None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
-            Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
+            Some(Verdict::Ask { risk, reason, tool }) => self.ask(&call, risk, reason, tool, effects),
             Some(Verdict::Deny { reason }) => {
                 self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
             }

@@ -125,11 +125,11 @@ impl Turn {
     /// There is a summary, or there is none.
     pub(super) fn condensed(
         &mut self,
-        wait: Box<Condensing>,
+        wait: Condensing,
         result: Result<Arc<Summary>, AgentError>,
         effects: &mut Vec<Effect>,
     ) {
-        let Condensing { attempts, plan, mut usage, .. } = *wait;
+        let Condensing { attempts, plan, mut usage, .. } = wait;
         let summary = result.ok();
         if let Some(cost) = summary.as_ref().and_then(|summary| summary.usage) {
             usage.get_or_insert_default().add(&cost);

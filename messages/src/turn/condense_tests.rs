@@ -1,16 +1,16 @@
 //! A history that fills too much of the model's context: what is asked, what stays, and what is told.
 
 use super::world::{Question, World, answer, input, model, paired};
-use super::{Brief, CondenseRules, Limits, TurnMessage};
+use super::{Brief, CondenseRules, Limits, Steer, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, Usage};
 use crate::condense::{CondenseMethod, CondenseRequest, Summary};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::ids::{ModelName, Ticket};
+use crate::ids::{ModelName, RequestId, Ticket};
 use crate::llm::LlmRequest;
 use crate::sessions::{EndReason, TurnNews, TurnOutcome};
 use crate::store::Fact;
-use crate::turn::Recover;
+use crate::turn::{Recover, Steer};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -280,12 +280,8 @@ fn a_cancel_while_a_summary_is_written_ends_the_turn_and_keeps_everything() {
 fn what_is_said_into_the_turn_meanwhile_stays() {
     let mut world = world(4_000);
     fill(&mut world, 800);
-    let steer = Box::new(crate::turn::Steer {
-        request_id: crate::ids::RequestId::new("quick"),
-        submission: None,
-        parts: vec![ContentPart::text("and be quick")],
-    });
-    world.say(TurnMessage::Steered { steer });
+    let (request_id, parts) = (RequestId::new("s1"), vec![ContentPart::text("and be quick")]);
+    world.say(TurnMessage::Steered { steer: Box::new(Steer { request_id, submission: None, parts }) });
     world.settle();
     world.summarise(summary("they said a lot"));
     let prompt = asked(&world).unwrap();

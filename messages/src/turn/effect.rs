@@ -1,5 +1,6 @@
 //! What a turn asks of the world.
 
+use crate::approvals::Standing;
 use crate::chat::ToolCall;
 use crate::condense::CondenseRequest;
 use crate::event::AgentEvent;
@@ -118,6 +119,8 @@ pub enum Effect {
         /// Who asks.
         context: Arc<CallContext>,
     },
+    /// What a person decided for good, beyond this session.
+    Remember(Arc<Standing>),
     /// Nobody wants the answers to what is in flight any more.
     AbandonAll,
     /// Tell the sessions supervisor.

@@ -189,7 +189,7 @@ impl Turn {
             }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
             (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
-                self.condensed(wait, result, e);
+                self.condensed(*wait, result, e);
             }
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>

@@ -75,7 +75,9 @@ pub(super) fn verdict(check: &CheckRequest) -> Verdict {
     match own {
         "deny" => Verdict::Deny { reason: "policy".into() },
         "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
-        "ask" if check.approved.is_none() => Verdict::Ask { risk: Risk::High, reason: "high risk".into() },
+        "ask" if check.approved.is_none() => {
+            Verdict::Ask { risk: Risk::High, reason: "high risk".into(), tool: Arc::default() }
+        }
         _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
             Verdict::Allow { grant, traits }
         }
@@ -252,7 +254,7 @@ impl World {
                 self.questions.push(Question::Call(ticket, call));
             }
             Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
-            Effect::Release { .. } => {}
+            Effect::Release { .. } | Effect::Remember(_) => {}
             Effect::Report(news) => self.news.push(news),
             Effect::Emit(event) => self.events.push(*event),
         }

@@ -96,6 +96,7 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
+    /// For a machine that is set up so.
     pub(super) fn new(setup: &Setup) -> Self {
         Self {
             broken: None,

@@ -6,9 +6,11 @@ mod endings;
 mod guards;
 mod people;
 mod recovery;
+mod skills;
+mod structured;
 
 use super::message::{Recover, ResumeReply};
-use super::world::{Question, World, answer, input};
+use super::world::{Question, World, answer, input, output_schema};
 use super::{Brief, Limits, Steer, TurnMessage};
 use crate::chat::{CallStatus, StopReason};
 use crate::ids::ResumeToken;
@@ -39,11 +41,13 @@ pub(super) struct Setup {
     pub(super) brief: Brief,
     pub(super) limits: Limits,
     pub(super) approvals: ApprovalsMode,
+    /// Whether answers must fit a schema.
+    pub(super) structured: bool,
 }
 
 pub(super) fn native() -> Setup {
     let brief = Brief::new(super::world::model());
-    Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny }
+    Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny, structured: false }
 }
 
 fn json() -> Setup {
@@ -75,7 +79,9 @@ impl Teller {
 
     fn next_input(&mut self, text: &str) -> Arc<TurnInput> {
         self.inputs += 1;
-        Arc::new(TurnInput { approvals: self.setup.approvals, ..input(self.inputs, text, self.setup.limits) })
+        let output_schema = self.setup.structured.then(output_schema);
+        let approvals = self.setup.approvals;
+        Arc::new(TurnInput { approvals, output_schema, ..input(self.inputs, text, self.setup.limits) })
     }
 
     fn step(&mut self, step: &str) {
@@ -201,6 +207,8 @@ impl Teller {
                     let kinds: Vec<_> = append.records.iter().map(|record| kind(record)).collect();
                     writeln!(self.trace, "    save {}", kinds.join(", "))
                 }
+                Question::Output(_, output) => writeln!(self.trace, "    does {output} fit?"),
+                Question::Skills(_) => writeln!(self.trace, "    list skills"),
                 _ => Ok(()),
             }
             .unwrap();
