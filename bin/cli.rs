@@ -11,6 +11,7 @@ mod running;
 mod skills;
 #[cfg(feature = "drill")]
 mod soak;
+mod taping;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
 pub(crate) use skills::{SkillsAction, SkillsArgs};
 #[cfg(feature = "drill")]
 pub(crate) use soak::SoakArgs;
+pub(crate) use taping::{ReplayArgs, TapeArg};
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]
@@ -42,9 +44,9 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 1 a soak's FAIL or a broken skill, 2 usage or configuration, 3 a guard ended the turn, 4 the turn
-waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by
-SIGHUP/SIGINT/SIGTERM.
+Exit codes: 0 answer, 1 a soak's FAIL, a replay's difference or a broken skill, 2 usage or configuration, 3 a guard
+ended the turn, 4 the turn waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later,
+129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
+    /// Run a recorded journal through the machine of turns, and say where it would go on differently now
+    Replay(ReplayArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
     /// List, show or check the skills of the configuration
@@ -187,6 +191,10 @@ pub(crate) struct RunArgs {
     /// Take the session over if another running process has it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
+    /// record:FILE writes down what model and tools say (overwrite:FILE also where there is a file), replay:FILE takes it
+    /// from there
+    #[arg(long, value_name = "HOW:FILE")]
+    pub(crate) tape: Option<TapeArg>,
 }
 
 /// `sessions`.

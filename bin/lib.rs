@@ -26,6 +26,7 @@ pub mod config;
 pub mod facade;
 pub mod runner;
 pub mod sanitise;
+pub mod tape;
 
 pub use bob_actors::feed::EventSink;
 pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply};
@@ -49,6 +50,7 @@ pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Summary};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
 pub use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
+pub use bob_messages::journal;
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::session::{ApprovalsMode, SessionOptions};

@@ -21,6 +21,7 @@ mod progress;
 mod prompt;
 mod ps;
 mod remembered;
+mod replay;
 mod resume;
 mod run;
 mod screen;
@@ -44,9 +45,10 @@ use std::path::{Path, PathBuf};
 
 use bob::config::{Config, Environment, OnRestart, Overrides};
 use bob::sanitise;
+use bob::tape::MARK;
 use clap::{CommandFactory, Parser};
 
-use cli::{ChatArgs, Cli, Command, McpAction, OutputForm};
+use cli::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
 use exit::{Exit, Failure};
 use origin::Origin;
 use output::ResultObject;
@@ -117,6 +119,11 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Ok::<_, Failure>(config)
     };
+    // A replay starts nothing and sends nothing: it needs no trust and no key.
+    let taped = |overrides: &Overrides, tape: Option<&TapeArg>| match tape.is_some_and(TapeArg::is_replay) {
+        true => configured_with(&file, overrides, Environment::of_process().or_else(MARK)),
+        false => trusted(overrides),
+    };
     match cli.command.unwrap_or_else(|| Command::Chat(ChatArgs::default())) {
         Command::Init(args) => init::init(&args, &file),
         Command::Completions { shell } => {
@@ -159,7 +166,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             let overrides =
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
             let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
-            in_runtime(run::run(&args, finishing(trusted(&overrides)?, args.finish), source))
+            in_runtime(run::run(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
         }
         Command::Resume(args) => {
             let overrides = Overrides::default();
@@ -169,8 +176,9 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Batch(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
             let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
-            in_runtime(batch::batch(&args, finishing(trusted(&overrides)?, args.finish), source))
+            in_runtime(batch::batch(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
         }
+        Command::Replay(args) => in_runtime(replay::replay(&args, || configured(&file, &Overrides::default()))),
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
             let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
@@ -181,7 +189,11 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
 
 /// Reads the configuration and starts logging as it says.
 fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
-    let config = bob::config::load(file, &Environment::of_process(), overrides)?;
+    configured_with(file, overrides, Environment::of_process())
+}
+
+fn configured_with(file: &Path, overrides: &Overrides, environment: Environment) -> Result<Config, Failure> {
+    let config = bob::config::load(file, &environment, overrides)?;
     logging::start(&config.log);
     Ok(config)
 }

@@ -13,7 +13,7 @@ use bob_messages::session::{Session, SessionOptions};
 use bob_messages::store::SessionFilter;
 use serde_json::{Map, Value};
 
-use crate::cli::{OutputForm, RunArgs};
+use crate::cli::{OutputForm, RunArgs, TapeArg};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
@@ -66,7 +66,12 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
     let prompt = prompt::read(args.prompt.as_deref()).await?;
-    let choices = Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
+    let choices = Choices {
+        progress: Some(progress::to_stderr()),
+        take_over: args.take_over,
+        tape: args.tape.as_ref().map(TapeArg::choice),
+        ..Choices::default()
+    };
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;

@@ -13,10 +13,12 @@
 //! - `problem`, `report`: complaints, collected and shown
 //! - `secret`: what must not be shown
 //! - `prices`: what models cost
+//! - `secret`, `confided`: what must not be shown, and all of it for whoever keeps it
 //! - `tree`: finding a value by its path, and a path by its place in the text
 //! - `load`: the order in which all of this happens
 
 mod check;
+mod confided;
 mod convert;
 mod endpoints;
 mod interpolate;

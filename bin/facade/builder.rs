@@ -3,6 +3,7 @@
 use super::agent_runtime::AgentRuntime;
 use super::approvals::{ApprovalPort, Asks};
 use super::runtime::{Inner, Runtime};
+use super::taped::Taped;
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
 use bob_actors::llm::{LlmPort, RetryPolicy};
@@ -35,17 +36,17 @@ use std::time::Duration;
 pub struct RuntimeBuilder {
     pub(super) brief: Brief,
     pub(super) limits: Limits,
-    model: Option<Arc<dyn LlmPort>>,
-    tools: Vec<Arc<dyn ToolPort>>,
-    local_tools: bool,
+    pub(super) model: Option<Arc<dyn LlmPort>>,
+    pub(super) tools: Vec<Arc<dyn ToolPort>>,
+    pub(super) local_tools: bool,
     store: Option<Arc<dyn SessionStore>>,
     sinks: Vec<Arc<dyn EventSink>>,
     policy: Policy,
-    retry: RetryPolicy,
-    model_servers: (ModelServers, Vec<ModelServerSpec>),
+    pub(super) retry: RetryPolicy,
+    pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
     watcher: Watcher,
     #[cfg(feature = "mcp")]
-    tool_servers: Vec<ServerSpec>,
+    pub(super) tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
     prompt_files: Option<PromptFiles>,
     compactor: Compactor,
@@ -53,6 +54,7 @@ pub struct RuntimeBuilder {
     memory: Memory,
     rules: SessionRules,
     blocked_after: Duration,
+    pub(super) taped: Taped,
     pub(super) shutdown_grace: Duration,
 }
 
@@ -106,6 +108,7 @@ impl RuntimeBuilder {
             memory: Memory::default(),
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
+            taped: Taped::No,
             shutdown_grace: Duration::from_secs(2),
         }
     }
@@ -296,11 +299,16 @@ impl RuntimeBuilder {
     /// when an actor or a required tool server does not start; whatever was started is
     /// stopped again.
     pub async fn build(self) -> Result<Runtime, BuildError> {
-        let model = self.model.ok_or(BuildError::NoModel)?;
-        let mut tools = self.tools;
-        if self.local_tools {
-            tools.splice(0..0, local::tools(&self.watcher));
+        let mut builder = self;
+        if builder.local_tools && !builder.is_replay() {
+            builder.tools.splice(0..0, local::tools(&builder.watcher));
         }
+        builder.on_tape().start().await
+    }
+
+    async fn start(self) -> Result<Runtime, BuildError> {
+        let model = self.model.ok_or(BuildError::NoModel)?;
+        let tools = self.tools;
         let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
         let people = people.unwrap_or_default();
         let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
@@ -322,6 +330,7 @@ impl RuntimeBuilder {
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
+                recorder: self.taped.recorder(),
             };
             ToolServers::new(house, self.tool_servers).map_err(|error| BuildError::ToolServers(error.to_string()))?
         };

@@ -18,6 +18,7 @@ mod servers;
 mod steer;
 mod stream;
 mod submission;
+mod taped;
 
 pub use agent_runtime::AgentRuntime;
 pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};

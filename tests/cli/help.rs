@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 26] = [
+const COMMANDS: [&[&str]; 27] = [
     &[],
     &["chat"],
     &["run"],
@@ -15,6 +15,7 @@ const COMMANDS: [&[&str]; 26] = [
     &["sessions", "show"],
     &["sessions", "export"],
     &["sessions", "delete"],
+    &["replay"],
     &["tools"],
     &["skills"],
     &["skills", "list"],

@@ -240,6 +240,11 @@ impl Turn {
         open.or_else(|| session.last.as_ref().map(|last| &last.turn_id))
     }
 
+    /// What was written and not sent to the store yet, oldest first.
+    pub fn unsent(&self) -> &[Arc<Record>] {
+        self.journal.unsent()
+    }
+
     /// Whether nothing runs and nothing waits.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle) && self.arrivals.is_empty()

@@ -122,8 +122,9 @@ impl House {
             }
         }
         self.calm();
+        let journal = self.world.stored;
         let (broken, seen) = (self.monitor.broken, self.monitor.seen);
-        Run { broken, log: self.log.unwrap_or_default(), messages: self.messages, seen }
+        Run { broken, journal, log: self.log.unwrap_or_default(), messages: self.messages, seen }
     }
 
     fn disturb(&mut self, fault: Fault) {

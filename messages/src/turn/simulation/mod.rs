@@ -51,6 +51,8 @@ struct Run {
     log: Vec<String>,
     /// How many messages the machines were told.
     messages: usize,
+    /// What was stored in the end.
+    journal: Vec<std::sync::Arc<crate::store::Record>>,
     /// How often there was what: outcomes, calls, records, crashes in each state.
     seen: BTreeMap<String, usize>,
 }
