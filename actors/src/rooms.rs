@@ -7,7 +7,6 @@
 
 use crate::metrics::Metrics;
 use crate::people::{Memory, People};
-use crate::people::People;
 use crate::prompt_files::PromptReader;
 use crate::pulse::Pulses;
 use crate::skills::Skills;
