@@ -45,9 +45,11 @@ pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem
 pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
-pub use bob_messages::session::{ApprovalsMode, SessionOptions};
+pub use bob_messages::session::{
+    ApprovalsMode, Change, Hidden, Named, OptionsPatch, ParentTurn, Reach, ServerLaunch, SessionOptions, SessionState,
+};
 pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, TranscriptEntry};
-pub use bob_messages::store::{Record, SessionFilter, SessionPage};
+pub use bob_messages::store::{Record, SessionFilter, SessionPage, SessionSummary};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, Limits, PromptLayers, ResumeReply};
 pub use bob_supervisors::look::NodeStatus;
@@ -56,7 +58,7 @@ pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
     AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort, BuildError,
-    OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+    OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus, SessionLook,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

@@ -8,7 +8,7 @@ use bob::config::Config;
 use bob::facade::{AgentRequest, AgentRuntime};
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ModelName, SessionId};
-use bob_messages::session::{Session, SessionOptions};
+use bob_messages::session::{Change, OptionsPatch};
 use bob_messages::store::SessionFilter;
 use serde_json::{Map, Value};
 
@@ -86,15 +86,15 @@ async fn one_turn(
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let session = session(args, house).await?;
-    let options = match folder {
-        Some(folder) => Some(moved(house, &session, &folder).await?),
-        None => None,
-    };
+    if let Some(folder) = folder {
+        let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
+        let patch = OptionsPatch { cwd: Change::Set(cwd.to_owned()), ..OptionsPatch::default() };
+        house.runtime.configure(session.clone(), patch, None).await?;
+    }
     let request = AgentRequest {
         model: args.model.as_deref().map(ModelName::parse).transpose()?,
         approvals: args.approvals.mode(),
         approve: args.approve.risk(),
-        options,
         interactive: true,
         ..AgentRequest::text(session, prompt)
     };
@@ -126,7 +126,7 @@ async fn one_turn(
 /// Which session the turn belongs to.
 async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
     if args.continue_last {
-        let filter = SessionFilter { prefix: None, limit: 1 };
+        let filter = SessionFilter { limit: 1, ..SessionFilter::default() };
         let last = house.runtime.sessions(filter, None).await?.sessions.into_iter().next();
         let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
         return last.map(|summary| summary.session).ok_or_else(nothing);
@@ -152,14 +152,6 @@ async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
 /// Never, as long as a UUID is a session id.
 pub(crate) fn new_session() -> Result<SessionId, Failure> {
     Ok(SessionId::parse(&uuid::Uuid::now_v7().to_string())?)
-}
-
-/// The options a session has, with another working folder.
-async fn moved(house: &House, session: &SessionId, folder: &Path) -> Result<SessionOptions, Failure> {
-    let records = house.runtime.records(session.clone()).await?;
-    let options = Session::fold(session.clone(), &records).options;
-    let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
-    Ok(SessionOptions { cwd: Some(cwd.to_owned()), ..options })
 }
 
 /// An event as programs get it; the first one says where they are.

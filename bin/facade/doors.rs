@@ -2,16 +2,18 @@
 //! said elsewhere. What takes more than a few lines has a file of its own beside this one.
 
 use super::agent_runtime::AgentRuntime;
-use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
+use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::runtime::{Runtime, outcome, refuse_oversized};
 use super::stream::AgentStream;
+use super::things;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ResumeToken, ServerId, SessionId, TurnId};
+use bob_messages::ids::{RequestId, ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::mcp::ServerStatus;
 use bob_messages::reply::Reply;
+use bob_messages::session::{OptionsPatch, SessionOptions};
 use bob_messages::sessions::SessionsMessage;
 use bob_messages::store::{Record, SessionFilter, SessionPage, StoreMessage};
 use bob_messages::tools::{ToolDescriptor, ToolSet};
@@ -87,18 +89,29 @@ impl AgentRuntime for Runtime {
         self.ask_store(move |reply| StoreMessage::List { filter, cursor, reply }).boxed()
     }
 
+    fn open(&self, session: SessionId, options: SessionOptions) -> BoxFuture<'_, Result<(), AgentError>> {
+        things::open(self, session, options).boxed()
+    }
+
+    fn configure(
+        &self,
+        session: SessionId,
+        patch: OptionsPatch,
+        request_id: Option<RequestId>,
+    ) -> BoxFuture<'_, Result<(), AgentError>> {
+        things::configure(self, session, patch, request_id).boxed()
+    }
+
+    fn session(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionLook>, AgentError>> {
+        things::look(self, session).boxed()
+    }
+
     fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>> {
         self.journal(session).boxed()
     }
 
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>> {
-        async move {
-            if !self.let_go(&session).await {
-                return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
-            }
-            self.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
-        }
-        .boxed()
+        things::delete(self, session).boxed()
     }
 
     fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>> {
@@ -106,7 +119,7 @@ impl AgentRuntime for Runtime {
     }
 
     fn close(&self, session: SessionId) -> BoxFuture<'_, bool> {
-        async move { self.let_go(&session).await }.boxed()
+        async move { things::close(self, &session).await }.boxed()
     }
 
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {

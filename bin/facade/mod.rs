@@ -10,17 +10,19 @@ mod builder;
 mod doors;
 mod finish;
 mod health;
+mod options;
 mod request;
 mod runtime;
 mod servers;
 mod stream;
 mod submission;
+mod things;
 
 pub use agent_runtime::AgentRuntime;
 pub use approvals::ApprovalPort;
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
-pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus};
+pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus, SessionLook};
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};

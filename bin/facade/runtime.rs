@@ -88,15 +88,15 @@ impl Runtime {
         if request.input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
-        if request.options.as_ref().is_some_and(|options| !options.servers.is_empty()) {
-            return Err(AgentError::Invalid("tool servers brought by a session are not supported yet".into()));
-        }
-        let model = request.model.as_ref().or(request.options.as_ref().and_then(|options| options.model.as_ref()));
+        let options = request.options.map(|options| self.judged(options)).transpose()?;
+        let model = request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref()));
         let capabilities = inner.model.capabilities(model.unwrap_or(&inner.brief.default_model))?;
         if let Some(part) = request.input.iter().find(|part| !capabilities.takes(part)) {
             let model = model.unwrap_or(&inner.brief.default_model);
             return Err(AgentError::Invalid(format!("the model {model} does not take {} parts", part.kind())));
         }
+        // Last, since it starts processes.
+        let options = options.map(|options| self.bring(&request.session, options)).transpose()?;
         let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
         let input = Arc::new(TurnInput {
             turn: turn.clone(),
@@ -109,7 +109,7 @@ impl Runtime {
             approve: request.approve,
             approvals: request.approvals,
             limits: request.limits.unwrap_or(inner.limits),
-            options: request.options,
+            options,
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,

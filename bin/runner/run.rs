@@ -292,6 +292,7 @@ impl Run {
             | TurnNews::Began { .. }
             | TurnNews::Paused { .. }
             | TurnNews::Unpaused { .. }
+            | TurnNews::Configured { .. }
             | TurnNews::Left => {}
         }
     }

@@ -114,7 +114,7 @@ async fn tools_work_in_the_folder_of_their_session_and_nowhere_else() {
         Reply::Calls(vec![read("x3", "note.txt")]),
         Reply::text("done"),
     ]);
-    let runtime = build(provided(&provider, ProviderKind::OpenAi).brief(at(other.path()))).await;
+    let runtime = build(provided(&provider, ProviderKind::OpenAi).brief(at(both.path()))).await;
     let request = AgentRequest { options: Some(in_folder(mine.path())), ..say("read") };
     let first = turn(&runtime, request).await;
     assert_eq!(first.tool_transcript[0].result, "mine");

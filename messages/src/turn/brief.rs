@@ -4,6 +4,7 @@
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
 use serde::{Deserialize, Serialize};
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// How turns are run here. Shared by all turns; made once.
@@ -21,7 +22,7 @@ pub struct Brief {
     pub max_history_messages: usize,
     /// Which share of a model's context a prompt may fill, in percent.
     pub context_percent: u32,
-    /// The folders of a session that names none.
+    /// The folders of a session that names none; the workspace, which no session leaves.
     pub roots: Arc<[String]>,
     /// How many inputs may wait behind a running turn.
     pub max_waiting: usize,
@@ -43,6 +44,13 @@ impl Brief {
             max_waiting: 8,
             on_restart: OnRestart::Report,
         }
+    }
+
+    /// Whether a folder is inside the workspace, as far as its name tells.
+    pub fn holds(&self, folder: &str) -> bool {
+        let folder = Path::new(folder);
+        let plain = |component: Component<'_>| !matches!(component, Component::ParentDir);
+        folder.components().all(plain) && self.roots.iter().any(|root| folder.starts_with(root))
     }
 }
 

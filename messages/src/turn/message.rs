@@ -4,7 +4,7 @@ use crate::chat::ContentPart;
 use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
-use crate::session::TurnInput;
+use crate::session::{Configuring, TurnInput};
 use crate::sessions::{Decision, EndReason};
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
@@ -144,6 +144,13 @@ pub enum TurnMessage {
         /// behind the one that is meant is left open: the next actor goes on with it.
         submission: Option<TurnId>,
     },
+    /// Somebody changes the session's options; answered by the news of that name.
+    Configure {
+        /// What is to be.
+        asked: Arc<Configuring>,
+        /// How turns are run here.
+        brief: Arc<Brief>,
+    },
 }
 
 impl TurnMessage {
@@ -169,6 +176,7 @@ impl TurnMessage {
             | Self::Steered { .. }
             | Self::Withdrawn { .. }
             | Self::Dismissed { .. }
+            | Self::Configure { .. }
             | Self::Stopped { .. } => None,
         }
     }

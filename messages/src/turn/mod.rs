@@ -24,6 +24,7 @@ mod action;
 mod approvals;
 mod brief;
 mod calls;
+mod configure;
 mod done;
 mod effect;
 mod guard;
@@ -68,7 +69,7 @@ pub use message::{Recover, ResumeReply, TurnMessage};
 
 use crate::Millis;
 use crate::event::AgentEvent;
-use crate::ids::{RecordId, SessionId, Ticket, TurnId};
+use crate::ids::{RecordId, RequestId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
@@ -99,6 +100,13 @@ pub struct Turn {
     unwanted: Vec<TurnId>,
     /// Outcomes of withdrawn inputs, with the version that makes them durable.
     withdrawing: Vec<(u64, TurnOutcome)>,
+    /// Changes of the options nobody was told of yet, with the version that makes them durable.
+    #[serde(default)]
+    configuring: Vec<(u64, RequestId)>,
+    /// The journal was read for a change of the options only: what an earlier process left
+    /// in it is as it was, until an input comes.
+    #[serde(default)]
+    unrecovered: bool,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
     tickets: u64,
@@ -122,6 +130,8 @@ impl Turn {
             accepting: Vec::new(),
             unwanted: Vec::new(),
             withdrawing: Vec::new(),
+            configuring: Vec::new(),
+            unrecovered: false,
             recover: None,
             tickets: 0,
             now: 0,
@@ -149,6 +159,7 @@ impl Turn {
             (state, M::Resume { submission, token, reply, brief }) => {
                 self.arrive(state, Arrival::Resume { submission, token, reply: *reply }, brief, e);
             }
+            (state, M::Configure { asked, brief }) => self.arrive(state, Arrival::Configure(asked), brief, e),
             (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
             (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
             (State::Start(wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {

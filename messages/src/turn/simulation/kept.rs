@@ -21,6 +21,7 @@ impl Monitor {
                 return self.must(false, || format!("the journal is wrong at {}: {why}", record.version));
             }
             self.matches_what_was_said(record);
+            self.reads_options(record);
             self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
             for message in self.shadow.history.iter().skip(self.pairing.messages) {
@@ -120,5 +121,6 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Configured { .. } => "configured",
     }
 }

@@ -1,6 +1,7 @@
 //! What must hold at each step, whatever happens. The monitor sees what is said to the
 //! machine, what it asks for and what the store keeps, and believes nobody's own account.
 
+use super::changes::Changes;
 use super::grammar::Grammar;
 use crate::chat::Message;
 use crate::ids::{ApprovalId, CallId, ResumeToken, TurnId};
@@ -70,6 +71,7 @@ pub(super) struct Monitor {
     pub(super) shown: BTreeMap<ApprovalId, Seen>,
     pub(super) responses: BTreeSet<String>,
     pub(super) last: Option<Arc<Record>>,
+    pub(super) changes: Changes,
     pub(super) life: Life,
     /// How many owners the journal has had.
     pub(super) owners: u64,
@@ -98,6 +100,7 @@ impl Monitor {
             shown: BTreeMap::new(),
             responses: BTreeSet::new(),
             last: None,
+            changes: Changes::default(),
             life: Life::default(),
             owners: 0,
             usable: false,
@@ -274,6 +277,7 @@ impl Monitor {
         if let Err(why) = paired(&request.messages) {
             self.must(false, || why);
         }
+        self.infers_under(request);
         let Some(submission) = world.turn.submission() else {
             return self.must(false, || "the model is asked for nobody".to_owned());
         };

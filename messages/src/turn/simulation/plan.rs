@@ -61,10 +61,12 @@ pub(super) enum Fault {
     People,
     /// Requests have names, and names come again.
     Names,
+    /// The session's options are changed.
+    Changes,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::Malformed,
         Self::ModelFails,
         Self::ToolErrors,
@@ -89,6 +91,7 @@ impl Fault {
         Self::Withdraws,
         Self::People,
         Self::Names,
+        Self::Changes,
     ];
 
     /// Whether it happens by itself rather than as an answer.
@@ -117,7 +120,8 @@ impl Fault {
             | Self::Crowd
             | Self::Steers
             | Self::Withdraws
-            | Self::People => true,
+            | Self::People
+            | Self::Changes => true,
         }
     }
 }

@@ -39,7 +39,8 @@ impl Monitor {
             TurnNews::Unpaused { submission } => {
                 self.life.paused.remove(submission);
             }
-            TurnNews::Left => {}
+            // The house sees to it.
+            TurnNews::Configured { .. } | TurnNews::Left => {}
         }
     }
 

@@ -218,6 +218,7 @@ impl Teller {
                 TurnNews::Paused { .. } => writeln!(self.trace, "    pause the clock"),
                 TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
                 TurnNews::Began { submission, .. } => writeln!(self.trace, "    {submission} begins"),
+                TurnNews::Configured { request_id, .. } => writeln!(self.trace, "    changed {request_id}"),
                 TurnNews::Accepted { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();
