@@ -2,6 +2,7 @@
 //! its work; it decides nothing about turns, tools or sessions.
 
 mod advice;
+mod attach;
 mod batch;
 mod chat;
 mod cli;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
 use bob::facade::{AgentRequest, AgentRuntime};
+use bob_messages::chat::ContentPart;
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::session::{Change, OptionsPatch};
@@ -21,7 +22,7 @@ use crate::output::{self, ResultObject};
 use crate::progress;
 use crate::show::{self, Show};
 use crate::signals::Signals;
-use crate::{print, prompt, turn};
+use crate::{attach, print, prompt, turn};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
 ///
@@ -33,17 +34,17 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let (house, prompt, folder) = prepared;
+    let (house, said, folder) = prepared;
     // A process with one turn drains by ending as it does anyway.
     let control = Control::open(&house.runtime, &config, "run", origin).await;
-    let result = one_turn(args, &house, prompt, folder, &mut signals).await;
+    let result = one_turn(args, &house, said, folder, &mut signals).await;
     house.close(&mut signals).await;
     drop(control);
     result
 }
 
 /// Everything that can be refused before anything is sent.
-async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Option<PathBuf>), Failure> {
+async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, Vec<ContentPart>, Option<PathBuf>), Failure> {
     for id in [&args.session, &args.resume].into_iter().flatten() {
         SessionId::parse(id)?;
     }
@@ -51,6 +52,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
     if args.prompt.is_none() && io::stdin().is_terminal() {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
+    let attached = attach::parts(&args.attach)?;
     let prompt = prompt::read(args.prompt.as_deref()).await?;
     let choices = Choices {
         folder: folder.clone(),
@@ -61,11 +63,12 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Opti
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;
-    Ok((house, prompt, folder))
+    let said = std::iter::once(ContentPart::text(prompt)).chain(attached).collect();
+    Ok((house, said, folder))
 }
 
 /// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
-fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
+pub(crate) fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
     let folder = existing_folder(cwd).map_err(|why| Failure::usage(format!("--cwd {why}")))?;
     let workspace = bob::assemble::workspace(config)?;
     match folder.starts_with(&workspace) {
@@ -81,7 +84,7 @@ fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
 async fn one_turn(
     args: &RunArgs,
     house: &House,
-    prompt: String,
+    said: Vec<ContentPart>,
     folder: Option<PathBuf>,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
@@ -96,7 +99,8 @@ async fn one_turn(
         approvals: args.approvals.mode(),
         approve: args.approve.risk(),
         interactive: true,
-        ..AgentRequest::text(session, prompt)
+        input: said,
+        ..AgentRequest::text(session, String::new())
     };
     let form = args.output;
     let mut shown = Show::new(form == OutputForm::Text && io::stdout().is_terminal());

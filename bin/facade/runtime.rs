@@ -5,6 +5,7 @@ use super::submission::{MOST_AGAIN, Owe, Submission};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
+use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, SessionId, TurnId};
 use bob_messages::reply::{Answer, Reply};
@@ -22,6 +23,10 @@ use tokio::sync::{oneshot, watch};
 
 /// The largest input of one request, in bytes.
 const MAX_INPUT_BYTES: usize = 1024 * 1024;
+
+/// The most bytes of images and sounds in one request, in Base64: 10 MiB of them. They are journaled
+/// once, with the input.
+const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024 / 3 * 4 + 4;
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
@@ -84,7 +89,9 @@ impl Runtime {
     /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong.
     pub(super) fn submit(&self, request: AgentRequest) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
-        refuse_oversized(request.input.iter().map(|part| part.bytes()).sum())?;
+        let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
+        refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
+        refuse_attached(attached.iter().map(|part| part.bytes()).sum())?;
         if request.input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
@@ -184,6 +191,23 @@ impl Runtime {
         let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
         answer.map_err(AgentError::from)
     }
+}
+
+/// Whether a part is one that is looked at or listened to; it has a limit of its own.
+fn is_attached(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Image { .. } | ContentPart::Audio { .. } => true,
+        ContentPart::Resource { blob, .. } => blob.is_some(),
+        ContentPart::Text { .. } | ContentPart::ResourceLink { .. } => false,
+    }
+}
+
+fn refuse_attached(bytes: usize) -> Result<(), AgentError> {
+    if bytes > MAX_ATTACHED_BYTES {
+        let text = format!("what is attached has {bytes} bytes in Base64; at most {MAX_ATTACHED_BYTES} are taken");
+        return Err(AgentError::Invalid(text));
+    }
+    Ok(())
 }
 
 pub(super) fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {

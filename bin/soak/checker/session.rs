@@ -150,7 +150,8 @@ impl<'a> Journal<'a> {
             Fact::Withdrawn => {
                 self.withdrawn.insert(turn);
             }
-            Fact::Options(_) | Fact::Configured { .. }
+            Fact::Options(_)
+            | Fact::Configured { .. }
             | Fact::Started { .. }
             | Fact::Malformed { .. }
             | Fact::ApprovalAsked { .. }

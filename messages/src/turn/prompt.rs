@@ -9,7 +9,7 @@ use super::{Brief, history};
 use crate::chat::{CallStatus, ContentPart, Message};
 use crate::event::AgentEvent;
 use crate::ids::{ToolName, TurnId};
-use crate::llm::{LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
+use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
 use crate::session::{OpenTurn, Session};
 use crate::tools::ToolSet;
 use crate::trace;
@@ -107,7 +107,7 @@ impl Frame {
         let fit = history::fit(&session.history, turn.message_at, most, for_history, whole);
         let mut messages: Vec<Arc<Message>> = match self.mode {
             ToolMode::Native => fit.messages(&session.history).cloned().collect(),
-            ToolMode::Json => spelled_out(fit.messages(&session.history)),
+            ToolMode::Json => spelled_out(fit.messages(&session.history), capabilities),
         };
         let mut system = Arc::clone(&self.system);
         if !capabilities.system_role && !system.is_empty() {
@@ -198,7 +198,7 @@ fn schema(tools: &ToolSet) -> Value {
 }
 
 /// Calls as the envelopes they were, results as words of the user.
-fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> Vec<Arc<Message>> {
+fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>, capabilities: &Capabilities) -> Vec<Arc<Message>> {
     let messages: Vec<_> = messages.collect();
     let mut spelled: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
@@ -225,7 +225,13 @@ fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> Vec<Arc<
                         format!("{} failed:\n", result.name)
                     }
                 };
-                spelled.push(Arc::new(Message::user(head + &result.output.for_model())));
+                let is_shown = |part: &&ContentPart| {
+                    matches!(part, ContentPart::Image { .. } | ContentPart::Audio { .. }) && capabilities.takes(part)
+                };
+                let said = ContentPart::text(head + &result.output.for_model());
+                let shown = result.output.parts.iter().filter(is_shown).cloned();
+                let parts = std::iter::once(said).chain(shown).collect();
+                spelled.push(Arc::new(Message::User { parts }));
             }
         }
     }
