@@ -37,7 +37,8 @@ const TOLD_WITHIN: Duration = Duration::from_millis(100);
 impl AgentRuntime for Runtime {
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
         async move {
-            let (_, _, owed) = self.submit(request)?;
+            let model = self.session_model(&request).await?;
+            let (_, _, owed) = self.submit(request, model.as_ref())?;
             outcome(self, owed).await
         }
         .boxed()
@@ -45,8 +46,9 @@ impl AgentRuntime for Runtime {
 
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
         async move {
+            let model = self.session_model(&request).await?;
             let subscription = self.0.tree.feed.subscribe(&request.session);
-            let (session, turn, owed) = self.submit(request)?;
+            let (session, turn, owed) = self.submit(request, model.as_ref())?;
             Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
         }
         .boxed()

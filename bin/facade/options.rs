@@ -35,6 +35,7 @@ impl Runtime {
         if let Change::Set(roots) = &mut patch.roots {
             *roots = roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
         }
+        bounded(&patch.applied_to(&SessionOptions::default()))?;
         if let Change::Set(model) = &patch.model {
             self.knows(Some(model))?;
         }

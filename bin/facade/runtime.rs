@@ -7,9 +7,9 @@ use bob_actors::clock;
 use bob_actors::llm::LlmPort;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{ModelName, ResumeToken, SessionId, TurnId};
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::session::TurnInput;
+use bob_messages::session::{Session, TurnInput};
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
 use bob_messages::store::{Record, StoreError, StoreMessage};
 use bob_messages::turn::{Brief, Limits};
@@ -86,8 +86,24 @@ impl Runtime {
         self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session: session.clone(), turn, reply });
     }
 
-    /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong.
-    pub(super) fn submit(&self, request: AgentRequest) -> Result<(SessionId, TurnId, Owed), AgentError> {
+    /// The model the session would take for this request, where it matters before the request is
+    /// taken: whether a model takes more than text is judged at once.
+    pub(super) async fn session_model(&self, request: &AgentRequest) -> Result<Option<ModelName>, AgentError> {
+        let says = request.model.is_some() || request.options.is_some();
+        if says || request.input.iter().all(|part| matches!(part, ContentPart::Text { .. })) {
+            return Ok(None);
+        }
+        let records = self.journal(request.session.clone()).await?;
+        Ok(Session::fold(request.session.clone(), &records).latest_options().model.clone())
+    }
+
+    /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong. `of_session` is
+    /// the session's model, where it is known.
+    pub(super) fn submit(
+        &self,
+        request: AgentRequest,
+        of_session: Option<&ModelName>,
+    ) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
         let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
         refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
@@ -96,7 +112,8 @@ impl Runtime {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
         let options = request.options.map(|options| self.judged(options)).transpose()?;
-        let model = request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref()));
+        let model =
+            request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref())).or(of_session);
         let capabilities = inner.model.capabilities(model.unwrap_or(&inner.brief.default_model))?;
         if let Some(part) = request.input.iter().find(|part| !capabilities.takes(part)) {
             let model = model.unwrap_or(&inner.brief.default_model);

@@ -82,7 +82,7 @@ pub(super) async fn look(runtime: &Runtime, session: SessionId) -> Result<Option
     Ok(Some(SessionLook {
         session: folded.id,
         options: folded.options,
-        next_options: folded.next_options,
+        next_options: folded.next_options.map(|options| *options),
         title: glance.title,
         state: glance.state,
         turns: folded.turns,

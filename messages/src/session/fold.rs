@@ -30,7 +30,7 @@ pub struct Session {
     pub opened: bool,
     /// What its options are when the open turn has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_options: Option<SessionOptions>,
+    pub next_options: Option<Box<SessionOptions>>,
     /// The names of the last changes of its options: one that is repeated changes nothing.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub configured: VecDeque<RequestId>,
@@ -162,13 +162,13 @@ impl Session {
 
     /// The options as they were last given: in force, or from the next turn on.
     pub fn latest_options(&self) -> &SessionOptions {
-        self.next_options.as_ref().unwrap_or(&self.options)
+        self.next_options.as_deref().unwrap_or(&self.options)
     }
 
     fn configure(&mut self, request: &RequestId, options: &SessionOptions) {
         self.opened = true;
         match self.open {
-            Some(_) => self.next_options = Some(options.clone()),
+            Some(_) => self.next_options = Some(Box::new(options.clone())),
             None => self.options = options.clone(),
         }
         if self.configured.len() >= CHANGES_REMEMBERED {
@@ -304,7 +304,7 @@ impl Session {
         let waited = self.waiting.iter().position(|input| input.turn == *submission);
         let waited = waited.and_then(|at| self.waiting.remove(at));
         if let Some(options) = waited.and_then(|input| input.options.clone()) {
-            self.next_options = Some(options);
+            self.next_options = Some(Box::new(options));
         }
         let Some(turn) = &mut self.open else { return };
         turn.submission = submission.clone();
@@ -349,7 +349,7 @@ impl Session {
         }
         self.turns += 1;
         if let Some(options) = self.next_options.take() {
-            self.options = options;
+            self.options = *options;
         }
         let repliers = turn.repliers.iter().map(|replier| &replier.request_id);
         for request in std::iter::once(&turn.input.request_id).chain(repliers).flatten() {

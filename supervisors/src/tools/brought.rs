@@ -6,10 +6,6 @@
 //! server is started because the embedding program brought it, here and now: what a journal
 //! names was brought to an earlier process, and nothing of it is started.
 
-#[cfg(test)]
-#[path = "brought_tests.rs"]
-mod tests;
-
 use super::servers::{InvalidServers, Surroundings, ToolServers, check};
 use crate::family::ChildSpec;
 use bob_actors::child::ChildSpec as Program;
