@@ -6,6 +6,8 @@
 mod batch;
 mod choices;
 mod running;
+#[cfg(feature = "skills")]
+mod skills;
 #[cfg(feature = "drill")]
 mod soak;
 
@@ -17,6 +19,8 @@ use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
+#[cfg(feature = "skills")]
+pub(crate) use skills::{SkillsAction, SkillsArgs};
 #[cfg(feature = "drill")]
 pub(crate) use soak::SoakArgs;
 
@@ -36,7 +40,7 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 1 a soak's FAIL, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
+Exit codes: 0 answer, 1 a soak's FAIL or a broken skill, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
 person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
@@ -62,6 +66,9 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
+    /// List, show or check the skills of the configuration
+    #[cfg(feature = "skills")]
+    Skills(SkillsArgs),
     /// List the tool servers of the configuration, with their state and what went wrong last
     Mcp(McpArgs),
     /// Show the live tree of a running process
@@ -78,10 +85,11 @@ pub(crate) enum Command {
     /// Run many sessions under chaos, and judge what became of them
     #[cfg(feature = "drill")]
     Soak(SoakArgs),
-    /// Look at what a configuration found here would start, and trust it
+    /// Look at what a configuration found here would start and where it would send keys, and trust it
     #[command(after_help = "\
-A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,
-for exactly its content; naming a file with --config needs no trust. What is trusted is kept in ~/.local/state/bob.")]
+A configuration in the current folder may have come with somebody else's files. One that starts programs, or sends keys
+of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
+no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
     /// Write a configuration with every key explained to ./agent.toml
     Init(InitArgs),
@@ -156,6 +164,9 @@ pub(crate) struct RunArgs {
     /// What is printed
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
+    /// The final answer must be JSON that fits the JSON schema in this file; the model is asked again if it does not
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
     /// Tool calls up to this risk need no approval
     #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
     pub(crate) approve: ApproveArg,

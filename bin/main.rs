@@ -15,6 +15,7 @@ mod logging;
 mod mcp;
 mod origin;
 mod output;
+mod output_schema;
 mod print;
 mod progress;
 mod prompt;
@@ -23,6 +24,8 @@ mod run;
 mod sessions;
 mod show;
 mod signals;
+#[cfg(feature = "skills")]
+mod skills;
 #[cfg(feature = "drill")]
 mod soak;
 mod tools;
@@ -117,6 +120,8 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
+        #[cfg(feature = "skills")]
+        Command::Skills(args) => skills::skills(&args.action, || configured(&file, &Overrides::default())),
         Command::Mcp(args) => match args.action {
             McpAction::List(list) => in_runtime(mcp::list(&trusted(&Overrides::default())?, list.json)),
             McpAction::Restart { id, pid } => {

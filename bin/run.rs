@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
@@ -22,7 +23,7 @@ use crate::output::{self, ResultObject};
 use crate::progress;
 use crate::show::{self, Show};
 use crate::signals::Signals;
-use crate::{attach, print, prompt, turn};
+use crate::{attach, output_schema, print, prompt, turn};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
 ///
@@ -34,37 +35,44 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let (house, said, folder) = prepared;
+    let Prepared { house, said, folder, schema } = prepared;
     // A process with one turn drains by ending as it does anyway.
     let control = Control::open(&house.runtime, &config, "run", origin).await;
-    let result = one_turn(args, &house, said, folder, &mut signals).await;
+    let result = one_turn(args, &house, said, (folder, schema), &mut signals).await;
     house.close(&mut signals).await;
     drop(control);
     result
 }
 
+/// What a turn needs that was looked at before it.
+struct Prepared {
+    house: House,
+    /// The prompt and what is attached.
+    said: Vec<ContentPart>,
+    /// The folder of `--cwd`.
+    folder: Option<PathBuf>,
+    /// The schema of `--output-schema`.
+    schema: Option<Arc<Value>>,
+}
+
 /// Everything that can be refused before anything is sent.
-async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, Vec<ContentPart>, Option<PathBuf>), Failure> {
+async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     for id in [&args.session, &args.resume].into_iter().flatten() {
         SessionId::parse(id)?;
     }
+    let schema = args.output_schema.as_deref().map(output_schema::read).transpose()?;
     let folder = args.cwd.as_deref().map(|cwd| working_folder(cwd, config)).transpose()?;
     if args.prompt.is_none() && io::stdin().is_terminal() {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
     let attached = attach::parts(&args.attach)?;
     let prompt = prompt::read(args.prompt.as_deref()).await?;
-    let choices = Choices {
-        folder: folder.clone(),
-        progress: Some(progress::to_stderr()),
-        take_over: args.take_over,
-        ..Choices::default()
-    };
+    let choices = Choices { progress: Some(progress::to_stderr()), take_over: args.take_over, ..Choices::default() };
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;
     let said = std::iter::once(ContentPart::text(prompt)).chain(attached).collect();
-    Ok((house, said, folder))
+    Ok(Prepared { house, said, folder, schema })
 }
 
 /// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
@@ -85,7 +93,7 @@ async fn one_turn(
     args: &RunArgs,
     house: &House,
     said: Vec<ContentPart>,
-    folder: Option<PathBuf>,
+    (folder, output_schema): (Option<PathBuf>, Option<Arc<Value>>),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let session = session(args, house).await?;
@@ -98,6 +106,7 @@ async fn one_turn(
         model: args.model.as_deref().map(ModelName::parse).transpose()?,
         approvals: args.approvals.mode(),
         approve: args.approve.risk(),
+        output_schema,
         interactive: true,
         input: said,
         ..AgentRequest::text(session, String::new())

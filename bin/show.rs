@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bob::sanitise::Sanitiser;
 use bob_messages::chat::{CallStatus, FinishReason, StopReason, ToolCall, ToolResult};
+use bob_messages::condense::CondenseMethod;
 use bob_messages::event::{AgentEvent, CallState, Delta};
 use bob_messages::ids::CallId;
 use bob_messages::sessions::TurnOutcome;
@@ -87,6 +88,22 @@ impl Show {
             AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
             }
+            AgentEvent::HistoryCondensed { method, messages_dropped, tokens_before, tokens_after, .. } => {
+                let messages = if *messages_dropped == 1 {
+                    "1 message".to_owned()
+                } else {
+                    format!("{messages_dropped} messages")
+                };
+                let what = match method {
+                    CondenseMethod::Summary => "became a summary",
+                    CondenseMethod::Truncated => "are left out",
+                };
+                let size = format!("about {tokens_before} tokens, now {tokens_after}");
+                Some(format!("[the conversation is long: its first {messages} {what} ({size})]"))
+            }
+            AgentEvent::SkillsSelected { dropped, .. } if !dropped.is_empty() => {
+                Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
+            }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
             // The outcome, which follows at once, names the guard.
             AgentEvent::GuardTripped { .. }
@@ -98,6 +115,7 @@ impl Show {
             | AgentEvent::LlmFailed { .. }
             | AgentEvent::ActionParsed { .. }
             | AgentEvent::ApprovalDecided { .. }
+            | AgentEvent::SkillsSelected { .. }
             | AgentEvent::McpProcessStarted { .. }
             | AgentEvent::McpProcessStopped { .. }
             | AgentEvent::TurnFinished { .. } => None,

@@ -11,3 +11,5 @@ mod order;
 #[cfg(feature = "genai")]
 #[path = "streams/shown.rs"]
 mod shown;
+#[path = "streams/steer.rs"]
+mod steer;

@@ -7,11 +7,14 @@
 //! | [`llm`] | admission to the model providers; one task per call | `LlmMessage` |
 //! | [`tools`] | the tools in this process and the policy over them | `ToolsMessage` |
 //! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
+//! | [`skills`] | where skills come from (no actor: a task a question) | – |
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`metrics`] | what is counted in a runtime (no actor either) | – |
+//! | [`people`] | who is asked about calls (no actor: a port) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
 //! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
@@ -30,8 +33,11 @@ pub mod model_server;
 #[cfg(any(feature = "genai", feature = "mcp"))]
 mod near;
 mod patience;
+pub mod people;
+pub mod prompt_files;
 pub mod pulse;
 pub mod rooms;
+pub mod skills;
 pub mod store;
 pub mod tools;
 pub mod turn;

@@ -56,7 +56,7 @@ async fn write(actor: ActorRef<StoreMessage>, session: SessionId, epoch: u64, co
             epoch,
             turn: None,
             at: 0,
-            fact: Fact::Steered { parts: vec![ContentPart::text(text.clone())] },
+            fact: Fact::Steered { parts: vec![ContentPart::text(text.clone())], request_id: None, behind: false },
         };
         let records = vec![Arc::new(record)];
         let append = Append { session: session.clone(), epoch, expected_version: version, records };

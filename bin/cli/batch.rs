@@ -7,8 +7,8 @@ use super::{ApprovalsArg, ApproveArg};
 /// `batch`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each line of FILE is one turn: {\"session\": ID, \"prompt\": TEXT}. Optional keys are \"model\", \"request_id\" and
-\"labels\" (names with texts); other keys are ignored, and so are blank lines. A line has at most 1048576 bytes.
+Each line of FILE is one turn: {\"session\": ID, \"prompt\": TEXT}. Optional keys are \"model\", \"request_id\",
+\"labels\" (names with texts) and \"output_schema\" (a JSON schema the answer must fit); other keys are ignored, and so are blank lines. A line has at most 1048576 bytes.
 Each turn is one line on stdout as soon as it has ended: the object of run --output json, and the number of its line as
 \"line\". Lines of one session run in their order, one at a time; different sessions run beside each other. A line that
 cannot be read is a result with an error of kind \"invalid\", and the rest goes on.

@@ -238,11 +238,10 @@ fn variables_are_filled_in_once() {
 #[test]
 fn keys_without_effect_are_named_only_when_they_are_set() {
     let text = format!("{MODEL}approval_timeout_ms = 5\n[[skills.sources]]\npath = 'a'\n");
-    let environment = Environment::from([("BOB__SKILLS__TOP_K", "2")]);
+    let environment = Environment::from([("BOB__PROMPT__CONDENSE_MODEL", "a:b")]);
     expect![[r#"
         `runtime.approval_timeout_ms` is set but has no effect yet: approvals do not expire
-        `skills.sources[0]` is set but has no effect yet: no skills are read from it
-        `skills.top_k` is set but has no effect yet: no skills are selected"#]]
+        `prompt.condense_model` is set but has no effect yet: long history is cut, not condensed"#]]
     .assert_eq(&accepted(&text, &environment).not_yet().join("\n"));
     assert!(accepted(MODEL, &Environment::default()).not_yet().is_empty());
 }

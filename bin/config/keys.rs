@@ -117,13 +117,4 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
 ];
 
 /// What is accepted and checked but obeyed by nothing yet, and what happens instead. Building a feature deletes its line.
-pub(super) const NOT_YET: &[(&str, &str)] = &[
-    ("runtime.approval_timeout_ms", "approvals do not expire"),
-    ("prompt.condense_trigger_ratio", "long history is cut, not condensed"),
-    ("prompt.condense_target_ratio", "long history is cut, not condensed"),
-    ("prompt.condense_model", "long history is cut, not condensed"),
-    ("skills.sources.*", "no skills are read from it"),
-    ("skills.top_k", "no skills are selected"),
-    ("skills.token_budget_ratio", "no skills are selected"),
-    ("skills.token_budget_tokens", "no skills are selected"),
-];
+pub(super) const NOT_YET: &[(&str, &str)] = &[("runtime.approval_timeout_ms", "approvals do not expire")];

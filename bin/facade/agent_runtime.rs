@@ -5,10 +5,12 @@ use super::stream::AgentStream;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
+use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, ResumeToken, ServerId, SessionId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::mcp::ServerStatus;
 use bob_messages::session::{OptionsPatch, SessionOptions};
+use bob_messages::sessions::Decision;
 use bob_messages::store::{Record, SessionFilter, SessionPage};
 use bob_messages::tools::ToolDescriptor;
 use bob_messages::turn::ResumeReply;
@@ -33,6 +35,27 @@ pub trait AgentRuntime: Send + Sync {
     /// `false` when nothing runs.
     fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool>;
 
+    /// Says something into the session's running turn. It is journaled at once and taken in at the next safe boundary:
+    /// behind the results of the calls that are open, or behind the answer the model is giving, which is then not the
+    /// end of the turn unless no step is left. It answers no question and decides about no call.
+    ///
+    /// Comes when it is durable: `true`, or `false` when no turn runs, and then nothing was kept of it. Dropping the
+    /// future leaves open whether it was taken.
+    ///
+    /// # Errors
+    /// `Invalid` when it is empty, has more than 1 MiB, or has parts that the turn's model does not take; `Busy` when too
+    /// much waits for the turn's next step; `Store` when the turn has it and the journal may not.
+    fn steer(&self, session: SessionId, parts: Vec<ContentPart>) -> BoxFuture<'_, Result<bool, AgentError>>;
+
+    /// The same under a name: whoever does not know whether it arrived says it again, and it is taken once. The newest
+    /// 256 names of a session are known.
+    fn steer_as(
+        &self,
+        session: SessionId,
+        request_id: RequestId,
+        parts: Vec<ContentPart>,
+    ) -> BoxFuture<'_, Result<bool, AgentError>>;
+
     /// Goes on with a suspended turn, also after a restart of the program.
     fn resume(
         &self,
@@ -40,6 +63,23 @@ pub trait AgentRuntime: Send + Sync {
         token: ResumeToken,
         said: ResumeReply,
     ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+
+    /// Decides about a call that waits for a person: in a running turn whose request says
+    /// [`ApprovalsMode::Wait`](bob_messages::session::ApprovalsMode), or one that suspended on it. `true` when the
+    /// decision counts: it is the first about this question. `false` changes nothing: no such question is open, or
+    /// somebody or the clock was first. The question is named by the `approval.requested` event, and by what
+    /// [`ApprovalPort`](super::ApprovalPort) is asked. A turn that an earlier process left at the question is taken up
+    /// again, and one that is suspended goes on; their outcomes are in the session. Decide once more when the future
+    /// was dropped: whether the decision was heard is not known then.
+    ///
+    /// # Errors
+    /// What the store says, and `Busy` when another process has the session.
+    fn decide(
+        &self,
+        session: SessionId,
+        approval: ApprovalId,
+        decision: Decision,
+    ) -> BoxFuture<'_, Result<bool, AgentError>>;
 
     /// A page of the sessions the store holds, newest first, with titles and states. Reads no
     /// journals: what a session shows here was noted as it was written.

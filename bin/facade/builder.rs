@@ -1,9 +1,7 @@
 //! Builds a runtime: what it is given, with a default for the rest.
 
 use super::agent_runtime::AgentRuntime;
-use super::approvals::ApprovalPort;
-#[cfg(feature = "mcp")]
-use super::approvals::Asks;
+use super::approvals::{ApprovalPort, Asks};
 use super::runtime::{Inner, Runtime};
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
@@ -11,11 +9,16 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::people::People;
+use bob_actors::prompt_files::{PromptFiles, PromptReader};
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
+use bob_actors::skills::SkillPort;
 use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Policy, ToolPort, local};
+use bob_actors::turn::compactor::{Compactor, ContextCompactorPort};
 use bob_messages::ids::ModelName;
+use bob_messages::skills::SkillRules;
 use bob_messages::turn::{Brief, Limits};
 use bob_supervisors::sessions::{self, SessionRules};
 #[cfg(not(feature = "mcp"))]
@@ -46,6 +49,9 @@ pub struct RuntimeBuilder {
     approvals: Option<Arc<dyn ApprovalPort>>,
     #[cfg(feature = "mcp")]
     brought_end_after: Duration,
+    prompt_files: Option<PromptFiles>,
+    compactor: Compactor,
+    skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
     rules: SessionRules,
     blocked_after: Duration,
     pub(super) shutdown_grace: Duration,
@@ -97,6 +103,9 @@ impl RuntimeBuilder {
             approvals: None,
             #[cfg(feature = "mcp")]
             brought_end_after: bob_supervisors::tools::brought::ENDS_AFTER,
+            prompt_files: None,
+            compactor: Compactor::default(),
+            skills: None,
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             shutdown_grace: Duration::from_secs(2),
@@ -202,10 +211,36 @@ impl RuntimeBuilder {
     }
 
     /// Who answers what only a person can say. Without it, whatever tool servers ask
-    /// is declined.
+    /// is declined, and a call that waits for a person waits for
+    /// [`decide`](super::AgentRuntime::decide) or its time.
     #[must_use]
     pub fn approvals(mut self, port: Arc<dyn ApprovalPort>) -> Self {
         self.approvals = Some(port);
+        self
+    }
+
+    /// Files that stand before each conversation: looked up for each turn in the session's
+    /// folder, then in the configuration's, and read when they changed. Their texts stand
+    /// in for the layers of the [`brief`](Self::brief).
+    #[must_use]
+    pub fn prompt_files(mut self, files: PromptFiles) -> Self {
+        self.prompt_files = Some(files);
+        self
+    }
+
+    /// Who writes the summary when a history became too long for its model; without one the
+    /// model of [`CondenseRules`](bob_messages::turn::CondenseRules), else the turn's own.
+    #[must_use]
+    pub fn compactor(mut self, port: Arc<dyn ContextCompactorPort>) -> Self {
+        self.compactor = Compactor::new(port);
+        self
+    }
+
+    /// Where skills come from, and how those of a turn are chosen. Without it nobody is
+    /// asked for any.
+    #[must_use]
+    pub fn skills(mut self, port: Arc<dyn SkillPort>, rules: SkillRules) -> Self {
+        self.skills = Some((port, rules));
         self
     }
 
@@ -277,8 +312,17 @@ impl RuntimeBuilder {
         if self.local_tools {
             tools.splice(0..0, local::tools(&self.watcher));
         }
-        let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
+        let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
+        let people = people.unwrap_or_default();
+        let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
+        let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
+        let rooms = Rooms { people, prompt_files, compactor: self.compactor, ..Rooms::default() };
+        let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
+        if let Some((port, rules)) = self.skills {
+            rooms.skills.come_from(port);
+            brief.skills = Some(rules);
+        }
         #[cfg(feature = "mcp")]
         let tool_servers = {
             let house = Surroundings {
@@ -296,12 +340,9 @@ impl RuntimeBuilder {
         #[cfg(feature = "mcp")]
         let roster = tool_servers.roster();
         #[cfg(not(feature = "mcp"))]
-        let roster = {
-            drop(self.approvals);
-            Roster::default()
-        };
+        let roster = Roster::default();
         // Whatever a session names is compared with it; links in it must not make that fail.
-        let roots = self.brief.roots.iter().map(|root| absolute(root)).collect();
+        let roots = brief.roots.iter().map(|root| absolute(root)).collect();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
@@ -321,7 +362,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            brief: Arc::new(Brief { roots, ..self.brief }),
+            brief: Arc::new(Brief { roots, ..brief }),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

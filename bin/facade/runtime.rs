@@ -12,7 +12,7 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::session::{Session, TurnInput};
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
 use bob_messages::store::{Record, StoreError, StoreMessage};
-use bob_messages::turn::{Brief, Limits};
+use bob_messages::turn::{Brief, Limits, ResumeReply};
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::ToolServers;
 use bob_supervisors::{Tree, TreeEnd};
@@ -119,6 +119,10 @@ impl Runtime {
             let model = model.unwrap_or(&inner.brief.default_model);
             return Err(AgentError::Invalid(format!("the model {model} does not take {} parts", part.kind())));
         }
+        if let Some(schema) = &request.output_schema {
+            let misfit = |why| AgentError::Invalid(format!("the output schema cannot be used: {why}"));
+            bob_actors::tools::output::check_schema(schema).map_err(misfit)?;
+        }
         // Last, since it starts processes.
         let options = options.map(|options| self.bring(&request.session, options)).transpose()?;
         let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
@@ -137,6 +141,7 @@ impl Runtime {
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
+            output_schema: request.output_schema,
         });
         let (mut reply, answer) = Reply::channel();
         let (session, brief) = (request.session, Arc::clone(&inner.brief));
@@ -180,6 +185,21 @@ impl Runtime {
         let (reply, answer) = Reply::channel();
         self.send_in(session, input, brief, reply);
         answer
+    }
+
+    /// Hands in a reply to a suspended turn.
+    pub(super) fn hand_in_reply(
+        &self,
+        session: SessionId,
+        submission: TurnId,
+        token: ResumeToken,
+        said: ResumeReply,
+    ) -> Owed {
+        let (reply, owed) = Reply::channel();
+        let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
+        let message = SessionsMessage::Resume { session, submission, token, said, limits, brief, reply };
+        self.0.tree.rooms.sessions.tell(message);
+        owed
     }
 
     fn send_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>, reply: Owe) {

@@ -11,15 +11,19 @@
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants, outputs |
 //! | [`mcp`] | – | tool servers, as they are shown |
+//! | [`skills`] | – | skills, and which of them a turn gets |
 //! | [`store`] | [`store::StoreMessage`] | the journal's records and what a store may answer |
 //! | [`sessions`] | [`sessions::SessionsMessage`] | submissions, outcomes, ends |
 //! | [`session`] | – | the fold of a journal: what a session is |
 //! | [`event`] | – | what front ends and telemetry may see |
+//! | [`approvals`] | – | what a person is asked about a call |
 //! | [`backoff`], [`breaker`] | – | how long to wait, and whether to ask at all |
 
+pub mod approvals;
 pub mod backoff;
 pub mod breaker;
 pub mod chat;
+pub mod condense;
 pub mod error;
 pub mod event;
 pub mod ids;
@@ -29,6 +33,7 @@ pub mod native;
 pub mod reply;
 pub mod session;
 pub mod sessions;
+pub mod skills;
 pub mod store;
 pub mod tools;
 pub mod trace;

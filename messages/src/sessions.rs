@@ -1,11 +1,12 @@
 //! What is said to and by the sessions supervisor: submissions and their ends.
 
+use crate::approvals::ApprovalQuestion;
 use crate::chat::{CallStatus, FinishReason, GuardReason, StopReason, Usage};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
+use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use crate::reply::Reply;
 use crate::session::{Configuring, TurnInput};
-use crate::turn::{Brief, Limits, ResumeReply};
+use crate::turn::{Brief, Limits, ResumeReply, Steer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -67,6 +68,17 @@ pub enum SessionsMessage {
         approval: ApprovalId,
         /// The decision.
         decision: Decision,
+        /// Where it goes whether the decision counts.
+        reply: Reply<Heard>,
+    },
+    /// Say something into the session's running turn.
+    Steer {
+        /// Which session.
+        session: SessionId,
+        /// What; the supervisor names the run that is meant.
+        steer: Steer,
+        /// Whether the running turn has taken it, told when that is durable; `false` when none runs.
+        reply: Reply<Result<bool, AgentError>>,
     },
     /// A turn tells how it went.
     News {
@@ -138,7 +150,16 @@ pub enum TurnNews {
         /// Which submission.
         submission: TurnId,
         /// The question.
+        question: Box<ApprovalQuestion>,
+    },
+    /// A decision about a call arrived.
+    Decided {
+        /// Which question.
         approval: ApprovalId,
+        /// By whom, as the decision said.
+        asker: Option<Ticket>,
+        /// Whether it counts: the question was open until now.
+        counts: bool,
     },
     /// The person answered: the clock goes on.
     Unpaused {
@@ -152,6 +173,13 @@ pub enum TurnNews {
         /// How.
         outcome: Box<TurnOutcome>,
     },
+    /// What was said into a turn was taken, which is durable then, or was not.
+    Steered {
+        /// The name of the request.
+        request_id: RequestId,
+        /// `false` when the turn that is meant does not run; an error when it was refused, or may not be kept.
+        result: Result<bool, AgentError>,
+    },
     /// The actor was stopped and has said all it had to say.
     Left,
     /// A change of the session's options is durable, or was not taken.
@@ -162,6 +190,18 @@ pub enum TurnNews {
         /// same change under the same name may be sent again.
         result: Result<(), AgentError>,
     },
+}
+
+/// What became of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Heard {
+    /// It was the first: it counts.
+    Counts,
+    /// No such question is open in the turn that runs; nothing changed.
+    NotAsked,
+    /// The session has no actor here that could be asked; nothing changed.
+    NotLive,
 }
 
 /// A live session from outside: one that has an actor, or an input at the door.

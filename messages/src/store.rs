@@ -6,11 +6,13 @@
 
 use crate::Millis;
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, TurnId};
 use crate::reply::Reply;
 use crate::session::{Glance, SessionOptions, SessionState, TurnInput};
 use crate::sessions::SuspendReason;
+use crate::skills::SelectedSkills;
 use crate::tools::{CallTraits, Risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -298,6 +300,12 @@ pub enum Fact {
     Steered {
         /// What.
         parts: Vec<ContentPart>,
+        /// The name of the request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<RequestId>,
+        /// It came while the model was being asked: it stands behind the answer, which cannot know it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        behind: bool,
     },
     /// A suspended turn goes on.
     Resumed {
@@ -323,6 +331,10 @@ pub enum Fact {
         /// All options as they are then.
         options: SessionOptions,
     },
+    /// What the model is told of the history from here on; the records before are as they were.
+    Condensed(Condensed),
+    /// The turn's skills were chosen: once, also over crashes.
+    SkillsSelected(SelectedSkills),
 }
 
 /// What one model call cost and where it came from.

@@ -5,13 +5,14 @@
 //! supervisor; it starts and stops nobody itself.
 
 use crate::deadlines::Key;
+use crate::sessions::people::Asking;
 use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::reply::Reply;
 use bob_messages::session::Configuring;
 use bob_messages::sessions::{EndReason, TurnOutcome};
-use bob_messages::turn::{Brief, Limits, TurnMessage};
+use bob_messages::turn::{Brief, Limits, Steer, TurnMessage};
 use ractor::{ActorId, ActorRef};
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -50,6 +51,8 @@ pub(crate) struct Guest {
     /// A turn that nobody here is owed and that runs before the first debt's: an
     /// earlier process left it.
     pub(crate) ahead: Option<Box<Ahead>>,
+    /// What was said into its turn and is not known to be taken.
+    pub(crate) steers: Vec<(Steer, Reply<Result<bool, AgentError>>)>,
     /// Since when it does what it does now.
     pub(crate) since: Instant,
     /// Its entry among the deadlines that looks whether it is idle for long.
@@ -85,10 +88,21 @@ pub(crate) struct Clock {
     pub(crate) approval_timeout_ms: u64,
     /// Its deadline while the clock runs.
     pub(crate) deadline: Option<Key>,
-    /// The deadlines of questions to a person.
-    pub(crate) approvals: Vec<Key>,
+    /// The questions to a person.
+    pub(crate) approvals: Vec<OpenQuestion>,
     /// What was left when the clock was paused, in milliseconds.
     pub(crate) left_ms: Option<u64>,
+}
+
+/// A question to a person.
+#[derive(Debug)]
+pub(crate) struct OpenQuestion {
+    /// Which.
+    pub(crate) approval: ApprovalId,
+    /// Its deadline.
+    pub(crate) key: Key,
+    /// Held for as long as the port is asked.
+    pub(crate) _asking: Option<Asking>,
 }
 
 /// One debt.
@@ -154,7 +168,8 @@ impl Clock {
     /// Sets it back to the whole time, stopped; these entries are no longer wanted.
     pub(crate) fn reset(&mut self) -> impl Iterator<Item = Key> + use<> {
         self.left_ms = None;
-        self.deadline.take().into_iter().chain(std::mem::take(&mut self.approvals))
+        let questions = std::mem::take(&mut self.approvals);
+        self.deadline.take().into_iter().chain(questions.into_iter().map(|question| question.key))
     }
 }
 
@@ -180,6 +195,7 @@ impl Guest {
             leaving: None,
             has_place: false,
             ahead: None,
+            steers: Vec::new(),
             since: Instant::now(),
             idle_check: None,
             errands: Vec::new(),

@@ -30,7 +30,11 @@ fn check_sessions(home: &Home) {
         assert_eq!(home.run(["run", "--session", session, prompt]).code, Some(0));
     }
     let list = home.run(["sessions", "list"]);
-    assert!(list.stdout.lines().all(|line| line.contains("  one  first") || line.contains("  two  second")), "{}", list.stdout);
+    assert!(
+        list.stdout.lines().all(|line| line.contains("  one  first") || line.contains("  two  second")),
+        "{}",
+        list.stdout
+    );
     let list = parsed(&home.run(["sessions", "list", "--json"]));
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(2), "{list}");
     assert_eq!(list["quarantined"], json!([]));

@@ -15,6 +15,7 @@
 //! | [`policy`] | the rules, as data, and their reading |
 //! | `catalogue` | which tools there are, and what arguments they take |
 //! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
+//! | [`output`] | whether a final answer fits the schema it was asked for with |
 //! | `grant` | permission bound to exactly one call |
 //! | `commands` | which commands a shell line names |
 //! | [`plane`] | all hosts of tools in a runtime, as turns see them |
@@ -29,6 +30,7 @@ pub(crate) mod gate;
 pub(crate) mod grant;
 pub(crate) mod host;
 pub mod local;
+pub mod output;
 pub mod plane;
 pub mod policy;
 pub mod port;

@@ -3,6 +3,7 @@
 
 use super::{TurnArguments, again};
 use crate::rooms::Rooms;
+use bob_messages::error::AgentError;
 use bob_messages::ids::SessionId;
 use bob_messages::sessions::{SessionsMessage, TurnNews};
 use bob_messages::store::{Append, StoreError};
@@ -19,19 +20,20 @@ pub(super) struct Closing {
     rooms: Rooms,
     session: SessionId,
     saved: Option<oneshot::Receiver<Result<u64, StoreError>>>,
-    finished: Vec<TurnNews>,
+    /// Outcomes, and what was said into the turn and is part of that save.
+    last: Vec<TurnNews>,
 }
 
 impl Closing {
     pub(super) fn new(started: &TurnArguments) -> Self {
-        Self { rooms: started.rooms.clone(), session: started.session.clone(), saved: None, finished: Vec::new() }
+        Self { rooms: started.rooms.clone(), session: started.session.clone(), saved: None, last: Vec::new() }
     }
 
     /// Takes the effects whose answers could no longer arrive; gives back the rest.
     pub(super) fn keep(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Append { append, .. } => self.append(append),
-            Effect::Report(news @ TurnNews::Finished { .. }) => self.finished.push(news),
+            Effect::Report(news @ (TurnNews::Finished { .. } | TurnNews::Steered { .. })) => self.last.push(news),
             other => return Some(other),
         }
         None
@@ -46,18 +48,22 @@ impl Closing {
     /// Tells the outcome, and that nothing more will come, from a task: the actor
     /// itself ends at once.
     pub(super) fn tell_when_saved(self) {
-        let Self { rooms, session, saved, finished } = self;
+        let Self { rooms, session, saved, last } = self;
         tokio::spawn(async move {
             let appended = saved.is_some();
             let confirmed = match saved {
                 Some(saved) => matches!(tokio::time::timeout(SAVE_CONFIRMED_WITHIN, saved).await, Ok(Ok(Ok(_version)))),
                 None => true,
             };
-            let said = finished.into_iter().map(|news| match news {
+            let said = last.into_iter().map(|news| match news {
                 TurnNews::Finished { submission, mut outcome } => {
                     // A session that was never read has nothing to be saved.
                     outcome.saved = confirmed && (appended || outcome.model.is_some());
                     TurnNews::Finished { submission, outcome }
+                }
+                TurnNews::Steered { request_id, result: Ok(_) } if !confirmed => {
+                    let doubt = StoreError::InDoubt("the turn was stopped; say it again by its request id".into());
+                    TurnNews::Steered { request_id, result: Err(AgentError::Store(doubt)) }
                 }
                 other => other,
             });

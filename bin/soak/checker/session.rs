@@ -156,7 +156,9 @@ impl<'a> Journal<'a> {
             | Fact::Malformed { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
+            | Fact::SkillsSelected(_)
             | Fact::Steered { .. }
+            | Fact::Condensed(_)
             | Fact::Resumed { .. } => {}
         }
     }

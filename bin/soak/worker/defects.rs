@@ -108,7 +108,7 @@ struct BrokenStore {
 impl BrokenStore {
     /// What is kept instead of a record.
     fn broken(&self, before: Option<&Arc<Record>>, record: &Arc<Record>) -> Arc<Record> {
-        let nothing = || Fact::Steered { parts: Vec::new() };
+        let nothing = || Fact::Steered { parts: Vec::new(), request_id: None, behind: false };
         let fact = match (self.defect, &record.fact) {
             (Defect::ChangedAnswer, Fact::Outcome(ended)) => {
                 let mut ended = ended.clone();

@@ -122,9 +122,11 @@ impl AgentEvent {
             | Self::ActionMalformed { .. }
             | Self::ApprovalDecided { .. }
             | Self::GuardTripped { .. }
+            | Self::HistoryCondensed { .. }
             | Self::McpProcessStarted { .. }
             | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. } => return None,
+            | Self::ActorRestarted { .. }
+            | Self::SkillsSelected { .. } => return None,
         })
     }
 }

@@ -1,8 +1,9 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
-use crate::chat::{CallStatus, FinishReason, Message, ToolCall, ToolResult, Usage};
+use crate::chat::{CallStatus, ContentPart, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
+use crate::session::keep::Keep;
 use crate::session::open::{OpenApproval, Replier};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
 use crate::sessions::{SuspendReason, TurnOutcome};
@@ -16,6 +17,8 @@ use std::sync::Arc;
 
 /// How many changes of its options a session remembers by name.
 const CHANGES_REMEMBERED: usize = 64;
+/// How many names of what was said into its turns a session knows.
+const MOST_STEERS_KNOWN: usize = 256;
 
 /// A session, as far as its journal tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,8 +37,11 @@ pub struct Session {
     /// The names of the last changes of its options: one that is repeated changes nothing.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub configured: VecDeque<RequestId>,
-    /// What was said, in order. Every call in it has its result.
+    /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
+    /// What stands in a prompt for what was said before the history.
+    #[serde(default)]
+    pub summary: Option<Arc<str>>,
     /// Accepted inputs whose turn has not begun, oldest first.
     pub waiting: VecDeque<Arc<TurnInput>>,
     /// The turn that runs or is suspended.
@@ -48,11 +54,17 @@ pub struct Session {
     pub last: Option<Arc<TurnOutcome>>,
     /// Who is owed the last outcome: the input's turn, or the submission that resumed it.
     pub last_submission: Option<TurnId>,
-    /// The outcomes of requests that had a name.
+    /// The outcomes of requests that had a name; of a live session the newest ones.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// The names of what was said into turns, the newest last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub steers: VecDeque<RequestId>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
     /// 250 until it did.
     pub tokens_per_kb: u64,
+    /// What of all this a live session keeps.
+    #[serde(default)]
+    pub(super) keep: Keep,
 }
 
 impl Session {
@@ -66,6 +78,7 @@ impl Session {
             next_options: None,
             configured: VecDeque::new(),
             history: Vec::new(),
+            summary: None,
             waiting: VecDeque::new(),
             open: None,
             calls: 0,
@@ -73,7 +86,9 @@ impl Session {
             last: None,
             last_submission: None,
             answered: BTreeMap::new(),
+            steers: VecDeque::new(),
             tokens_per_kb: 250,
+            keep: Keep::default(),
         }
     }
 
@@ -114,13 +129,7 @@ impl Session {
                 self.decide(approval, *allowed, arguments.as_ref(), reason);
             }
             Fact::Result(result) => self.result(result),
-            Fact::Steered { parts } => {
-                let message = Arc::new(Message::User { parts: parts.clone() });
-                match &mut self.open {
-                    Some(turn) if turn.step.is_some() => turn.steered.push(message),
-                    _ => self.history.push(message),
-                }
-            }
+            Fact::Steered { parts, request_id, behind } => self.steer(parts, request_id.as_ref(), *behind),
             Fact::Resumed { submission, reply, request_id, labels } => {
                 let replier = Replier { request_id: request_id.clone(), labels: labels.clone() };
                 self.resume(submission, reply, replier, record.at);
@@ -128,6 +137,12 @@ impl Session {
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
             Fact::Configured { request_id, options } => self.configure(request_id, options),
+            Fact::Condensed(condensed) => self.condense(condensed),
+            Fact::SkillsSelected(skills) => {
+                if let Some(turn) = &mut self.open {
+                    turn.skills.get_or_insert_with(|| skills.clone());
+                }
+            }
         }
     }
 
@@ -182,7 +197,7 @@ impl Session {
         let Some(input) = self.waiting.remove(at) else { return };
         if let Some(request) = &input.request_id {
             let outcome = TurnOutcome { saved: true, ..withdrawn(&input, &self.id) };
-            self.answered.insert(request.clone(), Arc::new(outcome));
+            self.remember(request.clone(), Arc::new(outcome));
         }
     }
 
@@ -211,6 +226,7 @@ impl Session {
             suspended: None,
             steered: Vec::new(),
             repliers: Vec::new(),
+            skills: None,
         });
     }
 
@@ -221,7 +237,15 @@ impl Session {
         turn.malformed_in_a_row = 0;
         turn.text.clone_from(&answered.text);
         if answered.calls.is_empty() {
-            self.history.push(said(&answered.text));
+            // What was said while the model spoke is asked next; when no step is left, the answer stays the last word.
+            let goes_on = turn.spent.forbids_step(&turn.input.limits).is_none();
+            if goes_on {
+                self.history.push(said(&answered.text));
+            }
+            self.history.append(&mut turn.steered);
+            if !goes_on {
+                self.history.push(said(&answered.text));
+            }
             return;
         }
         let mut refused = None;
@@ -241,6 +265,21 @@ impl Session {
         turn.malformed_in_a_row += 1;
         self.history.push(said(text));
         self.history.push(Arc::new(Message::user(complaint)));
+        self.history.append(&mut turn.steered);
+    }
+
+    fn steer(&mut self, parts: &[ContentPart], request: Option<&RequestId>, behind: bool) {
+        if let Some(request) = request {
+            if self.steers.len() >= MOST_STEERS_KNOWN {
+                self.steers.pop_front();
+            }
+            self.steers.push_back(request.clone());
+        }
+        let message = Arc::new(Message::User { parts: parts.to_vec() });
+        match &mut self.open {
+            Some(turn) if behind || turn.step.is_some() => turn.steered.push(message),
+            _ => self.history.push(message),
+        }
     }
 
     fn spend(&mut self, cost: &StepCost) {
@@ -274,10 +313,11 @@ impl Session {
     }
 
     fn result(&mut self, result: &Arc<ToolResult>) {
+        let result = self.kept(result);
         let Some(turn) = &mut self.open else { return };
         let Some(step) = &mut turn.step else { return };
         let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
-        open.result = Some(Arc::clone(result));
+        open.result = Some(result);
         if step.is_complete() {
             self.close_step();
         }
@@ -341,6 +381,7 @@ impl Session {
             self.last = Some(outcome);
             return;
         }
+        self.history.append(&mut turn.steered);
         // What a turn said at a guard, a cancel or an error belongs to the
         // conversation too; roles then also alternate for providers that insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
@@ -355,9 +396,10 @@ impl Session {
         for request in std::iter::once(&turn.input.request_id).chain(repliers).flatten() {
             let is_its = outcome.request_id.as_ref() == Some(request);
             let told = if is_its { Arc::clone(&outcome) } else { Arc::new(turn.outcome_for(request, &outcome)) };
-            self.answered.insert(request.clone(), told);
+            self.remember(request.clone(), told);
         }
         self.last = Some(outcome);
+        self.forget();
     }
 }
 

@@ -2,11 +2,13 @@
 
 use super::{Session, SessionOptions, TurnInput};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use crate::llm::{LlmError, LlmErrorKind};
 use crate::session::ApprovalsMode;
 use crate::sessions::SuspendReason;
+use crate::skills::{SelectedSkill, SelectedSkills, SkillForm};
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost, Suspension};
 use crate::tools::{CallTraits, FileChange, Location, Risk, ToolOutput};
 use crate::turn::Limits;
@@ -40,6 +42,7 @@ fn input(number: u64) -> Arc<TurnInput> {
         traceparent: None,
         token: ResumeToken::new("secret"),
         interactive: true,
+        output_schema: None,
     })
 }
 
@@ -141,12 +144,24 @@ fn one_of_each() -> Vec<Fact> {
             reason: String::new(),
         },
         Fact::Result(Arc::new(whole)),
-        Fact::Steered { parts: vec![ContentPart::text("wait")] },
+        Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
         resumed(2, Some("r9")),
         Fact::Configured { request_id: RequestId::new("r1"), options: SessionOptions::default() },
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
+        Fact::Condensed(Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 }),
+        Fact::Condensed(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 }),
+        Fact::SkillsSelected(SelectedSkills {
+            skills: vec![SelectedSkill {
+                name: "review".into(),
+                hash: "ab".into(),
+                score_milli: 1_200,
+                form: SkillForm::WithoutExamples,
+            }],
+            allow_tools: Some(Arc::from(["local/*".to_owned()])),
+            budget_bytes: 4_000,
+        }),
     ]
 }
 
@@ -167,6 +182,8 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
         Fact::Configured { .. } => "configured",
+        Fact::Condensed(_) => "condensed",
+        Fact::SkillsSelected(_) => "skills_selected",
     }
 }
 
@@ -279,7 +296,7 @@ fn facts() -> impl Strategy<Value = Fact> {
             approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| json!({"a": 9})), reason: "no".into(),
         }),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
-        1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")] }),
+        1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false }),
         1 => (0_u64..4, any::<bool>()).prop_map(|(n, named)| resumed(n, named.then_some("r1"))),
         1 => Just(Fact::Outcome(ended(FinishReason::Final))),
         1 => prop_oneof![Just(SuspendReason::AskUser), Just(SuspendReason::ApprovalRequired)].prop_map(suspended),
@@ -304,6 +321,36 @@ proptest! {
             }
         }
         prop_assert_eq!(Session::fold(session_id(), &records), session);
+    }
+
+    #[test]
+    fn what_a_live_session_keeps_is_the_end_of_all_of_it(
+        facts in proptest::collection::vec(facts(), 0..120),
+        most in 1_usize..12,
+    ) {
+        let mut whole = Session::new(session_id());
+        let mut kept = Session::fold_keeping(session_id(), most, []);
+        let mut records = Vec::new();
+        for (version, fact) in (1..).zip(facts) {
+            let record = record(version, fact);
+            whole.apply(&record);
+            kept.apply(&record);
+            records.push(record);
+            prop_assert!(whole.history.ends_with(&kept.history));
+            answered_in_order(&kept);
+            if kept.history.len() < whole.history.len() {
+                let is_user = matches!(*kept.history[0], crate::chat::Message::User { .. });
+                prop_assert!(is_user, "a conversation begins with its user");
+            }
+            for (request, outcome) in &whole.answered {
+                let at_hand = kept.answered.get(request);
+                prop_assert!(at_hand == Some(outcome) || kept.has_forgotten(request), "{} is lost", request);
+            }
+            let message_at = |session: &Session| session.open.as_ref().map(|open| session.history.len() - open.message_at);
+            prop_assert_eq!(message_at(&kept), message_at(&whole));
+            prop_assert_eq!((&kept.last, &kept.waiting, kept.turns, kept.calls), (&whole.last, &whole.waiting, whole.turns, whole.calls));
+        }
+        prop_assert_eq!(Session::fold_keeping(session_id(), most, &records), kept);
     }
 }
 

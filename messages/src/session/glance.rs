@@ -80,8 +80,9 @@ impl SessionState {
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
             | Fact::Result(_)
-            | Fact::Steered { .. } => Some(Self::Running),
-            Fact::Options(_) | Fact::Configured { .. } | Fact::Input(_) | Fact::Withdrawn => None,
+            | Fact::Steered { .. }
+            | Fact::SkillsSelected(_) => Some(Self::Running),
+            Fact::Options(_) | Fact::Configured { .. } | Fact::Input(_) | Fact::Withdrawn | Fact::Condensed(_) => None,
         }
     }
 }

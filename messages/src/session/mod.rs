@@ -8,6 +8,7 @@
 mod change;
 mod fold;
 mod glance;
+mod keep;
 mod launch;
 mod open;
 mod options;

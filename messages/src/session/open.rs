@@ -5,6 +5,7 @@ use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolRe
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{DeniedCall, TranscriptEntry, TurnOutcome};
+use crate::skills::SelectedSkills;
 use crate::store::Suspension;
 use crate::tools::{CallTraits, Risk};
 use crate::turn::Spent;
@@ -43,12 +44,15 @@ pub struct OpenTurn {
     pub closed: Vec<(Arc<ToolCall>, Arc<ToolResult>)>,
     /// What it waits for, when it is suspended.
     pub suspended: Option<Suspension>,
-    /// What was said into the turn while a step was open.
+    /// What was said into the turn while a step was open or the model was asked.
     pub steered: Vec<Arc<Message>>,
     /// The plain inputs that answered its questions, oldest first. The last one's caller
     /// is owed the outcome, under its own name and labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repliers: Vec<Replier>,
+    /// The skills it was given, once they were chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<SelectedSkills>,
 }
 
 /// Who answered a question of a suspended turn with a plain input.

@@ -6,7 +6,6 @@
 use super::start::Arrival;
 use super::state::State;
 use super::{Effect, ResumeReply, Turn};
-use crate::chat::ContentPart;
 use crate::error::AgentError;
 use crate::ids::{ResumeToken, TurnId};
 use crate::session::{OpenTurn, TurnInput};
@@ -40,7 +39,7 @@ impl Turn {
     }
 
     /// What a turn has come to is told to one more, with what is known of it by now.
-    fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
+    pub(super) fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
         let saved = !self.journal.ends(&outcome.turn_id);
         let outcome = Box::new(TurnOutcome { saved, ..outcome });
         effects.push(Effect::Report(TurnNews::Finished { submission: submission.clone(), outcome }));
@@ -52,6 +51,9 @@ impl Turn {
         if let Some(request) = &input.request_id {
             if let Some(outcome) = session.first_outcome(request) {
                 return self.tell_again(&input.turn, outcome, effects);
+            }
+            if session.has_forgotten(request) {
+                return self.look_up(input, effects);
             }
             let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
             if waits || session.running().is_some_and(|open| open.is_request(request)) {
@@ -124,36 +126,28 @@ impl Turn {
             open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
         };
         let asked = suspended.filter(decides).and_then(|open| open.step.as_ref()).and_then(|step| {
-            step.calls.iter().find_map(|call| call.approval.as_ref().filter(|asked| asked.allowed.is_none()))
+            step.calls.iter().find_map(|open| {
+                let asked = open.approval.as_ref().filter(|asked| asked.allowed.is_none())?;
+                Some((open.call.id.clone(), asked))
+            })
         });
-        let asked = asked.map(|asked| asked.id.clone());
+        let asked = asked.map(|(call, asked)| (call, asked.id.clone()));
         let text = match &reply {
             ResumeReply::Answer(text) => text.clone(),
             ResumeReply::Decision(_) => String::new(),
         };
         self.record_in_turn(resumed(submission.clone(), text, brought_by));
-        if let Some(approval) = asked {
+        if let Some((call, approval)) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
                 ResumeReply::Decision(decision) => super::approvals::understood(decision),
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
-            self.record_decision(&approval, &decision);
+            self.record_decision(&approval, &call, &decision, effects);
         }
         let version = self.awaited();
         self.accepting.push((version, submission));
         self.gather(effects);
-    }
-
-    /// The user said something into the running turn.
-    pub(super) fn steered(&mut self, state: State, parts: Vec<ContentPart>, effects: &mut Vec<Effect>) {
-        let runs = !matches!(state, State::Idle | State::Done(_));
-        self.state = state;
-        if runs && self.session.as_ref().is_some_and(|session| session.running().is_some()) {
-            self.record_in_turn(Fact::Steered { parts });
-            self.awaited();
-            self.flush(effects);
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! calls before it and before all calls behind it, and only when its intent is
 //! durable. Every call ends in exactly one result, in call order.
 
+use super::prompt::Frame;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
@@ -303,6 +304,10 @@ impl Turn {
             Some(_) => options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect(),
             None => Arc::clone(&brief.roots),
         };
+        // What skills leave of the tools is told name by name: two lists of patterns have no common one.
+        let is_limited = open.skills.as_ref().is_some_and(|skills| skills.allow_tools.is_some());
+        let names = |frame: &Frame| frame.tools.tools().iter().map(|tool| tool.id.as_str().to_owned()).collect();
+        let limit: Option<Arc<[String]>> = self.frame.as_ref().filter(|_| is_limited).map(names);
         let turn = &open.input.turn;
         let traceparent = self.frame.as_mut()?.traceparent(turn, open.spent.steps);
         Some(Arc::new(CallContext {
@@ -312,7 +317,7 @@ impl Turn {
             roots,
             tool_timeout_ms: open.input.limits.tool_timeout_ms,
             approve: open.input.approve.max(options.approve),
-            allow: open.input.allow_tools.clone().or_else(|| options.allow_tools.clone()),
+            allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
             traceparent,
         }))
     }

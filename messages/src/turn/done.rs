@@ -105,6 +105,7 @@ impl Turn {
                 self.tell_accepted(effects);
                 self.tell_withdrawn(effects);
                 self.tell_configured(effects);
+                self.tell_steered(effects);
                 self.go_on_stored(Ok(()), effects);
             }
             // One before it was lost on its way and has not been missed: all of it goes again.
@@ -117,6 +118,7 @@ impl Turn {
                 self.journal.failed();
                 self.tell_withdrawn_unsaved(effects);
                 self.tell_unconfigured(&AgentError::Store(error.clone()), effects);
+                self.tell_steered_unsaved(&error, effects);
                 self.go_on_stored(Err(error), effects);
             }
         }
@@ -166,6 +168,7 @@ impl Turn {
     /// everybody is told, and the next input reads the journal again.
     fn lose(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         effects.push(Effect::AbandonAll);
+        self.tell_steered_unsaved(&error, effects);
         let error = AgentError::Store(error);
         let submission = match &self.state {
             State::Done(finishing) => Some(finishing.submission.clone()),
@@ -236,6 +239,7 @@ impl Turn {
             self.report_outcome(submission, false, effects);
         }
         self.tell_withdrawn_unsaved(effects);
+        self.tell_steered_last(effects);
         effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
     }
 

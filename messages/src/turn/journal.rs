@@ -6,7 +6,7 @@
 //! others wait, so that what is written meanwhile is stored together.
 
 use super::Effect;
-use crate::ids::{SessionId, Ticket, TurnId};
+use crate::ids::{RequestId, SessionId, Ticket, TurnId};
 use crate::store::{Append, Fact, Record};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -43,6 +43,11 @@ impl Journal {
         Self { epoch, durable, ..Self::default() }
     }
 
+    /// Whether everything that was written is known to be durable.
+    pub(super) fn is_settled(&self) -> bool {
+        self.in_flight.is_empty() && self.sent.is_empty() && self.unsent.is_empty()
+    }
+
     /// Keeps a record for the next append.
     pub(super) fn write(&mut self, record: Arc<Record>) {
         self.unsent.push(record);
@@ -71,6 +76,12 @@ impl Journal {
     pub(super) fn ends(&self, turn: &TurnId) -> bool {
         let ends = |record: &&Arc<Record>| matches!(record.fact, Fact::Outcome(_) | Fact::Withdrawn);
         self.sent.iter().chain(&self.unsent).filter(ends).any(|record| record.turn.as_ref() == Some(turn))
+    }
+
+    /// Whether what was said into a turn under this name is not known to be durable.
+    pub(super) fn holds_steer(&self, request: &RequestId) -> bool {
+        let mut facts = self.sent.iter().chain(&self.unsent).map(|record| &record.fact);
+        facts.any(|fact| matches!(fact, Fact::Steered { request_id: Some(id), .. } if id == request))
     }
 
     /// Whether this is the answer to an append in flight.

@@ -24,6 +24,7 @@ mod action;
 mod approvals;
 mod brief;
 mod calls;
+mod condense;
 mod configure;
 mod done;
 mod effect;
@@ -32,9 +33,13 @@ mod history;
 mod infer;
 mod journal;
 mod message;
+mod output;
 mod prompt;
+mod recall;
+mod skills;
 mod start;
 mod state;
+mod steer;
 mod strict;
 mod withdraw;
 
@@ -43,11 +48,17 @@ mod action_tests;
 #[cfg(test)]
 mod chance;
 #[cfg(test)]
+mod condense_tests;
+#[cfg(test)]
 mod guard_tests;
+#[cfg(test)]
+mod layers_tests;
 #[cfg(test)]
 mod pairing;
 #[cfg(test)]
 mod prompt_tests;
+#[cfg(test)]
+mod recall_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]
@@ -62,10 +73,10 @@ mod story_tests;
 mod world;
 
 pub use action::{AgentAction, parse_action};
-pub use brief::{Brief, OnRestart, PromptLayers};
+pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
-pub use message::{Recover, ResumeReply, TurnMessage};
+pub use message::{Recover, ResumeReply, Steer, TurnMessage};
 
 use crate::Millis;
 use crate::event::AgentEvent;
@@ -73,6 +84,7 @@ use crate::ids::{RecordId, RequestId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
+use approvals::Spoken;
 use journal::Journal;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
@@ -91,6 +103,9 @@ pub struct Turn {
     journal: Journal,
     /// What came before the journal was read.
     arrivals: Vec<Arrival>,
+    /// Decisions that came before the journal was read.
+    #[serde(default)]
+    spoken: Vec<Spoken>,
     brief: Option<Arc<Brief>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
@@ -107,6 +122,12 @@ pub struct Turn {
     /// in it is as it was, until an input comes.
     #[serde(default)]
     unrecovered: bool,
+    /// What was said into the turn before its journal was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    early: Vec<Steer>,
+    /// What was said into the turn and nobody was told of yet, with the version that makes it durable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steering: Vec<(u64, RequestId)>,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
     tickets: u64,
@@ -125,6 +146,7 @@ impl Turn {
             session: None,
             journal: Journal::default(),
             arrivals: Vec::new(),
+            spoken: Vec::new(),
             brief: None,
             frame: None,
             accepting: Vec::new(),
@@ -132,6 +154,8 @@ impl Turn {
             withdrawing: Vec::new(),
             configuring: Vec::new(),
             unrecovered: false,
+            early: Vec::new(),
+            steering: Vec::new(),
             recover: None,
             tickets: 0,
             now: 0,
@@ -168,7 +192,16 @@ impl Turn {
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);
             }
+            (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
+                self.layers_read(wait, result, e);
+            }
+            (State::Start(wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
+                self.gathered(Gathering { skills_at: None, skills: Some(index), ..wait }, e);
+            }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
+            (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
+                self.condensed(wait, result, e);
+            }
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>
             {
@@ -179,13 +212,16 @@ impl Turn {
             {
                 self.parse_action(result, prompt_bytes, e);
             }
+            (State::ParseAction(judging), M::OutputChecked { ticket, result }) if judging.awaiting == ticket => {
+                self.output_checked(*judging, result, e);
+            }
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
                 self.tool_returned(calling, ticket, *returned, e);
             }
-            (State::CallTool(calling), M::Decided { approval, decision }) => {
-                self.decided(calling, &approval, *decision, e);
+            (state, M::Decided { approval, decision, asker }) => {
+                self.heard(state, Spoken { approval, decision: *decision, asker }, e);
             }
             (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
                 self.done(&mut finishing, *ended, e);
@@ -194,7 +230,7 @@ impl Turn {
             (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => {
                 self.saved(state, ticket, result, e);
             }
-            (state, M::Steered { parts }) => self.steered(state, parts, e),
+            (state, M::Steered { steer }) => self.steered(state, *steer, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),

@@ -4,7 +4,7 @@
 use super::accept::{refuse, resumed};
 use super::configure::configured;
 use super::state::{Gathering, State};
-use super::{Brief, Effect, Limits, OnRestart, Recover, ResumeReply, Turn};
+use super::{Brief, Effect, Limits, OnRestart, PromptLayers, Recover, ResumeReply, Turn};
 use crate::chat::Message;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
@@ -93,7 +93,7 @@ impl Turn {
         self.claim(effects);
     }
 
-    fn claim(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn claim(&mut self, effects: &mut Vec<Effect>) {
         let ticket = self.ticket();
         self.state = State::Start(Gathering { load: Some(ticket), ..Gathering::default() });
         effects.push(Effect::Claim { ticket, session: self.id.clone() });
@@ -106,16 +106,22 @@ impl Turn {
             Err(error) => {
                 self.recover = None;
                 self.unwanted.clear();
+                self.refuse_early(effects);
+                self.hear_spoken(effects);
                 for arrival in std::mem::take(&mut self.arrivals) {
                     arrival.refuse(AgentError::from(error.clone()), effects);
                 }
                 return;
             }
         };
-        self.session = Some(Session::fold(self.id.clone(), &claim.records));
+        let most = self.brief.as_ref().map_or(usize::MAX, |brief| brief.max_history_messages);
+        self.session = Some(Session::fold_keeping(self.id.clone(), most, &claim.records));
         self.journal = super::Journal::new(claim.epoch, claim.version);
+        self.tell_forgotten(&claim.records, effects);
         let only_changes = self.arrivals.iter().all(|arrival| arrival.submission().is_none());
-        if only_changes && !self.arrivals.is_empty() && self.recover.is_none() {
+        // Whatever else came is for what is open.
+        let is_heard = self.spoken.is_empty() && self.early.is_empty() && self.recover.is_none();
+        if only_changes && !self.arrivals.is_empty() && is_heard {
             self.unrecovered = true;
             for arrival in std::mem::take(&mut self.arrivals) {
                 self.take_up(arrival, effects);
@@ -129,6 +135,7 @@ impl Turn {
     fn recovered(&mut self, effects: &mut Vec<Effect>) {
         self.unrecovered = false;
         self.recover_open(effects);
+        self.hear_spoken(effects);
         self.withdraw_unwanted(effects);
         for arrival in std::mem::take(&mut self.arrivals) {
             self.take_up(arrival, effects);
@@ -136,6 +143,7 @@ impl Turn {
         if matches!(self.state, State::Idle) {
             self.begin_next(effects);
         }
+        self.take_early(effects);
     }
 
     fn recover_open(&mut self, effects: &mut Vec<Effect>) {
@@ -230,6 +238,8 @@ impl Turn {
     /// Asks for what the first prompt needs.
     pub(super) fn gather(&mut self, effects: &mut Vec<Effect>) {
         let (tools_at, profile_at) = (self.ticket(), self.ticket());
+        let reads_files = self.brief.as_ref().is_some_and(|brief| brief.reads_files);
+        let layers_at = reads_files.then(|| self.ticket());
         let until = Some(self.awaited());
         self.flush(effects);
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
@@ -238,10 +248,17 @@ impl Turn {
         let brought = self.session.as_ref().map(|session| Arc::clone(&session.options.servers)).unwrap_or_default();
         effects.push(Effect::ListTools { ticket: tools_at, allow, brought });
         effects.push(Effect::Profile { ticket: profile_at, model: open.model.clone() });
+        if let Some(ticket) = layers_at {
+            let cwd = self.session.as_ref().and_then(|session| session.options.cwd.clone());
+            effects.push(Effect::ReadLayers { ticket, cwd });
+        }
+        let skills_at = self.ask_for_skills(effects);
         let until = until.filter(|version| *version > self.journal.durable);
         self.state = State::Start(Gathering {
             tools_at: Some(tools_at),
             profile_at: Some(profile_at),
+            layers_at,
+            skills_at,
             until,
             ..Gathering::default()
         });
@@ -264,15 +281,27 @@ impl Turn {
         self.gathered(wait, effects);
     }
 
+    pub(super) fn layers_read(
+        &mut self,
+        mut wait: Gathering,
+        result: Result<Arc<PromptLayers>, AgentError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        wait.layers_at = None;
+        wait.layers = Some(result);
+        self.gathered(wait, effects);
+    }
+
     /// Goes on when everything is there: with the open step, with the answer that
     /// was journaled but not told, or with the first prompt.
     pub(super) fn gathered(&mut self, wait: Gathering, effects: &mut Vec<Effect>) {
-        let (Some(tools), Some(profile), None) = (&wait.tools, &wait.profile, wait.until) else {
+        let (Some(tools), Some(profile), None, None, None) =
+            (&wait.tools, &wait.profile, wait.layers_at, wait.until, wait.skills_at)
+        else {
             self.state = State::Start(wait);
             return;
         };
-        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
-        let Some(open) = session.running() else { return };
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let profile = match profile {
             Ok(profile) => Arc::clone(profile),
             Err(error) => return self.fail(AgentError::Llm(error.clone()), effects),
@@ -281,6 +310,10 @@ impl Turn {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
+        let mut chosen = self.choose_skills(wait.skills.as_deref(), &profile, tools);
+        let tools = chosen.tools.take().unwrap_or_else(|| Arc::clone(tools));
+        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
+        let Some(open) = session.running() else { return };
         self.emit(effects, || AgentEvent::TurnStarted {
             submission: open.submission.clone(),
             model: open.model.clone(),
@@ -289,9 +322,17 @@ impl Turn {
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
             servers: wait.servers,
         });
+        let layers = match &wait.layers {
+            Some(Ok(layers)) => layers,
+            Some(Err(error)) => return self.fail(error.clone(), effects),
+            None => &brief.layers,
+        };
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();
-        self.frame = Some(Frame::new(brief, session, profile, Arc::clone(tools)));
+        if let Some(told) = chosen.told.take() {
+            self.emit(effects, || told);
+        }
+        self.frame = Some(Frame::new(brief, layers, session, profile, tools, &chosen.text));
         match answered {
             Some(text) => self.finish_final(text, effects),
             None if in_step => self.enter_calls(effects),

@@ -152,6 +152,7 @@ impl SessionsState {
     /// started again from the journal, to close its turn or to go on with it.
     pub(super) fn actor_ended(&mut self, actor: ActorId, polite: bool, reason: &str, myself: &Myself) {
         let Some(session) = self.book.moved_out(actor) else { return };
+        self.nobody_heard(&session);
         let Some(guest) = self.book.get_mut(&session) else { return };
         if let Some(leaving) = &guest.leaving {
             self.deadlines.remove(leaving.kill_at);
@@ -208,6 +209,7 @@ impl SessionsState {
         self.drop_ahead(session);
         let Some(guest) = self.book.get_mut(session) else { return };
         if guest.running().is_none() {
+            self.steers_end(session);
             self.free_place(session, myself);
             if self.run_errands_again(session, myself) {
                 return;
@@ -229,6 +231,7 @@ impl SessionsState {
         for request in requests {
             self.say(session, request);
         }
+        self.steer_again(session);
         for submission in cancelled {
             self.say(session, TurnMessage::Withdrawn { submission });
         }

@@ -78,6 +78,7 @@ fn said(turn: &str, text: &str) -> Fact {
         approvals: ApprovalsMode::Deny,
         limits: Limits::default(),
         options: None,
+        output_schema: None,
         traceparent: None,
         token: ResumeToken::new("t"),
         interactive: false,

@@ -6,12 +6,13 @@
 
 use super::dice::Dice;
 use crate::chat::{Message, ToolCall};
+use crate::ids::RequestId;
 use crate::session::OpenCall;
 use crate::sessions::{Decision, TurnNews};
 use crate::store::{Append, Fact, Record, StoreError};
 use crate::tools::{CallTraits, Grant, Verdict};
 use crate::turn::world::World;
-use crate::turn::{Effect, Limits, Turn, TurnMessage};
+use crate::turn::{Effect, Limits, Steer, Turn, TurnMessage};
 use std::sync::Arc;
 
 /// What is wrong.
@@ -75,6 +76,12 @@ pub(super) enum Defect {
     ReleasesNothing,
     /// What is said into a turn is lost.
     LosesSteering,
+    /// What is said into a turn a second time is taken for something else.
+    TakesSteeringTwice,
+    /// Whoever said it is told that it is kept before it is.
+    TellsSteeringEarly,
+    /// Whoever said it is not told.
+    DropsSteering,
     /// The result of a call is missing from the prompt.
     LeavesCallUnpaired,
     /// The current message is missing from the prompt.
@@ -97,6 +104,20 @@ pub(super) enum Defect {
     OneRepeatMore,
     /// No bound on tokens.
     ForgetsTokens,
+    /// A summary does not reach the journal.
+    LosesSummary,
+    /// A history is cut elsewhere than was said.
+    CutsElsewhere,
+    /// A late summary is taken for the one that is awaited.
+    TakesStaleSummary,
+    /// A summary is missing from the prompt.
+    LeavesSummaryOut,
+    /// The skills of a turn are not known after a crash.
+    ForgetsSkills,
+    /// The tools of a turn are not limited by its skills.
+    WidensTools,
+    /// An answer that does not fit its schema is taken.
+    TakesMisfit,
     /// A change of the options does not reach the journal.
     ForgetsChange,
     /// A change of the options is told before it is stored.
@@ -104,7 +125,7 @@ pub(super) enum Defect {
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 42] = [
+    pub(super) const ALL: [Self; 52] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -134,6 +155,9 @@ impl Defect {
         Self::IgnoresStop,
         Self::ReleasesNothing,
         Self::LosesSteering,
+        Self::TakesSteeringTwice,
+        Self::TellsSteeringEarly,
+        Self::DropsSteering,
         Self::LeavesCallUnpaired,
         Self::LosesPrompt,
         Self::KeepsClockStopped,
@@ -147,6 +171,13 @@ impl Defect {
         Self::ForgetsTokens,
         Self::ForgetsChange,
         Self::TellsChangeEarly,
+        Self::LosesSummary,
+        Self::CutsElsewhere,
+        Self::TakesStaleSummary,
+        Self::LeavesSummaryOut,
+        Self::ForgetsSkills,
+        Self::WidensTools,
+        Self::TakesMisfit,
     ];
 }
 
@@ -173,10 +204,17 @@ impl Sabotage {
             (Defect::IgnoresWithdrawal, TurnMessage::Withdrawn { .. }) => return None,
             (Defect::IgnoresStop, TurnMessage::Stopped { .. }) => return None,
             (Defect::LosesSteering, TurnMessage::Steered { .. }) => return None,
+            (Defect::TakesSteeringTwice, TurnMessage::Steered { steer }) => forget_steer(turn, steer),
             (Defect::LoadsLess, TurnMessage::Loaded { result: Ok(claim), .. }) => {
                 claim.records.pop();
                 claim.version = claim.records.len() as u64;
             }
+            (Defect::ForgetsSkills, TurnMessage::Loaded { result: Ok(claim), .. }) => {
+                for record in &mut claim.records {
+                    blank(&mut Arc::make_mut(record).fact, |fact| matches!(fact, Fact::SkillsSelected(_)));
+                }
+            }
+            (Defect::TakesMisfit, TurnMessage::OutputChecked { result, .. }) => *result = Ok(()),
             (Defect::KeepsEpoch, TurnMessage::Loaded { result: Ok(claim), .. }) => {
                 claim.epoch = claim.records.last().map_or(claim.epoch, |record| record.epoch);
             }
@@ -225,6 +263,13 @@ impl Sabotage {
                     message = TurnMessage::ParseAction { ticket, result };
                 }
             }
+            (Defect::TakesStaleSummary, TurnMessage::Condensed { ticket, .. }) => {
+                let ticket = *ticket;
+                let before = self.before.replace(message.clone());
+                if let Some(TurnMessage::Condensed { result, .. }) = before {
+                    message = TurnMessage::Condensed { ticket, result };
+                }
+            }
             (_, TurnMessage::Start { input, .. }) => {
                 let limits = bounds(defect, input.limits);
                 if limits != input.limits {
@@ -255,6 +300,15 @@ impl Sabotage {
                 (Defect::DropsOutcome, Effect::Report(TurnNews::Finished { .. })) if self.dice.rarely(3) => continue,
                 (Defect::KeepsClockStopped, Effect::Report(TurnNews::Unpaused { .. })) => continue,
                 (Defect::BeginsSilently, Effect::Report(TurnNews::Began { .. })) => continue,
+                (Defect::DropsSteering, Effect::Report(TurnNews::Steered { .. })) => continue,
+                (Defect::TellsSteeringEarly, Effect::Append { append, .. }) => {
+                    let steers = append.records.iter().filter_map(|record| match &record.fact {
+                        Fact::Steered { request_id, .. } => request_id.clone(),
+                        _ => None,
+                    });
+                    let told = |request_id| Effect::Report(TurnNews::Steered { request_id, result: Ok(true) });
+                    effects.extend(steers.map(told));
+                }
                 (Defect::TellsTwice, Effect::Report(TurnNews::Finished { .. })) => again = Some(effect.clone()),
                 (Defect::DispatchesTwice, Effect::Call { .. }) => again = Some(effect.clone()),
                 (Defect::SaysSaved, Effect::Report(TurnNews::Finished { outcome, .. })) => outcome.saved = true,
@@ -273,6 +327,7 @@ impl Sabotage {
                     let told = |request_id| Effect::Report(TurnNews::Configured { request_id, result: Ok(()) });
                     effects.extend(changes.map(told));
                 }
+                (Defect::WidensTools, Effect::Check { context, .. }) => Arc::make_mut(context).allow = None,
                 (Defect::ChangesArguments, Effect::Call { call, grant, .. }) => {
                     *call = Arc::new(ToolCall { arguments: serde_json::json!({"all": true}), ..(**call).clone() });
                     *grant = seal(call);
@@ -281,6 +336,10 @@ impl Sabotage {
                     let request = Arc::make_mut(request);
                     let at = request.messages.iter().position(|message| matches!(**message, Message::Tool { .. }));
                     at.map(|at| request.messages.remove(at));
+                }
+                (Defect::LeavesSummaryOut, Effect::Infer { request, .. }) => {
+                    let summary = |message: &Message| matches!(message, Message::User { parts } if parts.iter().any(|part| part.as_text().starts_with("[Summary")));
+                    Arc::make_mut(request).messages.retain(|message| !summary(message));
                 }
                 (Defect::LosesPrompt, Effect::Infer { request, .. }) => {
                     let request = Arc::make_mut(request);
@@ -332,6 +391,16 @@ impl Sabotage {
             Defect::LosesInput if self.dice.rarely(3) => {
                 change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Input(_))));
             }
+            Defect::LosesSummary => change(&mut append, |fact| {
+                if let Fact::Condensed(condensed) = fact {
+                    condensed.summary = None;
+                }
+            }),
+            Defect::CutsElsewhere => change(&mut append, |fact| {
+                if let Fact::Condensed(condensed) = fact {
+                    condensed.keeps += 1;
+                }
+            }),
             _ => {}
         }
         world.store(&append)
@@ -356,6 +425,13 @@ fn judged(turn: &Turn, ticket: crate::ids::Ticket) -> Option<Arc<ToolCall>> {
     let State::CallTool(calling) = &turn.state else { return None };
     let is = |slot: &Slot| matches!(slot, Slot::Checking { ticket: of, .. } if *of == ticket);
     turn.call_at(calling.slots.iter().position(is)?)
+}
+
+/// What the session knows by its name gets another one.
+fn forget_steer(turn: &Turn, steer: &mut Steer) {
+    if turn.session().is_some_and(|session| session.steers.contains(&steer.request_id)) {
+        steer.request_id = RequestId::new(format!("{}-again", steer.request_id));
+    }
 }
 
 fn seal(call: &ToolCall) -> Grant {

@@ -31,6 +31,10 @@ pub(super) struct Open {
     pub(super) suspended: Option<Suspension>,
     pub(super) calls: Vec<Call>,
     answered: bool,
+    steered: bool,
+    /// Whether its skills were chosen, and whether the model was heard.
+    chosen: bool,
+    heard: bool,
     tally: Tally,
 }
 
@@ -89,6 +93,9 @@ impl Grammar {
                     suspended: None,
                     calls: Vec::new(),
                     answered: false,
+                    steered: false,
+                    chosen: false,
+                    heard: false,
                 });
                 Ok(())
             }
@@ -103,9 +110,11 @@ impl Grammar {
             Fact::Answered(answered) => self.answered(turn, answered),
             Fact::Malformed { cost, .. } => {
                 let open = self.running(turn)?;
+                open.heard = true;
                 must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
                 open.tally.model_call(cost.usage)?;
                 open.tally.malformed += 1;
+                open.steered = false;
                 Ok(())
             }
             Fact::Intent { call, traits } => self.intent(turn, call, *traits, record.epoch),
@@ -135,8 +144,25 @@ impl Grammar {
                 open.close_step();
                 Ok(())
             }
-            Fact::Steered { .. } => {
-                self.running(turn)?.answered = false;
+            Fact::Condensed(condensed) => {
+                let open = self.running(turn)?;
+                must(open.calls.is_empty() && !open.answered, || "a history is condensed inside a step".to_owned())?;
+                must(condensed.attempts <= 2, || format!("{} attempts at a summary", condensed.attempts))?;
+                must(condensed.attempts > 0 || condensed.summary.is_none(), || "a summary of nobody".to_owned())?;
+                open.tally.summary(condensed.usage)
+            }
+            Fact::Steered { behind, .. } => {
+                let open = self.running(turn)?;
+                // What comes while the model is asked is heard after its answer, if a step is left.
+                open.steered |= *behind;
+                open.answered = false;
+                Ok(())
+            }
+            Fact::SkillsSelected(_) => {
+                let open = self.running(turn)?;
+                must(!open.chosen, || "the skills of one turn are chosen twice".to_owned())?;
+                must(!open.heard, || "skills are chosen after the model was heard".to_owned())?;
+                open.chosen = true;
                 Ok(())
             }
         }
@@ -150,10 +176,12 @@ impl Grammar {
 
     fn answered(&mut self, turn: Option<&TurnId>, answered: &Answered) -> Result<(), String> {
         let open = self.running(turn)?;
+        open.heard = true;
         must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
         open.tally.model_call(answered.cost.usage)?;
         open.tally.malformed = 0;
-        open.answered = answered.calls.is_empty();
+        let goes_on = std::mem::take(&mut open.steered) && open.tally.tripped().is_none();
+        open.answered = answered.calls.is_empty() && !goes_on;
         for call in &answered.calls {
             let refused = !call.name.is_ask_user() && !open.tally.may_call(call.name.as_str(), &call.arguments);
             open.calls.push(Call {

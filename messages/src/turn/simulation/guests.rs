@@ -4,12 +4,12 @@
 use super::house::{End, House, running};
 use super::monitor::Seen;
 use super::plan::Fault;
-use crate::chat::ContentPart;
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
 use crate::turn::state::State;
-use crate::turn::world::{Question, input};
+use crate::turn::world::{Question, input, output_schema, skills};
 use crate::turn::{Brief, Effect, OnRestart, Recover, ResumeReply, TurnMessage};
 use std::sync::Arc;
 
@@ -24,17 +24,23 @@ impl House {
         self.inputs += 1;
         let named = self.plan.has(Fault::Names) && self.people.rarely(4);
         let request_id = named.then(|| RequestId::new(format!("r{}", self.people.pick(3))));
-        let said = input(self.inputs, &format!("message {};", self.inputs), self.plan.setup.limits);
+        let mention = if self.plan.setup.skills { format!(" $s{}x", self.people.pick(4)) } else { String::new() };
+        let text = format!("message {};{mention}{}", self.inputs, "z".repeat(self.plan.padding));
+        let said = input(self.inputs, &text, self.plan.setup.limits);
         let labels = request_id.iter().map(|name| ("of".to_owned(), format!("{name} in {}", said.turn))).collect();
-        let said = Arc::new(TurnInput { labels, approvals: self.plan.setup.approvals, request_id, ..said });
+        let output_schema = self.plan.setup.schema.then(output_schema);
+        let approvals = self.plan.setup.approvals;
+        let said = Arc::new(TurnInput { labels, approvals, request_id, output_schema, ..said });
         let message = TurnMessage::Start { input: Arc::clone(&said), brief: Arc::clone(&self.world.brief) };
         self.owe(said.turn.clone(), message);
     }
 
-    pub(super) fn steer(&mut self) {
-        self.steerings += 1;
-        let text = format!("and this {};", self.steerings);
-        self.say(TurnMessage::Steered { parts: vec![ContentPart::text(text)] });
+    /// Somebody writes another skill, and the folder is read in another order.
+    pub(super) fn skills_change(&mut self) {
+        let many = self.world.skills.skills.len();
+        let mut changed = skills((many + 1).min(12));
+        changed.skills.rotate_left(self.schedule.pick(many));
+        self.world.skills = Arc::new(changed);
     }
 
     /// Somebody no longer wants what they are owed: what waits for its turn never runs.
@@ -49,7 +55,8 @@ impl House {
 
     /// What a person is shown, they remember.
     pub(super) fn remember_question(&mut self, effect: &Effect) {
-        let Effect::Report(TurnNews::Paused { approval, .. }) = effect else { return };
+        let Effect::Report(TurnNews::Paused { question, .. }) = effect else { return };
+        let approval = &question.approval_id;
         let step = running(&self.world.turn).and_then(|open| open.step.as_ref());
         let asked =
             |open: &&crate::session::OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
@@ -86,7 +93,7 @@ impl House {
             let forgotten = self.asked.iter().find(|seen| seen.approval == approval).cloned();
             let seen = if self.people.rarely(2) { forgotten } else { seen };
             self.monitor.decides(&approval, &decision, seen);
-            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
         }
         let back = 1 + self.people.pick(3);
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(back)).cloned() else { return };
@@ -115,7 +122,7 @@ impl House {
         let runs = runs.filter(|_| !self.world.turn.unrecovered);
         let had_session = self.world.turn.session().is_some();
         let (mut confirmed, mut appended, mut released) = (true, false, false);
-        let (mut finished, mut after_all) = (Vec::new(), None);
+        let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
         for effect in self.apply(TurnMessage::Stopped { reason, submission }) {
             match effect {
                 Effect::Append { append, .. } => {
@@ -129,6 +136,7 @@ impl House {
                     }
                 }
                 Effect::Report(TurnNews::Finished { submission, outcome }) => finished.push((submission, outcome)),
+                Effect::Report(TurnNews::Steered { request_id, result }) => steered.push((request_id, result)),
                 effect => {
                     released |= matches!(effect, Effect::Release { .. });
                     self.perform(effect);
@@ -144,7 +152,16 @@ impl House {
             let outcome = Box::new(TurnOutcome { saved, ..*outcome });
             self.perform(Effect::Report(TurnNews::Finished { submission, outcome }));
         }
+        for (request_id, result) in steered {
+            let unknown = AgentError::Internal("it is not known whether it is kept".into());
+            let result = if confirmed { result } else { Err(unknown) };
+            self.perform(Effect::Report(TurnNews::Steered { request_id, result }));
+        }
         self.hear();
+        if self.owed.is_empty() {
+            // What the actor had not heard, nobody hears.
+            self.steering.clear();
+        }
         if let Some(append) = after_all {
             let _arrived_after_all = self.append(&append);
         }
@@ -196,6 +213,7 @@ impl House {
         }
         self.withdrawn.clear();
         self.changing.clear();
+        self.steering.clear();
         self.new_machine(None);
         if !self.schedule.rarely(2) {
             return;
@@ -233,6 +251,9 @@ impl House {
             self.say(message);
         }
         self.configure_again();
+        for (_, message) in self.steering.clone() {
+            self.say(message);
+        }
         let unwanted: Vec<_> =
             self.withdrawn.iter().filter(|id| self.owed.iter().any(|(owed, _)| owed == *id)).cloned().collect();
         for submission in unwanted {
@@ -246,7 +267,9 @@ fn state(state: &State) -> &'static str {
         State::Idle => "Idle",
         State::Start(_) => "Start",
         State::BuildPrompt => "BuildPrompt",
+        State::Condense(_) => "Condense",
         State::LlmInfer { .. } => "LlmInfer",
+        State::ParseAction(_) => "ParseAction",
         State::CallTool(_) => "CallTool",
         State::Done(_) => "Done",
     }

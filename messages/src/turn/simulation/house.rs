@@ -5,7 +5,7 @@ use super::dice::Dice;
 use super::monitor::{Monitor, Seen};
 use super::plan::{Fault, Plan};
 use super::{Run, says};
-use crate::ids::{ResumeToken, TurnId};
+use crate::ids::{RequestId, ResumeToken, TurnId};
 use crate::session::{Configuring, Session};
 use crate::sessions::{EndReason, TurnNews};
 use crate::store::Append;
@@ -54,6 +54,8 @@ pub(super) struct House {
     pub(super) changes: u32,
     /// Changes of the options nobody was told of yet.
     pub(super) changing: Vec<Arc<Configuring>>,
+    /// What was said into turns and not answered yet; said again to a new machine.
+    pub(super) steering: Vec<(RequestId, TurnMessage)>,
     pub(super) tokens: Vec<ResumeToken>,
     /// What people were asked, for as long as they remember.
     pub(super) asked: Vec<Seen>,
@@ -70,9 +72,10 @@ impl House {
         let plan = Plan::of(seed);
         let mut world = World::new(plan.setup.brief());
         world.turn.watched(plan.watched);
+        world.capabilities.context_tokens = plan.context_tokens;
         Self {
             world,
-            monitor: Monitor::new(),
+            monitor: Monitor::new(&plan.setup),
             sabotage: Sabotage::new(defect, Dice::new(seed, 8)),
             schedule: Dice::new(seed, 2),
             people: Dice::new(seed, 3),
@@ -88,6 +91,7 @@ impl House {
             steerings: 0,
             changes: 0,
             changing: Vec::new(),
+            steering: Vec::new(),
             tokens: Vec::new(),
             asked: Vec::new(),
             store_is_down: false,
@@ -150,6 +154,7 @@ impl House {
             Fault::Withdraws => self.withdraw(),
             Fault::People => self.person(),
             Fault::Changes => self.configure(),
+            Fault::Skills => self.skills_change(),
             Fault::Malformed
             | Fault::ModelFails
             | Fault::ToolErrors
@@ -158,7 +163,8 @@ impl House {
             | Fault::StoreDoubts
             | Fault::StartFails
             | Fault::Disorder
-            | Fault::Names => {}
+            | Fault::Names
+            | Fault::Summaries => {}
         }
     }
 
@@ -240,6 +246,9 @@ impl House {
             if let TurnNews::Configured { request_id, result } = &news {
                 self.told_of_change(request_id, result);
             }
+            if let TurnNews::Steered { request_id, .. } = &news {
+                self.steering.retain(|(known, _)| known != request_id);
+            }
             if let TurnNews::Finished { outcome, .. } = news {
                 self.tokens.extend(outcome.token.clone());
             }
@@ -272,6 +281,8 @@ impl House {
         monitor.must(monitor.usable || monitor.broken.is_some(), || "the session is not usable".to_owned());
         let owed: Vec<_> = self.owed.iter().map(|(owed, _)| owed).collect();
         monitor.must(owed.is_empty(), || format!("nobody answered {owed:?}"));
+        let unanswered: Vec<_> = self.steering.iter().map(|(request, _)| request).collect();
+        monitor.must(unanswered.is_empty(), || format!("nobody said whether {unanswered:?} was taken"));
         let waits = monitor.shadow.waiting.front().map(|input| input.turn.clone());
         let waits = waits.or_else(|| monitor.shadow.running().map(|open| open.input.turn.clone()));
         monitor.must(waits.is_none(), || format!("{waits:?} is in the journal and never ends"));

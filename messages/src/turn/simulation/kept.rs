@@ -2,6 +2,7 @@
 //! was said to the machine and what a strict provider accepts.
 
 use super::monitor::Monitor;
+use crate::chat::Message;
 use crate::ids::{ApprovalId, TurnId};
 use crate::session::{OpenCall, TurnInput};
 use crate::sessions::Decision;
@@ -24,6 +25,7 @@ impl Monitor {
             self.reads_options(record);
             self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
+            self.twin.apply(record);
             for message in self.shadow.history.iter().skip(self.pairing.messages) {
                 if let Err(why) = self.pairing.read(message) {
                     self.broken.get_or_insert(why);
@@ -56,6 +58,7 @@ impl Monitor {
                 self.must(same, || format!("{} returned something else than is journaled", result.call));
             }
             Fact::ApprovalDecided { approval, allowed, .. } => self.decided_so(approval, *allowed),
+            Fact::Steered { request_id: Some(request), parts, .. } => self.keeps_steer(request, parts),
             Fact::Resumed { submission, .. } => {
                 // A question that is given up is closed under the name of whoever was told it.
                 if self.shadow.open.as_ref().is_some_and(|open| open.submission == *submission) {
@@ -69,6 +72,14 @@ impl Monitor {
                 let told = token.and_then(|token| self.questions.get(&token).cloned());
                 let same = told.is_none() || told == open.map(|open| open.question);
                 self.must(same, || format!("{submission} answers {told:?}, which is not asked any more"));
+            }
+            Fact::Condensed(condensed) => {
+                let written = condensed.summary.as_ref().is_none_or(|summary| self.summaries.remove(&**summary));
+                self.must(written, || format!("nobody wrote this summary, or it is taken twice: {condensed:?}"));
+                let history = &self.shadow.history;
+                let first = history.len().checked_sub(condensed.keeps).and_then(|at| history.get(at));
+                let apart = first.is_none_or(|first| matches!(**first, Message::Tool { .. }));
+                self.must(!apart, || "a call is parted from its result".to_owned());
             }
             _ => {}
         }
@@ -122,5 +133,8 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
         Fact::Configured { .. } => "configured",
+        Fact::Condensed(condensed) if condensed.summary.is_some() => "summarised",
+        Fact::Condensed(_) => "truncated",
+        Fact::SkillsSelected(_) => "skills selected",
     }
 }

@@ -3,14 +3,18 @@
 
 use super::changes::Changes;
 use super::grammar::Grammar;
+use super::steering::Steers;
 use crate::chat::Message;
-use crate::ids::{ApprovalId, CallId, ResumeToken, TurnId};
+use crate::condense::{CondenseRequest, Summary};
+use crate::error::AgentError;
+use crate::ids::{ApprovalId, CallId, RequestId, ResumeToken, TurnId};
 use crate::llm::LlmRequest;
 use crate::session::{Session, TurnInput};
 use crate::sessions::{Decision, TurnOutcome};
 use crate::store::Record;
 use crate::tools::{ToolReturn, Verdict};
 use crate::turn::approvals::understood;
+use crate::turn::chance::Setup;
 use crate::turn::pairing::Pairing;
 use crate::turn::state::State;
 use crate::turn::world::{Question, World, paired, session_id, side_effects};
@@ -45,8 +49,12 @@ pub(super) struct Life {
     pub(super) cancelled: BTreeSet<TurnId>,
     pub(super) allowed: BTreeSet<CallId>,
     pub(super) steered: Vec<(TurnId, String)>,
+    /// The names of all that was said into turns and is taken.
+    pub(super) taken: BTreeSet<RequestId>,
     /// How many of them there were when the last prompt was built.
     pub(super) prompted: usize,
+    /// Whether the machine had not read its journal when it heard its last message.
+    pub(super) is_unread: bool,
     /// Appends that followed a failed one without anything else having happened.
     pub(super) insisted: u32,
 }
@@ -58,6 +66,8 @@ pub(super) struct Monitor {
     pub(super) grammar: Grammar,
     /// The fold of what is stored.
     pub(super) shadow: Session,
+    /// The same as a live session keeps it.
+    pub(super) twin: Session,
     pub(super) pairing: Pairing,
     pub(super) compared: u64,
     pub(super) outcomes: Vec<Arc<TurnOutcome>>,
@@ -69,7 +79,10 @@ pub(super) struct Monitor {
     pub(super) resumes: BTreeMap<TurnId, (ResumeToken, ResumeReply)>,
     pub(super) questions: BTreeMap<ResumeToken, String>,
     pub(super) shown: BTreeMap<ApprovalId, Seen>,
+    pub(super) steers: Steers,
     pub(super) responses: BTreeSet<String>,
+    /// Summaries that were written and may be taken, each once.
+    pub(super) summaries: BTreeSet<String>,
     pub(super) last: Option<Arc<Record>>,
     pub(super) changes: Changes,
     pub(super) life: Life,
@@ -79,14 +92,18 @@ pub(super) struct Monitor {
     pub(super) usable: bool,
     /// Kinds of things that were seen, for whoever wants to know that they happen.
     pub(super) seen: BTreeMap<String, usize>,
+    /// Whether final answers must fit a schema, and whether there are skills.
+    pub(super) structured: bool,
+    pub(super) skilled: bool,
 }
 
 impl Monitor {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(setup: &Setup) -> Self {
         Self {
             broken: None,
             grammar: Grammar::default(),
             shadow: Session::new(session_id()),
+            twin: Session::fold_keeping(session_id(), setup.max_history, []),
             pairing: Pairing::default(),
             compared: 0,
             outcomes: Vec::new(),
@@ -98,13 +115,17 @@ impl Monitor {
             resumes: BTreeMap::new(),
             questions: BTreeMap::new(),
             shown: BTreeMap::new(),
+            steers: Steers::default(),
             responses: BTreeSet::new(),
+            summaries: BTreeSet::new(),
             last: None,
             changes: Changes::default(),
             life: Life::default(),
             owners: 0,
             usable: false,
             seen: BTreeMap::new(),
+            structured: setup.schema,
+            skilled: setup.skills,
         }
     }
 
@@ -153,6 +174,7 @@ impl Monitor {
 
     /// The machine is about to be told this.
     pub(super) fn hears(&mut self, message: &TurnMessage, world: &World) {
+        self.life.is_unread = world.turn.session().is_none();
         let turn = &world.turn;
         match message {
             TurnMessage::Saved { result: Err(_), .. } => {}
@@ -174,26 +196,17 @@ impl Monitor {
                 self.life.steered.clear();
                 self.life.prompted = 0;
             }
-            TurnMessage::Steered { parts } => {
-                let runs = turn.session().and_then(Session::running).map(|open| open.input.turn.clone());
-                let takes = !matches!(turn.state, State::Idle | State::Done(_));
-                let text: Vec<_> = parts.iter().map(crate::chat::ContentPart::as_text).collect();
-                self.life.steered.extend(runs.filter(|_| takes).map(|turn| (turn, text.join(""))));
-            }
             _ => {}
         }
     }
 
     /// It was told.
     pub(super) fn heard(&mut self, message: &TurnMessage, world: &World) {
-        match message {
-            TurnMessage::Steered { .. } => self.check_steered(&world.turn),
-            TurnMessage::Loaded { result: Ok(_), .. } => {
-                let version = world.turn.session().map(|session| session.version);
-                let stored = world.stored.len() as u64;
-                self.must(version.is_none_or(|version| version >= stored), || "less is loaded than is stored".into());
-            }
-            _ => {}
+        self.follows_steers(message, world);
+        if let TurnMessage::Loaded { result: Ok(_), .. } = message {
+            let version = world.turn.session().map(|session| session.version);
+            let stored = world.stored.len() as u64;
+            self.must(version.is_none_or(|version| version >= stored), || "less is loaded than is stored".into());
         }
         let Some(session) = world.turn.session() else { return };
         let ghost = session.waiting.iter().find(|input| self.told.get(&input.turn).is_some_and(|told| told.for_good));
@@ -203,12 +216,12 @@ impl Monitor {
         let stored = world.stored.len() as u64;
         if owns && session.version == stored && self.compared != stored {
             self.compared = stored;
-            let same = *session == self.shadow;
+            let same = *session == self.twin;
             self.must(same, || "the fold of the journal is not the live session".to_owned());
         }
     }
 
-    fn check_steered(&mut self, turn: &Turn) {
+    pub(super) fn check_steered(&mut self, turn: &Turn) {
         let (Some((of, text)), Some(open)) = (self.life.steered.last(), turn.session().and_then(Session::running))
         else {
             return;
@@ -229,7 +242,8 @@ impl Monitor {
                     "a store that fails is asked again although nothing has happened".to_owned()
                 });
             }
-            Effect::Check { check, .. } => {
+            Effect::Check { check, context, .. } => {
+                self.limits_tools(context, world);
                 let quick = check.run && side_effects(&check.call.name);
                 self.must(!quick, || format!("{} may run before its intent is durable", check.call.id));
             }
@@ -240,6 +254,7 @@ impl Monitor {
             }
             Effect::Tell(TurnMessage::LlmInfer { .. }) => self.life.prompted = self.life.steered.len(),
             Effect::Infer { request, .. } => self.infers(request, world),
+            Effect::Condense { request, .. } => self.condenses(request, world),
             Effect::Release { epoch, .. } => {
                 let (epoch, own) = (*epoch, world.turn.journal.epoch);
                 self.must(epoch == own, || format!("epoch {own} releases epoch {epoch}"));
@@ -273,11 +288,51 @@ impl Monitor {
         self.saw(format!("ran {own}"));
     }
 
-    fn infers(&mut self, request: &LlmRequest, world: &World) {
+    /// Somebody writes a summary.
+    pub(super) fn writes(&mut self, request: &CondenseRequest, result: &Result<Summary, AgentError>) {
+        let Ok(summary) = result else { return };
+        let text = summary.text.trim();
+        if !text.is_empty() && text.len() <= request.max_bytes {
+            self.summaries.insert(text.to_owned());
+        }
+    }
+
+    fn condenses(&mut self, request: &CondenseRequest, world: &World) {
         if let Err(why) = paired(&request.messages) {
             self.must(false, || why);
         }
+        self.may_ask(world);
+        let own = self.asked.get(&request.turn).map(TurnInput::text);
+        let own = own.filter(|own| request.messages.iter().any(|message| says(message, own)));
+        self.must(own.is_none(), || format!("what the turn is about is condensed: {own:?}"));
+        self.must(!request.messages.is_empty(), || "nothing is condensed".to_owned());
+    }
+
+    fn infers(&mut self, request: &LlmRequest, world: &World) {
+        self.has_its_skills(request);
         self.infers_under(request);
+        if let Err(why) = paired(&request.messages) {
+            self.must(false, || why);
+        }
+        self.may_ask(world);
+        let summary = world.turn.session().and_then(|session| session.summary.clone());
+        let told = summary.is_none_or(|summary| request.messages.iter().any(|message| says(message, &summary)));
+        self.must(told, || "the model is not told the summary".to_owned());
+        let asked = self.asked.get(&request.turn).map(TurnInput::text);
+        // A short history may leave out what was said into the turn, and never what it is about.
+        let whole = world.brief.max_history_messages > 4 && world.capabilities.context_tokens > 1_000;
+        let steered = self.life.steered[..self.life.prompted]
+            .iter()
+            .filter(|(turn, _)| whole && *turn == request.turn)
+            .map(|(_, text)| text.clone());
+        for text in asked.into_iter().chain(steered).collect::<Vec<_>>() {
+            let said = request.messages.iter().any(|message| says(message, &text));
+            self.must(said, || format!("the model is not told {text:?}"));
+        }
+    }
+
+    /// A model may be asked for this turn now.
+    fn may_ask(&mut self, world: &World) {
         let Some(submission) = world.turn.submission() else {
             return self.must(false, || "the model is asked for nobody".to_owned());
         };
@@ -289,17 +344,6 @@ impl Monitor {
         self.must(!cancelled, || format!("{submission} runs after it was cancelled"));
         let told = self.told.get(&submission).is_some_and(|told| told.for_good);
         self.must(!told, || format!("{submission} runs after its outcome was told"));
-        let asked = self.asked.get(&request.turn).map(TurnInput::text);
-        // A short history may leave out what was said into the turn, and never what it is about.
-        let whole = world.brief.max_history_messages > 4;
-        let steered = self.life.steered[..self.life.prompted]
-            .iter()
-            .filter(|(turn, _)| whole && *turn == request.turn)
-            .map(|(_, text)| text.clone());
-        for text in asked.into_iter().chain(steered).collect::<Vec<_>>() {
-            let said = request.messages.iter().any(|message| says(message, &text));
-            self.must(said, || format!("the model is not told {text:?}"));
-        }
     }
 }
 

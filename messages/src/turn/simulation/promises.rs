@@ -19,6 +19,7 @@ impl Monitor {
                 self.life.paused.remove(submission);
                 self.acknowledged(submission, outcome);
                 self.note_outcome(outcome);
+                self.has_heard_all(outcome);
                 self.usable = outcome.saved && outcome.finish_reason != FinishReason::Error;
                 self.told(submission, outcome.saved);
             }
@@ -39,8 +40,9 @@ impl Monitor {
             TurnNews::Unpaused { submission } => {
                 self.life.paused.remove(submission);
             }
-            // The house sees to it.
-            TurnNews::Configured { .. } | TurnNews::Left => {}
+            TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
+            // The house sees to changes.
+            TurnNews::Configured { .. } | TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 
@@ -73,6 +75,7 @@ impl Monitor {
     }
 
     fn note_outcome(&mut self, outcome: &TurnOutcome) {
+        self.fits_its_schema(outcome);
         self.saw(format!("{:?}", outcome.finish_reason));
         if let Some(guard) = outcome.guard_reason {
             self.saw(format!("{guard:?}"));

@@ -164,13 +164,28 @@ fn the_seeds_reach_every_corner() {
     let seen = sweep_all(600).seen;
     let wanted = "Final GuardExceeded Cancelled Suspended Error MaxSteps MaxToolCalls MaxConsecutiveErrors \
                   MaxIdenticalCalls MaxTotalTokens TurnTimeout options input started answered malformed intent \
-                  result steered resumed withdrawn outcome";
+                  result steered resumed withdrawn outcome summarised truncated";
     let wanted = wanted.split_whitespace().map(str::to_owned).chain(
-        ["approval asked", "approval decided", "saved true", "saved false", "ran write", "ran ask", "ran idem"]
-            .map(str::to_owned),
+        [
+            "steered true",
+            "steered false",
+            "steered in doubt",
+            "approval asked",
+            "approval decided",
+            "saved true",
+            "saved false",
+            "ran write",
+            "ran ask",
+            "ran idem",
+            "skills selected",
+            "skills shown",
+            "tools limited",
+            "structured",
+        ]
+        .map(str::to_owned),
     );
     let statuses = ["Ok", "Error", "Denied", "Unknown", "Cancelled"].map(|status| format!("call {status}"));
-    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "CallTool", "Done"];
+    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "ParseAction", "CallTool", "Done"];
     let ends = states.iter().flat_map(|state| {
         let stops = ["Cancelled", "TurnTimeout", "Passivated"].map(|reason| format!("{reason} in {state}"));
         let after = ["Some(Continue)", "Some(GiveUp)", "Some(Close(Cancelled))", "None"];
@@ -179,4 +194,7 @@ fn the_seeds_reach_every_corner() {
     let wanted = wanted.chain(statuses).chain(ends);
     let missing: Vec<_> = wanted.filter(|wanted| !seen.contains_key(wanted)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
+    // A summary is wanted now and then only.
+    let interrupted = seen.keys().filter(|what| what.ends_with("Condense")).count();
+    assert!(interrupted > 0, "never interrupted while a summary is written");
 }

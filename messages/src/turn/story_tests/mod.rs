@@ -9,7 +9,7 @@ mod recovery;
 
 use super::message::{Recover, ResumeReply};
 use super::world::{Question, World, answer, input};
-use super::{Brief, Limits, TurnMessage};
+use super::{Brief, Limits, Steer, TurnMessage};
 use crate::chat::{CallStatus, StopReason};
 use crate::ids::ResumeToken;
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, ToolModeChoice};
@@ -116,6 +116,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(Decision::AllowOnce),
+                    asker: None,
                 });
             }
             "deny" => {
@@ -123,6 +124,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(decision),
+                    asker: None,
                 });
             }
             "resume" => {
@@ -139,7 +141,11 @@ impl Teller {
                     brief,
                 });
             }
-            "steer" => self.say(TurnMessage::Steered { parts: vec![crate::chat::ContentPart::text(rest)] }),
+            "steer" => {
+                let request_id = crate::ids::RequestId::new(rest);
+                let parts = vec![crate::chat::ContentPart::text(rest)];
+                self.say(TurnMessage::Steered { steer: Box::new(Steer { request_id, submission: None, parts }) });
+            }
             "store-fails" => self.store_fails = true,
             other => panic!("no such step: {other}"),
         }
@@ -219,7 +225,11 @@ impl Teller {
                 TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
                 TurnNews::Began { submission, .. } => writeln!(self.trace, "    {submission} begins"),
                 TurnNews::Configured { request_id, .. } => writeln!(self.trace, "    changed {request_id}"),
-                TurnNews::Accepted { .. } | TurnNews::Left => Ok(()),
+                TurnNews::Steered { request_id, result } => match result {
+                    Ok(taken) => writeln!(self.trace, "    {request_id:?} is taken: {taken}"),
+                    Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
+                },
+                TurnNews::Accepted { .. } | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();
         }

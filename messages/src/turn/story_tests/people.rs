@@ -184,12 +184,127 @@ fn what_is_steered_in_is_taken_at_the_next_boundary() {
                 save answered
             > steer and hurry
                 save steered
+                "and hurry" is taken: true
             > ok 1 a
                 save result
                 infer step 2 with 4 messages
             > llm done
                 save answered, outcome
                 finish t1 Final "done" calls Ok
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_said_while_the_model_speaks_is_asked_behind_its_answer() {
+    check(
+        native(),
+        &["user go", "steer no wait", "llm done", "llm waited"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > steer no wait
+                save steered
+                "no wait" is taken: true
+            > llm done
+                save answered
+                infer step 2 with 3 messages
+            > llm waited
+                save answered, outcome
+                finish t1 Final "waited"
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_said_into_the_last_step_is_kept_and_the_answer_stays_the_last_word() {
+    let limits = Limits { max_steps: 1, ..Limits::default() };
+    check(
+        Setup { limits, ..native() },
+        &["user go", "steer no wait", "llm done", "user next"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > steer no wait
+                save steered
+                "no wait" is taken: true
+            > llm done
+                save answered, outcome
+                finish t1 Final "done"
+            > user next
+                save input, started
+                infer step 1 with 4 messages
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_said_into_a_turn_is_taken_once_over_a_crash_and_by_nobody_when_none_runs() {
+    check(
+        native(),
+        &[
+            "steer early",
+            "user go",
+            "steer one",
+            "crash",
+            "steer one",
+            "llm done",
+            "llm end",
+            "steer one",
+            "steer late",
+        ],
+        expect![[r#"
+            > steer early
+                "early" is taken: false
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > steer one
+                save steered
+                "one" is taken: true
+            > crash
+                t1 begins
+                infer step 1 with 1 messages
+            > steer one
+                "one" is taken: true
+            > llm done
+                save answered
+                infer step 2 with 3 messages
+            > llm end
+                save answered, outcome
+                finish t1 Final "end"
+            > steer one
+                "one" is taken: true
+            > steer late
+                "late" is taken: false
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_said_into_a_turn_answers_no_question() {
+    check(
+        Setup { approvals: ApprovalsMode::Wait, ..native() },
+        &["user go", "calls local__ask {}", "steer allow_once", "deny s-c00000001", "llm fine"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__ask {}
+                save answered, approval_asked
+                pause the clock
+            > steer allow_once
+                save steered
+                "allow_once" is taken: true
+            > deny s-c00000001
+                the clock goes on
+                save approval_decided, result
+                infer step 2 with 4 messages
+            > llm fine
+                save answered, outcome
+                finish t1 Final "fine" calls Denied
         "#]],
     );
 }

@@ -290,7 +290,8 @@ fn a_store_that_fails_is_asked_again_only_when_something_has_happened() {
         let mut told = Teller::new(Setup { approvals: ApprovalsMode::Wait, ..native() });
         told.step("user go");
         told.step(&format!("calls {call} {{}}"));
-        told.world.say(TurnMessage::Steered { parts: vec![crate::chat::ContentPart::text("and this")] });
+        let (request_id, parts) = (crate::ids::RequestId::new("r"), vec![crate::chat::ContentPart::text("and this")]);
+        told.world.say(TurnMessage::Steered { steer: Box::new(Steer { request_id, submission: None, parts }) });
         let mut asked = 0;
         while let Some(at) = told.world.questions.iter().position(|asked| matches!(asked, Question::Append(..))) {
             let Question::Append(ticket, ..) = told.world.questions.remove(at) else { unreachable!() };

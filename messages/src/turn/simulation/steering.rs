@@ -1,0 +1,104 @@
+//! What is said into turns: by people who repeat themselves, and what was promised of it.
+
+use super::house::House;
+use super::monitor::Monitor;
+use crate::chat::{ContentPart, FinishReason};
+use crate::error::AgentError;
+use crate::ids::{RequestId, TurnId};
+use crate::sessions::TurnOutcome;
+use crate::turn::world::World;
+use crate::turn::{Limits, Steer, TurnMessage};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the monitor knows of what was said into turns.
+#[derive(Debug, Default)]
+pub(super) struct Steers {
+    pub(super) texts: BTreeMap<RequestId, String>,
+    stored: BTreeSet<RequestId>,
+    said: BTreeSet<String>,
+    told: BTreeMap<RequestId, bool>,
+}
+
+impl House {
+    /// Somebody says something into whatever runs, or says again what they said before.
+    pub(super) fn steer(&mut self) {
+        if self.steerings > 0 && self.people.rarely(4) {
+            let again = 1 + self.people.pick(usize::try_from(self.steerings).unwrap_or(1));
+            let request = RequestId::new(format!("s{again}"));
+            // Whoever was answered with no may have said it as an input of its own meanwhile.
+            if self.monitor.steers.told.get(&request) != Some(&false) {
+                return self.say_into(request);
+            }
+        }
+        self.steerings += 1;
+        self.say_into(RequestId::new(format!("s{}", self.steerings)));
+    }
+
+    fn say_into(&mut self, request_id: RequestId) {
+        let text = format!("and this is {request_id};");
+        self.monitor.steers.texts.insert(request_id.clone(), text.clone());
+        // The supervisor names the run that is meant, as far as it knows.
+        let submission = self.owed.first().map(|(owed, _)| owed.clone()).filter(|_| self.people.rarely(2));
+        let steer =
+            Box::new(Steer { request_id: request_id.clone(), submission, parts: vec![ContentPart::text(text)] });
+        let message = TurnMessage::Steered { steer };
+        self.steering.retain(|(known, _)| *known != request_id);
+        self.steering.push((request_id, message.clone()));
+        self.say(message);
+    }
+}
+
+impl Monitor {
+    /// What a machine has taken since it read its journal.
+    pub(super) fn follows_steers(&mut self, message: &TurnMessage, world: &World) {
+        let Some(session) = world.turn.session() else { return };
+        if matches!(message, TurnMessage::Loaded { .. }) {
+            self.life.taken = self.steers.stored.clone();
+        }
+        let new: Vec<_> = session.steers.iter().filter(|id| !self.life.taken.contains(*id)).cloned().collect();
+        let turn = world.turn.turn_id().cloned();
+        for id in new {
+            self.life.taken.insert(id.clone());
+            let text = self.steers.texts.get(&id).cloned();
+            self.life.steered.extend(turn.clone().zip(text));
+            self.check_steered(&world.turn);
+        }
+    }
+
+    /// A record of it is stored.
+    pub(super) fn keeps_steer(&mut self, request: &RequestId, parts: &[ContentPart]) {
+        let text: String = parts.iter().map(ContentPart::as_text).collect();
+        let is_new = self.steers.stored.insert(request.clone()) && self.steers.said.insert(text);
+        self.must(is_new, || format!("{request} is taken twice"));
+        let refused = self.steers.told.get(request) == Some(&false);
+        self.must(!refused, || format!("{request} is taken and was told not to be"));
+    }
+
+    /// Whoever said it is answered.
+    pub(super) fn tells_steer(&mut self, request: &RequestId, result: &Result<bool, AgentError>) {
+        let Ok(taken) = result else { return self.saw("steered in doubt".to_owned()) };
+        self.saw(format!("steered {taken}"));
+        let stored = self.steers.stored.contains(request);
+        // Whoever repeats it to a machine that has read nothing hears that nothing runs, whatever became of it before.
+        let is_news = stored && self.life.is_unread;
+        self.must(stored == *taken || is_news, || format!("{request} is told {taken}, and stored is {stored}"));
+        self.steers.told.insert(request.clone(), *taken);
+    }
+
+    /// A turn that ends of itself has heard all that was said into it, as long as it had a step left.
+    pub(super) fn has_heard_all(&mut self, outcome: &TurnOutcome) {
+        let spent = |limits: &Limits| {
+            let tokens = limits.max_total_tokens > 0 && outcome.usage.total_tokens >= limits.max_total_tokens;
+            tokens || outcome.steps >= limits.max_steps
+        };
+        let is_spent = self.asked.get(&outcome.turn_id).is_none_or(|input| spent(&input.limits));
+        if outcome.finish_reason == FinishReason::Final && !is_spent {
+            let unheard = unheard(&self.life.steered[self.life.prompted..], &outcome.turn_id);
+            self.must(unheard.is_none(), || format!("the turn ends and has not heard {unheard:?}"));
+        }
+    }
+}
+
+fn unheard(said: &[(TurnId, String)], turn: &TurnId) -> Option<String> {
+    said.iter().find(|(of, _)| of == turn).map(|(_, text)| text.clone())
+}

@@ -1,0 +1,100 @@
+//! What is said into a running turn: taken in at its next step, once, and by nobody when none runs.
+
+use std::sync::{Arc, Mutex};
+
+use bob::{
+    AgentError, AgentEvent, AgentRuntime, ContentPart, FinishReason, LlmRequest, RequestId, Runtime, ScriptedLlm,
+    ScriptedReply, ToolOutput, tool,
+};
+use bob_messages::chat::Message;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::support::runtime::{Nothing, build, over, say, session, turn, within};
+
+/// A tool that returns when it is let.
+fn gated(let_go: &Arc<Notify>) -> bob::FnTool {
+    let let_go = Arc::clone(let_go);
+    tool("test/gated", "Returns when it is let.", move |_: Nothing, _| {
+        let let_go = Arc::clone(&let_go);
+        async move {
+            let_go.notified().await;
+            Ok(ToolOutput::text("ok"))
+        }
+    })
+}
+
+fn users(request: &LlmRequest) -> Vec<String> {
+    let texts = request.messages.iter().filter_map(|message| match &**message {
+        Message::User { parts } => Some(parts.iter().map(ContentPart::as_text).collect()),
+        Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    texts.collect()
+}
+
+fn words(text: &str) -> Vec<ContentPart> {
+    vec![ContentPart::text(text)]
+}
+
+async fn steered(runtime: &Runtime, name: &str) -> Result<bool, AgentError> {
+    within(runtime.steer_as(session("s"), RequestId::new(name), words(name))).await
+}
+
+#[tokio::test]
+async fn what_is_said_while_a_tool_runs_is_told_to_the_model_behind_its_result() {
+    let (let_go, seen) = (Arc::new(Notify::new()), Arc::new(Mutex::new(Vec::new())));
+    let model = ScriptedLlm::from_fn({
+        let seen = Arc::clone(&seen);
+        move |request| {
+            seen.lock().unwrap().push(users(request));
+            match request.step {
+                1 => ScriptedReply::call("test/gated", json!({})),
+                _ => ScriptedReply::text("done"),
+            }
+        }
+    });
+    let runtime = build(over(model).tools(Arc::new(gated(&let_go)))).await;
+    let mut stream = within(runtime.run_stream(say("go"))).await.unwrap();
+    while !matches!(within(stream.next_event()).await.expect("an event").event, AgentEvent::ToolCalled { .. }) {}
+
+    assert_eq!(steered(&runtime, "hurry").await, Ok(true));
+    assert_eq!(steered(&runtime, "hurry").await, Ok(true), "it is taken once, and told again");
+    let image = ContentPart::Image { mime_type: "image/png".into(), data: "AAAA".into() };
+    let refused = within(runtime.steer(session("s"), vec![image])).await;
+    assert!(matches!(&refused, Err(AgentError::Invalid(text)) if text.contains("image")), "{refused:?}");
+    let refused = within(runtime.steer(session("s"), words(&"x".repeat(2 << 20)))).await;
+    assert!(matches!(refused, Err(AgentError::Invalid(_))), "{refused:?}");
+
+    let_go.notify_one();
+    let outcome = within(stream.finish()).await.unwrap();
+    assert_eq!(outcome.response().finish_reason, FinishReason::Final);
+    assert_eq!(*seen.lock().unwrap(), [vec!["go".to_owned()], vec!["go".to_owned(), "hurry".to_owned()]]);
+
+    assert_eq!(within(runtime.steer(session("s"), words("too late"))).await, Ok(false));
+    assert_eq!(steered(&runtime, "hurry").await, Ok(true), "the journal knows that it was taken");
+    assert_eq!(within(runtime.steer(session("nobody"), words("hello"))).await, Ok(false));
+    assert_eq!(turn(&runtime, say("next")).await.finish_reason, FinishReason::Final);
+    let said = seen.lock().unwrap().last().cloned().unwrap();
+    assert_eq!(said, ["go", "hurry", "next"], "what was not taken was not kept");
+}
+
+#[tokio::test]
+async fn what_is_said_into_a_turn_that_is_cancelled_is_answered() {
+    let let_go = Arc::new(Notify::new());
+    let replies = vec![ScriptedReply::call("test/gated", json!({}))];
+    let runtime = build(over(ScriptedLlm::replies(replies)).tools(Arc::new(gated(&let_go)))).await;
+    let mut stream = within(runtime.run_stream(say("go"))).await.unwrap();
+    while !matches!(within(stream.next_event()).await.expect("an event").event, AgentEvent::ToolCalled { .. }) {}
+    let steers = (0..20).map(|number| {
+        let (runtime, text) = (runtime.clone(), format!("and {number}"));
+        async move { within(runtime.steer(session("s"), words(&text))).await }
+    });
+    let (told, cancelled) = tokio::join!(futures_util::future::join_all(steers), within(runtime.cancel(session("s"))));
+    assert!(cancelled);
+    assert_eq!(within(stream.finish()).await.unwrap().response().finish_reason, FinishReason::Cancelled);
+    let kept = within(runtime.records(session("s"))).await.unwrap();
+    let kept = kept.iter().filter(|record| serde_json::to_value(record).unwrap()["kind"] == "steered").count();
+    let taken = told.iter().filter(|told| **told == Ok(true)).count();
+    let in_doubt = told.iter().filter(|told| matches!(told, Err(AgentError::Store(_)))).count();
+    assert!((taken..=taken + in_doubt).contains(&kept), "{kept} kept, told {told:?}");
+}
