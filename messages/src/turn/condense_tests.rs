@@ -10,7 +10,7 @@ use crate::ids::{ModelName, RequestId, Ticket};
 use crate::llm::LlmRequest;
 use crate::sessions::{EndReason, TurnNews, TurnOutcome};
 use crate::store::Fact;
-use crate::turn::{Recover, Steer};
+use crate::turn::Recover;
 use proptest::prelude::*;
 use std::sync::Arc;
 
