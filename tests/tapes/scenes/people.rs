@@ -9,7 +9,7 @@ use bob::{
 use serde_json::json;
 
 use crate::stage::Stage;
-use crate::support::runtime::{Nothing, build, say, session, within};
+use crate::support::runtime::{Nothing, build, say, within};
 
 fn risky() -> FnTool {
     tool("test/risky", "Does something risky.", |_: Nothing, _| async { Ok(ToolOutput::text("did it")) })
