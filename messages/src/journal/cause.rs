@@ -185,12 +185,7 @@ pub(super) fn is_settled(record: &Record) -> bool {
     texts && matches!(result.status, CallStatus::Cancelled | CallStatus::Unknown)
 }
 
-fn decision(
-    allowed: bool,
-    arguments: Option<&serde_json::Value>,
-    reason: &str,
-    scope: Option<Scope>,
-) -> Decision {
+fn decision(allowed: bool, arguments: Option<&serde_json::Value>, reason: &str, scope: Option<Scope>) -> Decision {
     let reason = reason.to_owned();
     match (allowed, arguments, scope) {
         (true, Some(arguments), _) => Decision::Edit { arguments: arguments.clone() },
