@@ -24,6 +24,7 @@ mod remembered;
 mod replay;
 mod resume;
 mod run;
+mod screen;
 mod sessions;
 mod show;
 mod signals;
@@ -31,6 +32,8 @@ mod signals;
 mod skills;
 #[cfg(feature = "drill")]
 mod soak;
+mod spending;
+mod terminal;
 mod tools;
 #[cfg(feature = "top")]
 mod top;
@@ -60,6 +63,7 @@ fn main() {
         let failure = Failure::internal("the program met a fault of its own; please report it");
         finish(&failure, form_asked_for(), None)
     });
+    terminal::restore();
     // Threads that wait for a terminal or a pipe are not waited for.
     std::process::exit(i32::from(exit as u8));
 }

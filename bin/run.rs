@@ -20,8 +20,10 @@ use crate::house::House;
 use crate::origin::Origin;
 use crate::output::{self, ResultObject};
 use crate::progress;
+use crate::screen::{self, Live, Screen};
 use crate::show::{self, Show};
 use crate::signals::Signals;
+use crate::spending::Spending;
 use crate::{output_schema, print, prompt, turn};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
@@ -125,18 +127,34 @@ pub(crate) async fn told(
     form: OutputForm,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let mut shown = Show::new(form == OutputForm::Text && io::stdout().is_terminal());
+    let is_text = form == OutputForm::Text;
+    let live = (is_text && screen::is_drawn_on()).then(Live::new);
+    let mut shown = Show::new(is_text && io::stdout().is_terminal());
+    let mut spent = Spending::default();
+    let mut screen = Screen::new(live.as_ref());
     let ended = turn::follow_stream(house, stream, signals, |event| match form {
-        OutputForm::Text => show::print(shown.event(&event.event)),
+        OutputForm::Text => {
+            spent.event(&event.event);
+            let (tokens, is_about) = spent.tokens();
+            screen.tokens(tokens, is_about);
+            screen.print(shown.event(&event.event))
+        }
         OutputForm::Json => Ok(()),
         OutputForm::StreamJson => print::json(&streamed(event, house)),
     })
     .await?;
     if let Some(error) = ended.unread {
+        drop(screen);
         return ended.caught.map_or_else(|| Err(error.into()), |caught| Ok(caught.exit()));
     }
     match form {
-        OutputForm::Text => show::print(shown.outcome(&ended.outcome))?,
+        OutputForm::Text => {
+            let told = screen.print(shown.outcome(&ended.outcome));
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            if ended.caught.is_none() {
+                told?;
+            }
+        }
         OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,
         OutputForm::StreamJson => {
             let event = ended.event.as_deref().map(Envelope::to_json);

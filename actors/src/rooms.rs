@@ -6,7 +6,6 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
-use crate::people::People;
 use crate::people::{Memory, People};
 use crate::prompt_files::PromptReader;
 use crate::pulse::Pulses;

@@ -10,7 +10,6 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
-use bob_actors::people::People;
 use bob_actors::people::{ApprovalMemory, Memory, People};
 use bob_actors::prompt_files::{PromptFiles, PromptReader};
 use bob_actors::pulse::BLOCKED_AFTER;

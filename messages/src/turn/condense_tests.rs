@@ -1,7 +1,7 @@
 //! A history that fills too much of the model's context: what is asked, what stays, and what is told.
 
 use super::world::{Question, World, answer, input, model, paired};
-use super::{Brief, CondenseRules, Limits, Steer, TurnMessage};
+use super::{Brief, CondenseRules, Limits, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, Usage};
 use crate::condense::{CondenseMethod, CondenseRequest, Summary};
 use crate::error::AgentError;
