@@ -12,6 +12,7 @@
 //! | [`metrics`] | what is counted in a runtime (no actor either) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
 //! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
@@ -33,5 +34,6 @@ mod patience;
 pub mod pulse;
 pub mod rooms;
 pub mod store;
+pub mod telemetry;
 pub mod tools;
 pub mod turn;

@@ -12,10 +12,12 @@ mod finish;
 mod health;
 mod request;
 mod runtime;
+mod seam;
 mod servers;
 mod steer;
 mod stream;
 mod submission;
+mod subscribe;
 
 pub use agent_runtime::AgentRuntime;
 pub use approvals::ApprovalPort;
@@ -25,3 +27,4 @@ pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
 pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus};
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};
+pub use subscribe::{AgentEvents, EventsFrom};

@@ -3,7 +3,7 @@
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
-use bob_actors::tools::{Gate, Invocation, Policy};
+use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
@@ -186,6 +186,7 @@ impl Run {
             context: Arc::clone(&held.context),
             deadline: Instant::now() + limit,
             may_repeat: tool.is_some_and(|tool| tool.read_only || tool.idempotent),
+            progress: ProgressRoom::nobody(),
         };
         Some((invocation, limit))
     }
@@ -293,6 +294,7 @@ impl Run {
             | TurnNews::Paused { .. }
             | TurnNews::Unpaused { .. }
             | TurnNews::Steered { .. }
+            | TurnNews::Flushed
             | TurnNews::Left => {}
         }
     }

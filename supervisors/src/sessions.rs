@@ -158,6 +158,7 @@ impl Actor for SessionsSupervisor {
                 state.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
             }
             SessionsMessage::Steer { session, steer, reply } => state.steer(&session, steer, reply),
+            SessionsMessage::Flush { session, reply } => state.flush_for_reader(&session, reply),
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
             SessionsMessage::Due => state.due(&myself),
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
@@ -253,6 +254,7 @@ impl SessionsState {
             TurnNews::Paused { submission, approval } => self.pause(session, &submission, approval, myself),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
+            TurnNews::Flushed => self.flushed(session),
             TurnNews::Left => self.said_all(session, myself),
         }
     }

@@ -12,7 +12,8 @@ use crate::store::Fact;
 use crate::tools::{CheckRequest, Risk, ToolReturn};
 use std::sync::Arc;
 
-const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
+/// What a person may answer.
+pub(crate) const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
 
 impl Turn {
     /// A person decided about a call.
@@ -32,11 +33,7 @@ impl Turn {
         };
         let decision = understood(decision);
         let allowed = self.record_decision(approval, &decision);
-        self.emit(effects, || AgentEvent::ApprovalDecided {
-            approval_id: approval.clone(),
-            call_id: call.id.clone(),
-            allowed,
-        });
+        self.emit(effects, || super::calls::decided(approval.clone(), &call, allowed));
         calling.slots[at] = match decision {
             Decision::Deny { reason } | Decision::DenyAlways { reason } => {
                 self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)

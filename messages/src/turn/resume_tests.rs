@@ -175,6 +175,7 @@ impl Life {
                 | TurnNews::Paused { .. }
                 | TurnNews::Unpaused { .. }
                 | TurnNews::Steered { .. }
+                | TurnNews::Flushed
                 | TurnNews::Left => {}
             }
         }

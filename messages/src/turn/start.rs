@@ -247,6 +247,7 @@ impl Turn {
             traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
             servers: wait.servers,
+            parent: session.options.parent.clone(),
         });
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();

@@ -11,7 +11,7 @@ use crate::sessions::{EndReason, TurnNews};
 use crate::store::Append;
 use crate::turn::world::World;
 use crate::turn::{Effect, Turn, TurnMessage};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// How a run is interrupted.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,8 @@ pub(super) struct House {
     pub(super) late: Vec<Append>,
     pub(super) inputs: u32,
     pub(super) steerings: u32,
+    /// Readers who wait until what was written is on its way to the store: up to which version.
+    pub(super) readers: VecDeque<u64>,
     /// What was said into turns and not answered yet; said again to a new machine.
     pub(super) steering: Vec<(RequestId, TurnMessage)>,
     pub(super) tokens: Vec<ResumeToken>,
@@ -84,6 +86,7 @@ impl House {
             late: Vec::new(),
             inputs: 0,
             steerings: 0,
+            readers: VecDeque::new(),
             steering: Vec::new(),
             tokens: Vec::new(),
             asked: Vec::new(),
@@ -227,11 +230,15 @@ impl House {
 
     /// The guest book reads the news.
     pub(super) fn hear(&mut self) {
+        self.monitor.life.unread = self.world.turn.session().is_none();
         for at in self.heard..self.world.news.len() {
             let news = self.world.news[at].clone();
             self.monitor.news(&news);
             if let TurnNews::Finished { submission, .. } | TurnNews::Refused { submission, .. } = &news {
                 self.owed.retain(|(owed, _)| owed != submission);
+            }
+            if matches!(news, TurnNews::Flushed) {
+                self.read_along();
             }
             if let TurnNews::Steered { request_id, .. } = &news {
                 self.steering.retain(|(known, _)| known != request_id);
@@ -264,6 +271,7 @@ impl House {
         monitor.must(monitor.usable || monitor.broken.is_some(), || "the session is not usable".to_owned());
         let owed: Vec<_> = self.owed.iter().map(|(owed, _)| owed).collect();
         monitor.must(owed.is_empty(), || format!("nobody answered {owed:?}"));
+        monitor.must(self.readers.is_empty(), || "somebody who reads along waits for ever".to_owned());
         let unanswered: Vec<_> = self.steering.iter().map(|(request, _)| request).collect();
         monitor.must(unanswered.is_empty(), || format!("nobody said whether {unanswered:?} was taken"));
         let waits = monitor.shadow.waiting.front().map(|input| input.turn.clone());

@@ -47,6 +47,8 @@ pub(super) struct Life {
     pub(super) steered: Vec<(TurnId, String)>,
     /// The names of all that was said into turns and is taken.
     pub(super) taken: BTreeSet<RequestId>,
+    /// The machine has not read its journal.
+    pub(super) unread: bool,
     /// How many of them there were when the last prompt was built.
     pub(super) prompted: usize,
     /// Appends that followed a failed one without anything else having happened.
