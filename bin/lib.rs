@@ -56,8 +56,8 @@ pub use bob_supervisors::look::NodeStatus;
 pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
-    AgentBootstrap, AgentEvents, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort, BuildError,
-    EventsFrom, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+    AgentBootstrap, AgentEvents, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort,
+    BuildError, EventsFrom, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

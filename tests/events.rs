@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that unwraps fails where it stands")]
 
+#[path = "cli/home.rs"]
+#[allow(dead_code, reason = "the tests of the commands use more of it")]
+mod home;
 #[path = "events/kinds.rs"]
 mod kinds;
 mod support;
@@ -12,10 +15,9 @@ use std::path::Path;
 
 use bob_messages::event::SCHEMA;
 use jsonschema::Validator;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use support::program::Program;
-use support::scratch::Scratch;
+use home::Home;
 
 fn schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/events.schema.json");
@@ -67,32 +69,18 @@ fn the_schema_changes_with_its_version_only() {
 
 #[test]
 fn what_the_program_prints_fits_what_it_says_of_it() {
-    let scratch = Scratch::new();
-    let printed = Program::new(scratch.path()).args(["events-schema"]).run();
+    let call = json!({ "calls": [{ "name": "local/list_dir", "arguments": { "path": "." } }] });
+    let home = Home::scripted(&json!([{ "replies": [call, { "text": "There you are." }] }]));
+    let printed = home.run(["events-schema"]);
     let said: Value = serde_json::from_str(&printed.stdout).expect("a schema");
     assert_eq!((printed.code, &said), (Some(0), &schema()));
-
-    scratch.write(
-        "script.json",
-        r#"[{"replies": [{"calls": [{"name": "local/read_file", "arguments": {"path": "a.txt"}}]}, {"text": "It says hi."}]}]"#,
-    );
-    scratch.write("a.txt", "hi");
-    let config = scratch.agent_toml(
-        "[runtime]\ndefault_model = \"scripted:demo\"\n[providers.scripted]\nkind = \"scripted\"\nscript = \"script.json\"\n\
-         [store]\nkind = \"memory\"\n",
-    );
-    let config = config.display().to_string();
-    let run = Program::new(scratch.path())
-        .args(["--config", &config, "run", "read a.txt", "--output", "stream-json"])
-        .run();
+    let run = home.run(["run", "list", "--output", "stream-json"]);
     let validator = jsonschema::validator_for(&said).unwrap();
     let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(events.len() > 8, "{}\n{}", run.stdout, run.stderr);
     events.iter().for_each(|event| assert_fits(&validator, &said, event));
     // A run that ends before there was a turn has its one line, too.
-    let refused =
-        Program::new(scratch.path()).args(["--config", &config, "run", "", "--output", "stream-json"]).run();
-    for line in refused.stdout.lines() {
-        assert_fits(&validator, &said, &serde_json::from_str(line).unwrap());
-    }
+    let refused = home.run(["run", "list", "--session", "not/an/id", "--output", "stream-json"]);
+    assert_eq!(refused.stdout.lines().count(), 1, "{}", refused.stdout);
+    assert_fits(&validator, &said, &serde_json::from_str(&refused.stdout).unwrap());
 }

@@ -11,9 +11,9 @@ mod subscription;
 #[path = "feed_tests.rs"]
 mod tests;
 
+use bob_messages::Millis;
 use bob_messages::event::{AgentEvent, CallState, Envelope};
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::Millis;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -74,7 +74,12 @@ impl Subscriber for Capture {
     fn exit(&self, _: &Id) {}
 
     fn clone_span(&self, id: &Id) -> Id {
-        self.spans.lock().unwrap().iter_mut().filter(|seen| seen.id == id.into_u64()).for_each(|seen| seen.holders += 1);
+        self.spans
+            .lock()
+            .unwrap()
+            .iter_mut()
+            .filter(|seen| seen.id == id.into_u64())
+            .for_each(|seen| seen.holders += 1);
         id.clone()
     }
 

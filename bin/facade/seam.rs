@@ -4,7 +4,7 @@
 //! out where it came before something that was rebuilt already.
 
 use bob_messages::event::{AgentEvent, CallState, Envelope};
-use bob_messages::ids::{ApprovalId, CallId, TurnId};
+use bob_messages::ids::{ApprovalId, CallId, ResumeToken, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ struct Given {
     run: u32,
     /// The run that is being rebuilt.
     rebuilt: u32,
+    /// The newest run began live: what it shows again is no repetition.
+    began_live: bool,
     /// The last step whose answer was given.
     step: u32,
     is_over: bool,
@@ -47,14 +49,31 @@ enum Key {
     Asked(ApprovalId),
     Decided(ApprovalId),
     Tripped,
-    Finished,
+    /// Of a run that was suspended with its token; a turn ends for good only once.
+    Finished(Option<ResumeToken>),
+}
+
+impl Key {
+    /// Whether a turn that goes on with open calls tells it again.
+    fn may_come_again(&self) -> bool {
+        match self {
+            Self::Proposed(_) | Self::Asked(_) | Self::Decided(_) => true,
+            Self::Started(_)
+            | Self::Completed(_)
+            | Self::Failed(_)
+            | Self::Understood(_)
+            | Self::Done(_)
+            | Self::Tripped
+            | Self::Finished(_) => false,
+        }
+    }
 }
 
 impl Seam {
     /// A journal is read from its beginning.
     pub(super) fn begin(&mut self) {
         for given in &mut self.turns {
-            given.rebuilt = 0;
+            (given.rebuilt, given.began_live) = (0, false);
         }
     }
 
@@ -83,17 +102,15 @@ impl Seam {
     pub(super) fn live(&mut self, envelope: Arc<Envelope>) -> Option<Envelope> {
         let given = self.given(envelope.turn_id.as_ref()?);
         let key = key(&envelope.event);
-        let is_known = key.as_ref().is_some_and(|key| match key {
-            Key::Finished | Key::Tripped => given.keys.get(key) == Some(&given.run),
-            key => given.keys.contains_key(key),
+        let is_known = key.as_ref().is_some_and(|key| match given.keys.get(key) {
+            Some(before) => !(given.began_live && key.may_come_again()) || *before >= given.run,
+            None => false,
         });
         if is_known || given.is_late(&envelope.event) {
             return None;
         }
         if matches!(envelope.event, AgentEvent::TurnStarted { .. }) {
-            given.run += 1;
-            // What was proposed before is proposed again in this run.
-            given.keys.retain(|key, _| !matches!(key, Key::Proposed(_) | Key::Asked(_) | Key::Decided(_)));
+            (given.run, given.began_live) = (given.run + 1, true);
         }
         let run = given.run;
         given.give(key, run, Arc::unwrap_or_clone(envelope))
@@ -115,7 +132,7 @@ impl Seam {
 impl Given {
     fn new(turn: TurnId) -> Self {
         let (keys, traceparent) = (HashMap::new(), None);
-        Self { turn, keys, run: 0, rebuilt: 0, step: 0, is_over: false, seq: 0, traceparent }
+        Self { turn, keys, run: 0, rebuilt: 0, began_live: false, step: 0, is_over: false, seq: 0, traceparent }
     }
 
     /// Whether an event that is only live belongs before something that was given.
@@ -163,7 +180,7 @@ fn key(event: &AgentEvent) -> Option<Key> {
         AgentEvent::ApprovalRequested { approval_id, .. } => Key::Asked(approval_id.clone()),
         AgentEvent::ApprovalDecided { approval_id, .. } => Key::Decided(approval_id.clone()),
         AgentEvent::GuardTripped { .. } => Key::Tripped,
-        AgentEvent::TurnFinished { .. } => Key::Finished,
+        AgentEvent::TurnFinished { outcome } => Key::Finished(outcome.token.clone()),
         AgentEvent::ToolCalled { .. }
         | AgentEvent::PromptBuilt { .. }
         | AgentEvent::LlmRequested { .. }

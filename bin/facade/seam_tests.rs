@@ -28,14 +28,22 @@ fn started(submission: &str) -> AgentEvent {
 }
 
 fn finished(finish_reason: FinishReason) -> AgentEvent {
-    let outcome = TurnOutcome::bare(session(), TurnId::new("t"), finish_reason, "done");
+    let token = (finish_reason == FinishReason::Suspended).then(|| bob_messages::ids::ResumeToken::new("token"));
+    let outcome = TurnOutcome { token, ..TurnOutcome::bare(session(), TurnId::new("t"), finish_reason, "done") };
     AgentEvent::TurnFinished { outcome: Box::new(outcome) }
 }
 
 fn call(id: &str, state: CallState) -> AgentEvent {
     let (id, name) = (CallId::new(id), ToolName::new("local/read"));
     let call = ToolCall { id, name, arguments: serde_json::json!({}), argument_bytes: 2, signatures: Vec::new() };
-    AgentEvent::ToolCalled { step: 1, call: Arc::new(call), title: String::new(), kind: ToolKind::Read, state, progress: None }
+    AgentEvent::ToolCalled {
+        step: 1,
+        call: Arc::new(call),
+        title: String::new(),
+        kind: ToolKind::Read,
+        state,
+        progress: None,
+    }
 }
 
 fn done(id: &str) -> AgentEvent {
@@ -102,6 +110,12 @@ fn envelope(event: &AgentEvent) -> Envelope {
     Envelope::of_turn(&session(), &TurnId::new("t"), 1, 77, None, event.clone())
 }
 
+/// A journal never ends between the beginning of the second run and the calls it shows again: they are of one record, or
+/// of two that are stored together.
+fn ends() -> impl Iterator<Item = usize> {
+    (0..=story().len()).filter(|end| !matches!(end, 11 | 12))
+}
+
 fn is_only_live(event: &AgentEvent) -> bool {
     key(event).is_none()
 }
@@ -109,7 +123,7 @@ fn is_only_live(event: &AgentEvent) -> bool {
 #[test]
 fn at_every_seam_each_event_is_given_once_and_in_order() {
     let story = story();
-    for journaled in 0..=story.len() {
+    for journaled in ends() {
         for subscribed in 0..=journaled {
             let mut seam = Seam::default();
             let rebuilt = story[..journaled].iter().filter(|event| !is_only_live(event));
@@ -140,7 +154,7 @@ fn at_every_seam_each_event_is_given_once_and_in_order() {
 fn a_reader_that_joins_again_goes_on_where_it_was() {
     let story = story();
     for lost in 0..story.len() {
-        for journaled in lost..=story.len() {
+        for journaled in ends().filter(|end| *end >= lost) {
             let mut seam = Seam::default();
             let mut given: Vec<_> =
                 story[..lost].iter().filter_map(|event| seam.live(Arc::new(envelope(event)))).collect();

@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 23] = [
     &[],
     &["chat"],
     &["run"],
@@ -26,6 +26,7 @@ const COMMANDS: [&[&str]; 22] = [
     &["drain"],
     &["doctor"],
     &["soak"],
+    &["events-schema"],
     &["init"],
     &["completions"],
 ];

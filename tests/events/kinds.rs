@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bob::{
-    AgentError, AgentEvent, Envelope, FinishReason, LlmError, LlmErrorKind, ModelName, Progress, Risk, ServerId, SessionId,
-    StopReason, ToolKind, ToolName, ToolOutput, TranscriptEntry, TurnId, Usage,
+    AgentError, AgentEvent, Envelope, FinishReason, LlmError, LlmErrorKind, ModelName, Progress, Risk, ServerId,
+    SessionId, StopReason, ToolKind, ToolName, ToolOutput, TranscriptEntry, TurnId, Usage,
 };
 use bob_messages::chat::{CallStatus, GuardReason, ToolCall, ToolResult};
 use bob_messages::event::{CallState, Delta};

@@ -79,7 +79,8 @@ impl Buffer {
     pub(super) fn push(&self, event: &Arc<Envelope>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = event.event.bytes();
-        let is_too_much = !waiting.events.is_empty() && waiting.bytes + bytes > MOST_BYTES;
+        // What carries nothing costs nothing.
+        let is_too_much = bytes > 0 && !waiting.events.is_empty() && waiting.bytes + bytes > MOST_BYTES;
         let joined = !is_too_much && waiting.events.back_mut().is_some_and(|last| join(last, event));
         if !joined {
             if is_too_much || waiting.events.len() >= MOST_EVENTS {
@@ -92,6 +93,13 @@ impl Buffer {
         waiting.bytes += bytes;
         self.arrived.notify_one();
         true
+    }
+
+    /// How many events wait, and how many bytes they carry.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        (waiting.events.len(), waiting.bytes)
     }
 
     fn take(&self) -> Option<Result<Arc<Envelope>, Detached>> {

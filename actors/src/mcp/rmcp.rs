@@ -36,8 +36,8 @@ use http::Web;
 use progress::OnTheirWay;
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequestParams, ClientRequest, ErrorCode, PaginatedRequestParams, PingRequest, ServerResult,
-    ProtocolVersion, RequestMetaObject, RequestParamsMeta,
+    CallToolRequestParams, ClientRequest, ErrorCode, PaginatedRequestParams, PingRequest, ProtocolVersion,
+    RequestMetaObject, RequestParamsMeta, ServerResult,
 };
 use rmcp::service::{Peer, ServiceError, serve_client_with_ct};
 use rmcp::transport::IntoTransport;

@@ -37,7 +37,13 @@ async fn line(elicit: Option<Arc<dyn Elicit>>) -> Line {
 fn invocation(tool: &str, arguments: Value) -> Invocation {
     let context = Arc::new(Workspace::new().context());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-    Invocation { call: call(&format!("mcp/far/{tool}"), arguments), context, deadline, may_repeat: false, progress: crate::tools::ProgressRoom::nobody() }
+    Invocation {
+        call: call(&format!("mcp/far/{tool}"), arguments),
+        context,
+        deadline,
+        may_repeat: false,
+        progress: crate::tools::ProgressRoom::nobody(),
+    }
 }
 
 fn shop() -> Shop {
@@ -202,8 +208,12 @@ async fn what_a_server_says_of_its_progress_is_told_of_the_call() {
     let bob_messages::event::AgentEvent::ToolCalled { call: of, progress: Some(progress), .. } = &told.event else {
         panic!("{told:?}")
     };
-    assert_eq!((&of.id, progress.done, progress.total, progress.message.as_deref()), (&call, 5.0, Some(10.0), Some("half")));
-    let result = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "done"}]}});
+    assert_eq!(
+        (&of.id, progress.done, progress.total, progress.message.as_deref()),
+        (&call, 5.0, Some(10.0), Some("half"))
+    );
+    let result =
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "done"}]}});
     line.far.write(&result.to_string()).await;
     assert_eq!(soon(running).await.expect("it ends").expect("an output").plain(), "done");
     // What comes behind the answer is of no call any more.

@@ -11,8 +11,8 @@ use super::grant::RoomKey;
 use super::policy::Policy;
 #[cfg(feature = "mcp")]
 use super::policy::Rules;
-use super::progress::ProgressRoom;
 use super::port::{Invocation, ToolError, ToolPort};
+use super::progress::ProgressRoom;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
 use bob_messages::reply::Reply;

@@ -59,9 +59,9 @@ impl Rebuild {
     /// Reads the next record; the events it tells of, oldest first. A record that does not fit tells of none.
     pub fn read(&mut self, record: &Record) -> Vec<Envelope> {
         let waiting = self.session.waiting.iter().find(|input| Some(&input.turn) == record.turn.as_ref());
-        let taken_out = waiting.filter(|_| record.fact == Fact::Withdrawn).map(|input| {
-            Box::new(TurnOutcome { saved: true, ..withdrawn(input, &self.session.id) })
-        });
+        let taken_out = waiting
+            .filter(|_| record.fact == Fact::Withdrawn)
+            .map(|input| Box::new(TurnOutcome { saved: true, ..withdrawn(input, &self.session.id) }));
         let before = self.before(&record.fact);
         let resumed = self.resumes(&record.fact);
         self.session.apply(record);

@@ -1,9 +1,9 @@
 //! What was told live and what the journal tells afterwards are the same events.
 
 use super::{AgentEvent, CallState, rebuild};
-use crate::turn::story_tests::{Setup, native, told};
 use crate::session::ApprovalsMode;
 use crate::turn::Limits;
+use crate::turn::story_tests::{Setup, native, told};
 
 /// The event as the journal can know it; `None` for one that is only live.
 fn known(event: &AgentEvent) -> Option<AgentEvent> {
@@ -59,7 +59,10 @@ fn the_rebuilt_events_are_the_live_ones() {
     let few = Setup { limits: Limits { max_tool_calls: 1, ..Limits::default() }, ..native() };
     let mut all = same(native(), &["user hi", "llm hello", "user and", "llm again"]);
     all += same(native(), &["user go", "calls local__read {}; local__write {}", "ok 1 a", "ok 2 b", "llm done"]);
-    all += same(native(), &["user go", "calls local__deny {}", "llm so", "user more", "calls local__bad {}; local__deny {}"]);
+    all += same(
+        native(),
+        &["user go", "calls local__deny {}", "llm so", "user more", "calls local__bad {}; local__deny {}"],
+    );
     all += same(short, &["user go", "calls local__read {}", "ok 1 a"]);
     all += same(few, &["user go", "calls local__read {}; local__read {\"a\":1}", "ok 1 a"]);
     all += same(waits(), &["user go", "calls local__ask {}", "approve s-c00000001", "ok 1 done", "llm fine"]);

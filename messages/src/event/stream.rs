@@ -191,7 +191,15 @@ fn shown(
 ) -> AgentStreamEvent {
     let Known { call, title, kind } = known;
     let output = result.map(Arc::clone);
-    AgentStreamEvent::ToolCall { call, state, title, kind, progress, locations: result.map_or_else(Vec::new, touched), output }
+    AgentStreamEvent::ToolCall {
+        call,
+        state,
+        title,
+        kind,
+        progress,
+        locations: result.map_or_else(Vec::new, touched),
+        output,
+    }
 }
 
 /// Where a tool looked, and the files it changed.

@@ -67,8 +67,8 @@ pub(crate) use approvals::CHOICES;
 pub use brief::{Brief, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
-pub(crate) use prompt::complaint;
 pub use message::{Recover, ResumeReply, Steer, TurnMessage};
+pub(crate) use prompt::complaint;
 
 use crate::Millis;
 use crate::event::AgentEvent;

@@ -23,7 +23,8 @@ fn told(name: &str, otherwise: usize) -> usize {
 pub fn long(one: &SessionId, epoch: u64) -> Append {
     let records = (1..=told("BOB_TEST_STORE_MEGABYTES", 1) as u64 * 100).map(|version| {
         let mut long = record(one, epoch, version, "long").as_ref().clone();
-        long.fact = Fact::Steered { parts: vec![ContentPart::text("x".repeat(10_000))], request_id: None, behind: false };
+        long.fact =
+            Fact::Steered { parts: vec![ContentPart::text("x".repeat(10_000))], request_id: None, behind: false };
         Arc::new(long)
     });
     Append { session: one.clone(), epoch, expected_version: 0, records: records.collect() }

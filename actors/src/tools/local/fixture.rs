@@ -74,7 +74,14 @@ impl Workspace {
         let name = tool.list_tools().remove(0).id;
         let call = call(name.as_str(), arguments);
         let deadline = Instant::now() + Duration::from_secs(10);
-        tool.call_tool(Invocation { call, context: Arc::new(self.context()), deadline, may_repeat: false, progress: ProgressRoom::nobody() }).await
+        tool.call_tool(Invocation {
+            call,
+            context: Arc::new(self.context()),
+            deadline,
+            may_repeat: false,
+            progress: ProgressRoom::nobody(),
+        })
+        .await
     }
 
     pub(crate) async fn text(&self, tool: &FnTool, arguments: Value) -> String {

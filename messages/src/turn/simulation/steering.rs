@@ -65,7 +65,8 @@ impl House {
         self.monitor.steers.texts.insert(request_id.clone(), text.clone());
         // The supervisor names the run that is meant, as far as it knows.
         let submission = self.owed.first().map(|(owed, _)| owed.clone()).filter(|_| self.people.rarely(2));
-        let steer = Box::new(Steer { request_id: request_id.clone(), submission, parts: vec![ContentPart::text(text)] });
+        let steer =
+            Box::new(Steer { request_id: request_id.clone(), submission, parts: vec![ContentPart::text(text)] });
         let message = TurnMessage::Steered { steer };
         self.steering.retain(|(known, _)| *known != request_id);
         self.steering.push((request_id, message.clone()));

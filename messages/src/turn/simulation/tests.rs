@@ -166,8 +166,20 @@ fn the_seeds_reach_every_corner() {
                   MaxIdenticalCalls MaxTotalTokens TurnTimeout options input started answered malformed intent \
                   result steered resumed withdrawn outcome";
     let wanted = wanted.split_whitespace().map(str::to_owned).chain(
-        ["flushed", "steered true", "steered false", "steered in doubt", "approval asked", "approval decided", "saved true", "saved false", "ran write", "ran ask", "ran idem"]
-            .map(str::to_owned),
+        [
+            "flushed",
+            "steered true",
+            "steered false",
+            "steered in doubt",
+            "approval asked",
+            "approval decided",
+            "saved true",
+            "saved false",
+            "ran write",
+            "ran ask",
+            "ran idem",
+        ]
+        .map(str::to_owned),
     );
     let statuses = ["Ok", "Error", "Denied", "Unknown", "Cancelled"].map(|status| format!("call {status}"));
     let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "CallTool", "Done"];

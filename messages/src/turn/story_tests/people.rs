@@ -244,7 +244,17 @@ fn what_is_said_into_the_last_step_is_kept_and_the_answer_stays_the_last_word() 
 fn what_is_said_into_a_turn_is_taken_once_over_a_crash_and_by_nobody_when_none_runs() {
     check(
         native(),
-        &["steer early", "user go", "steer one", "crash", "steer one", "llm done", "llm end", "steer one", "steer late"],
+        &[
+            "steer early",
+            "user go",
+            "steer one",
+            "crash",
+            "steer one",
+            "llm done",
+            "llm end",
+            "steer one",
+            "steer late",
+        ],
         expect![[r#"
             > steer early
                 "early" is taken: false
