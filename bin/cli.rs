@@ -78,10 +78,11 @@ pub(crate) enum Command {
     /// Run many sessions under chaos, and judge what became of them
     #[cfg(feature = "drill")]
     Soak(SoakArgs),
-    /// Look at what a configuration found here would start, and trust it
+    /// Look at what a configuration found here would start and where it would send keys, and trust it
     #[command(after_help = "\
-A configuration in the current folder may have come with somebody else's files. One that starts programs is trusted once,
-for exactly its content; naming a file with --config needs no trust. What is trusted is kept in ~/.local/state/bob.")]
+A configuration in the current folder may have come with somebody else's files. One that starts programs, or sends keys
+of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
+no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
     /// Print the JSON schema of the events that `run --output stream-json` prints
     EventsSchema,

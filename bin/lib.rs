@@ -43,7 +43,7 @@ pub use bob_actors::tools::{FnTool, Invocation, Policy, ProgressRoom, ProgressSi
 pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason, Usage};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, Progress, StreamItem, rebuild};
-pub use bob_messages::ids::{ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
+pub use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::session::{ApprovalsMode, SessionOptions};
@@ -57,7 +57,7 @@ pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
     AgentBootstrap, AgentEvents, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalPort,
-    BuildError, EventsFrom, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
+    ApprovalQuestion, BuildError, EventsFrom, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

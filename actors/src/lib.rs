@@ -10,6 +10,7 @@
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`metrics`] | what is counted in a runtime (no actor either) | – |
+//! | [`people`] | who is asked about calls (no actor: a port) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`telemetry`] | events as `tracing` spans | – |
@@ -31,6 +32,7 @@ pub mod model_server;
 #[cfg(any(feature = "genai", feature = "mcp"))]
 mod near;
 mod patience;
+pub mod people;
 pub mod pulse;
 pub mod rooms;
 pub mod store;

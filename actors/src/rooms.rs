@@ -6,6 +6,7 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
+use crate::people::People;
 use crate::pulse::Pulses;
 use crate::tools::ToolPlane;
 use bob_messages::ids::ModelName;
@@ -137,4 +138,6 @@ pub struct Rooms {
     pub sessions: Address<SessionsMessage>,
     /// What is counted there.
     pub metrics: Arc<Metrics>,
+    /// Who is asked about calls.
+    pub people: People,
 }

@@ -8,8 +8,9 @@ use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, ResumeToken, ServerId, SessionId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::mcp::ServerStatus;
+use bob_messages::sessions::Decision;
 use bob_messages::store::{Record, SessionFilter, SessionPage};
 use bob_messages::tools::ToolDescriptor;
 use bob_messages::turn::ResumeReply;
@@ -72,6 +73,23 @@ pub trait AgentRuntime: Send + Sync {
         token: ResumeToken,
         said: ResumeReply,
     ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+
+    /// Decides about a call that waits for a person: in a running turn whose request says
+    /// [`ApprovalsMode::Wait`](bob_messages::session::ApprovalsMode), or one that suspended on it. `true` when the
+    /// decision counts: it is the first about this question. `false` changes nothing: no such question is open, or
+    /// somebody or the clock was first. The question is named by the `approval.requested` event, and by what
+    /// [`ApprovalPort`](super::ApprovalPort) is asked. A turn that an earlier process left at the question is taken up
+    /// again, and one that is suspended goes on; their outcomes are in the session. Decide once more when the future
+    /// was dropped: whether the decision was heard is not known then.
+    ///
+    /// # Errors
+    /// What the store says, and `Busy` when another process has the session.
+    fn decide(
+        &self,
+        session: SessionId,
+        approval: ApprovalId,
+        decision: Decision,
+    ) -> BoxFuture<'_, Result<bool, AgentError>>;
 
     /// A page of the sessions the store holds, newest first. Reads no journals.
     fn sessions(&self, filter: SessionFilter, cursor: Option<String>)

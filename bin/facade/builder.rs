@@ -1,9 +1,7 @@
 //! Builds a runtime: what it is given, with a default for the rest.
 
 use super::agent_runtime::AgentRuntime;
-use super::approvals::ApprovalPort;
-#[cfg(feature = "mcp")]
-use super::approvals::Asks;
+use super::approvals::{ApprovalPort, Asks};
 use super::runtime::{Inner, Runtime};
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
@@ -11,6 +9,7 @@ use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::people::People;
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{MemoryStore, SessionStore};
@@ -181,7 +180,8 @@ impl RuntimeBuilder {
     }
 
     /// Who answers what only a person can say. Without it, whatever tool servers ask
-    /// is declined.
+    /// is declined, and a call that waits for a person waits for
+    /// [`decide`](super::AgentRuntime::decide) or its time.
     #[must_use]
     pub fn approvals(mut self, port: Arc<dyn ApprovalPort>) -> Self {
         self.approvals = Some(port);
@@ -256,7 +256,9 @@ impl RuntimeBuilder {
         if self.local_tools {
             tools.splice(0..0, local::tools(&self.watcher));
         }
-        let (rooms, feed) = (Rooms::default(), Feed::new(self.sinks));
+        let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
+        let rooms = Rooms { people: people.unwrap_or_default(), ..Rooms::default() };
+        let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
         #[cfg(feature = "mcp")]
         let tool_servers = {
@@ -274,10 +276,7 @@ impl RuntimeBuilder {
         #[cfg(feature = "mcp")]
         let roster = tool_servers.roster();
         #[cfg(not(feature = "mcp"))]
-        let roster = {
-            drop(self.approvals);
-            Roster::default()
-        };
+        let roster = Roster::default();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),

@@ -11,10 +11,10 @@ use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, ResumeToken, ServerId, SessionId, TurnId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::mcp::ServerStatus;
 use bob_messages::reply::Reply;
-use bob_messages::sessions::SessionsMessage;
+use bob_messages::sessions::{Decision, SessionsMessage};
 use bob_messages::store::{Record, SessionFilter, SessionPage, StoreMessage};
 use bob_messages::tools::{ToolDescriptor, ToolSet};
 use bob_messages::turn::ResumeReply;
@@ -88,14 +88,19 @@ impl AgentRuntime for Runtime {
             if let ResumeReply::Answer(text) = &said {
                 refuse_oversized(text.len())?;
             }
-            let (reply, owed) = Reply::channel();
             let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
-            let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
-            let message = SessionsMessage::Resume { session, submission, token, said, limits, brief, reply };
-            self.0.tree.rooms.sessions.tell(message);
-            outcome(self, owed).await
+            outcome(self, self.hand_in_reply(session, submission, token, said)).await
         }
         .boxed()
+    }
+
+    fn decide(
+        &self,
+        session: SessionId,
+        approval: ApprovalId,
+        decision: Decision,
+    ) -> BoxFuture<'_, Result<bool, AgentError>> {
+        super::decide::decide(self, session, approval, decision).boxed()
     }
 
     fn sessions(

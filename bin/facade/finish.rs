@@ -4,7 +4,7 @@ use super::request::AgentRunResult;
 use super::runtime::Runtime;
 use bob_messages::error::AgentError;
 use bob_messages::ids::SessionId;
-use bob_messages::session::{Session, TurnInput};
+use bob_messages::session::{OpenTurn, Session, TurnInput};
 use bob_messages::turn::{Brief, OnRestart};
 use std::sync::Arc;
 
@@ -34,10 +34,14 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
 /// The input of the open turn and those that wait behind it, each named as its outcome is owed.
 fn interrupted(session: &SessionId, records: &[Arc<bob_messages::store::Record>]) -> Vec<Arc<TurnInput>> {
     let folded = Session::fold(session.clone(), records);
-    // A turn that went on after a question is owed to whoever answered.
-    let open = folded.running().map(|open| match open.submission == open.input.turn {
+    let open = folded.running().map(as_owed);
+    open.into_iter().chain(folded.waiting.iter().cloned()).collect()
+}
+
+/// The input of an open turn. One that went on after a question is owed to whoever answered.
+pub(super) fn as_owed(open: &OpenTurn) -> Arc<TurnInput> {
+    match open.submission == open.input.turn {
         true => Arc::clone(&open.input),
         false => Arc::new(TurnInput { turn: open.submission.clone(), ..(*open.input).clone() }),
-    });
-    open.into_iter().chain(folded.waiting.iter().cloned()).collect()
+    }
 }

@@ -7,6 +7,7 @@
 mod agent_runtime;
 mod approvals;
 mod builder;
+mod decide;
 mod doors;
 mod finish;
 mod health;
@@ -20,7 +21,7 @@ mod submission;
 mod subscribe;
 
 pub use agent_runtime::AgentRuntime;
-pub use approvals::ApprovalPort;
+pub use approvals::{ApprovalPort, ApprovalQuestion};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};

@@ -11,7 +11,7 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::session::TurnInput;
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
 use bob_messages::store::{Record, StoreError, StoreMessage};
-use bob_messages::turn::{Brief, Limits};
+use bob_messages::turn::{Brief, Limits, ResumeReply};
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::ToolServers;
 use bob_supervisors::{Tree, TreeEnd};
@@ -156,6 +156,21 @@ impl Runtime {
         let (reply, answer) = Reply::channel();
         self.send_in(session, input, brief, reply);
         answer
+    }
+
+    /// Hands in a reply to a suspended turn.
+    pub(super) fn hand_in_reply(
+        &self,
+        session: SessionId,
+        submission: TurnId,
+        token: ResumeToken,
+        said: ResumeReply,
+    ) -> Owed {
+        let (reply, owed) = Reply::channel();
+        let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
+        let message = SessionsMessage::Resume { session, submission, token, said, limits, brief, reply };
+        self.0.tree.rooms.sessions.tell(message);
+        owed
     }
 
     fn send_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>, reply: Owe) {

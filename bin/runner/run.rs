@@ -160,7 +160,7 @@ impl Run {
                     TurnMessage::Checked { ticket, verdict: Some(ran(verdict, &call, &mut results)) }
                 }
                 Held::Approval(_, Some(approval)) => {
-                    TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce) }
+                    TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce), asker: None }
                 }
                 // The machine asked nobody about it, so it waits for nobody.
                 Held::Approval(_, None) => TurnMessage::Checked { ticket, verdict: None },
@@ -295,6 +295,7 @@ impl Run {
             | TurnNews::Unpaused { .. }
             | TurnNews::Steered { .. }
             | TurnNews::Flushed
+            | TurnNews::Decided { .. }
             | TurnNews::Left => {}
         }
     }

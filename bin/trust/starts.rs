@@ -75,16 +75,6 @@ pub(super) fn of(config: &Config) -> Vec<Start> {
     models.chain(tools).collect()
 }
 
-/// All of them in a few words.
-pub(super) fn named(starts: &[Start]) -> String {
-    let most = 3;
-    let names: Vec<&str> = starts.iter().take(most).map(|start| start.what.as_str()).collect();
-    match starts.len().saturating_sub(most) {
-        0 => names.join(" and "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

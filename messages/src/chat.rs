@@ -80,6 +80,14 @@ impl ContentPart {
         }
     }
 
+    /// Whether all of it can be said as text.
+    pub fn is_text(&self) -> bool {
+        match self {
+            Self::Text { .. } | Self::Resource { .. } | Self::ResourceLink { .. } => true,
+            Self::Image { .. } | Self::Audio { .. } => false,
+        }
+    }
+
     /// The part as text for a reader that takes only text.
     pub fn as_text(&self) -> String {
         match self {

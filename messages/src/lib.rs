@@ -15,8 +15,10 @@
 //! | [`sessions`] | [`sessions::SessionsMessage`] | submissions, outcomes, ends |
 //! | [`session`] | – | the fold of a journal: what a session is |
 //! | [`event`] | – | what front ends and telemetry may see |
+//! | [`approvals`] | – | what a person is asked about a call |
 //! | [`backoff`], [`breaker`] | – | how long to wait, and whether to ask at all |
 
+pub mod approvals;
 pub mod backoff;
 pub mod breaker;
 pub mod chat;

@@ -1,8 +1,9 @@
 //! What is said to and by the sessions supervisor: submissions and their ends.
 
+use crate::approvals::ApprovalQuestion;
 use crate::chat::{CallStatus, FinishReason, GuardReason, StopReason, Usage};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
+use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use crate::reply::Reply;
 use crate::session::TurnInput;
 use crate::turn::{Brief, Limits, ResumeReply, Steer};
@@ -67,6 +68,8 @@ pub enum SessionsMessage {
         approval: ApprovalId,
         /// The decision.
         decision: Decision,
+        /// Where it goes whether the decision counts.
+        reply: Reply<Heard>,
     },
     /// Say something into the session's running turn.
     Steer {
@@ -143,7 +146,16 @@ pub enum TurnNews {
         /// Which submission.
         submission: TurnId,
         /// The question.
+        question: Box<ApprovalQuestion>,
+    },
+    /// A decision about a call arrived.
+    Decided {
+        /// Which question.
         approval: ApprovalId,
+        /// By whom, as the decision said.
+        asker: Option<Ticket>,
+        /// Whether it counts: the question was open until now.
+        counts: bool,
     },
     /// The person answered: the clock goes on.
     Unpaused {
@@ -168,6 +180,18 @@ pub enum TurnNews {
     Flushed,
     /// The actor was stopped and has said all it had to say.
     Left,
+}
+
+/// What became of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Heard {
+    /// It was the first: it counts.
+    Counts,
+    /// No such question is open in the turn that runs; nothing changed.
+    NotAsked,
+    /// The session has no actor here that could be asked; nothing changed.
+    NotLive,
 }
 
 /// A live session from outside: one that has an actor, or an input at the door.

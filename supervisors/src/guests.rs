@@ -5,9 +5,10 @@
 //! supervisor; it starts and stops nobody itself.
 
 use crate::deadlines::Key;
+use crate::sessions::people::Asking;
 use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::reply::Reply;
 use bob_messages::sessions::{EndReason, TurnOutcome};
 use bob_messages::turn::{Brief, Limits, Steer, TurnMessage};
@@ -77,10 +78,21 @@ pub(crate) struct Clock {
     pub(crate) approval_timeout_ms: u64,
     /// Its deadline while the clock runs.
     pub(crate) deadline: Option<Key>,
-    /// The deadlines of questions to a person.
-    pub(crate) approvals: Vec<Key>,
+    /// The questions to a person.
+    pub(crate) approvals: Vec<OpenQuestion>,
     /// What was left when the clock was paused, in milliseconds.
     pub(crate) left_ms: Option<u64>,
+}
+
+/// A question to a person.
+#[derive(Debug)]
+pub(crate) struct OpenQuestion {
+    /// Which.
+    pub(crate) approval: ApprovalId,
+    /// Its deadline.
+    pub(crate) key: Key,
+    /// Held for as long as the port is asked.
+    pub(crate) _asking: Option<Asking>,
 }
 
 /// One debt.
@@ -146,7 +158,8 @@ impl Clock {
     /// Sets it back to the whole time, stopped; these entries are no longer wanted.
     pub(crate) fn reset(&mut self) -> impl Iterator<Item = Key> + use<> {
         self.left_ms = None;
-        self.deadline.take().into_iter().chain(std::mem::take(&mut self.approvals))
+        let questions = std::mem::take(&mut self.approvals);
+        self.deadline.take().into_iter().chain(questions.into_iter().map(|question| question.key))
     }
 }
 

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `door` | submissions: refused, let in, or waiting; cancels; the end of the program |
 //! | `endings` | every way a turn can end; crashes and what follows |
+//! | `people` | questions to a person, and decisions |
 //! | `clock` | each turn's time, and what comes due |
 //! | `idle` | actors that have nothing to do are let go |
 //! | `steer` | what is said into running turns |
@@ -20,6 +21,7 @@ mod door;
 mod endings;
 mod idle;
 mod live;
+pub(crate) mod people;
 mod steer;
 
 #[cfg(test)]
@@ -97,6 +99,8 @@ pub struct SessionsState {
     admission: Admission,
     deadlines: Deadlines,
     draining: Option<Vec<Reply<()>>>,
+    /// Who decided and waits to hear whether it counts.
+    deciding: people::Deciding,
     /// The grace of a drain is over: whatever is first is stopped.
     grace_over: bool,
 }
@@ -123,6 +127,7 @@ impl Actor for SessionsSupervisor {
             book: GuestBook::default(),
             deadlines: Deadlines::default(),
             draining: None,
+            deciding: people::Deciding::default(),
             grace_over: false,
         })
     }
@@ -154,8 +159,8 @@ impl Actor for SessionsSupervisor {
                 reply.send(state.cancel(&session, turn.as_ref(), &myself));
             }
             SessionsMessage::Passivate { session, reply } => reply.send(state.passivate(&session, &myself)),
-            SessionsMessage::Decide { session, approval, decision } => {
-                state.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
+            SessionsMessage::Decide { session, approval, decision, reply } => {
+                state.decide(&session, approval, decision, reply);
             }
             SessionsMessage::Steer { session, steer, reply } => state.steer(&session, steer, reply),
             SessionsMessage::Flush { session, reply } => state.flush_for_reader(&session, reply),
@@ -251,7 +256,8 @@ impl SessionsState {
             TurnNews::Began { submission, limits } => self.began(session, submission, &limits, myself),
             TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
             TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),
-            TurnNews::Paused { submission, approval } => self.pause(session, &submission, approval, myself),
+            TurnNews::Paused { submission, question } => self.pause(session, &submission, *question, myself),
+            TurnNews::Decided { approval, asker, counts } => self.decided(session, &approval, asker, counts),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),

@@ -247,7 +247,8 @@ async fn the_clock_stands_still_while_a_person_is_asked() {
     let owed = house.submit("t1", limits(1_000));
     tokio::time::sleep(Duration::from_secs(60)).await;
     let approval = ApprovalId::new("s-c00000001");
-    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce });
+    let reply = Reply::to(|_heard| ());
+    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
     let outcome = paid(owed).await;
     // 700 ms of the turn's second were used before it was asked, 300 ms are left behind it.
     assert_took(began, 60_000 + 300);

@@ -83,6 +83,10 @@ impl Clients {
                 let left = most.saturating_sub(self.began.elapsed());
                 tokio::time::sleep(think.min(left)).await;
                 if think >= left {
+                    // What a kill interrupted would stay open: nobody asks for it again.
+                    if is_back && turn == first {
+                        self.finish(&format!("s{session}")).await;
+                    }
                     return;
                 }
             } else {

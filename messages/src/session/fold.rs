@@ -3,6 +3,7 @@
 use crate::Millis;
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
+use crate::session::keep::Keep;
 use crate::session::open::{OpenApproval, Replier};
 use crate::session::{OpenCall, OpenStep, OpenTurn, SessionOptions, TurnInput};
 use crate::sessions::{SuspendReason, TurnOutcome};
@@ -28,7 +29,7 @@ pub struct Session {
     pub options: SessionOptions,
     /// Whether the options were journaled.
     pub opened: bool,
-    /// What was said, in order. Every call in it has its result.
+    /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
     /// Accepted inputs whose turn has not begun, oldest first.
     pub waiting: VecDeque<Arc<TurnInput>>,
@@ -42,7 +43,7 @@ pub struct Session {
     pub last: Option<Arc<TurnOutcome>>,
     /// Who is owed the last outcome: the input's turn, or the submission that resumed it.
     pub last_submission: Option<TurnId>,
-    /// The outcomes of requests that had a name.
+    /// The outcomes of requests that had a name; of a live session the newest ones.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
     /// The names of what was said into turns, the newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
@@ -50,6 +51,9 @@ pub struct Session {
     /// Tokens per thousand prompt bytes, as the provider last counted them;
     /// 250 until it did.
     pub tokens_per_kb: u64,
+    /// What of all this a live session keeps.
+    #[serde(default)]
+    pub(super) keep: Keep,
 }
 
 impl Session {
@@ -70,6 +74,7 @@ impl Session {
             answered: BTreeMap::new(),
             steers: VecDeque::new(),
             tokens_per_kb: 250,
+            keep: Keep::default(),
         }
     }
 
@@ -154,7 +159,7 @@ impl Session {
         let Some(input) = self.waiting.remove(at) else { return };
         if let Some(request) = &input.request_id {
             let outcome = TurnOutcome { saved: true, ..withdrawn(&input, &self.id) };
-            self.answered.insert(request.clone(), Arc::new(outcome));
+            self.remember(request.clone(), Arc::new(outcome));
         }
     }
 
@@ -265,10 +270,11 @@ impl Session {
     }
 
     fn result(&mut self, result: &Arc<ToolResult>) {
+        let result = self.kept(result);
         let Some(turn) = &mut self.open else { return };
         let Some(step) = &mut turn.step else { return };
         let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
-        open.result = Some(Arc::clone(result));
+        open.result = Some(result);
         if step.is_complete() {
             self.close_step();
         }
@@ -340,9 +346,10 @@ impl Session {
         for request in std::iter::once(&turn.input.request_id).chain(repliers).flatten() {
             let is_its = outcome.request_id.as_ref() == Some(request);
             let told = if is_its { Arc::clone(&outcome) } else { Arc::new(turn.outcome_for(request, &outcome)) };
-            self.answered.insert(request.clone(), told);
+            self.remember(request.clone(), told);
         }
         self.last = Some(outcome);
+        self.forget();
     }
 }
 

@@ -303,6 +303,36 @@ proptest! {
         }
         prop_assert_eq!(Session::fold(session_id(), &records), session);
     }
+
+    #[test]
+    fn what_a_live_session_keeps_is_the_end_of_all_of_it(
+        facts in proptest::collection::vec(facts(), 0..120),
+        most in 1_usize..12,
+    ) {
+        let mut whole = Session::new(session_id());
+        let mut kept = Session::fold_keeping(session_id(), most, []);
+        let mut records = Vec::new();
+        for (version, fact) in (1..).zip(facts) {
+            let record = record(version, fact);
+            whole.apply(&record);
+            kept.apply(&record);
+            records.push(record);
+            prop_assert!(whole.history.ends_with(&kept.history));
+            answered_in_order(&kept);
+            if kept.history.len() < whole.history.len() {
+                let is_user = matches!(*kept.history[0], crate::chat::Message::User { .. });
+                prop_assert!(is_user, "a conversation begins with its user");
+            }
+            for (request, outcome) in &whole.answered {
+                let at_hand = kept.answered.get(request);
+                prop_assert!(at_hand == Some(outcome) || kept.has_forgotten(request), "{} is lost", request);
+            }
+            let message_at = |session: &Session| session.open.as_ref().map(|open| session.history.len() - open.message_at);
+            prop_assert_eq!(message_at(&kept), message_at(&whole));
+            prop_assert_eq!((&kept.last, &kept.waiting, kept.turns, kept.calls), (&whole.last, &whole.waiting, whole.turns, whole.calls));
+        }
+        prop_assert_eq!(Session::fold_keeping(session_id(), most, &records), kept);
+    }
 }
 
 /// Every call in the history has its result behind it, in call order.

@@ -6,6 +6,7 @@
 //! for belongs to the machine ([`crate::turn`]).
 
 mod fold;
+mod keep;
 mod open;
 mod options;
 

@@ -35,7 +35,7 @@ impl Turn {
     }
 
     /// What a turn has come to is told to one more, with what is known of it by now.
-    fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
+    pub(super) fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
         let saved = !self.journal.ends(&outcome.turn_id);
         let outcome = Box::new(TurnOutcome { saved, ..outcome });
         effects.push(Effect::Report(TurnNews::Finished { submission: submission.clone(), outcome }));
@@ -47,6 +47,9 @@ impl Turn {
         if let Some(request) = &input.request_id {
             if let Some(outcome) = session.first_outcome(request) {
                 return self.tell_again(&input.turn, outcome, effects);
+            }
+            if session.has_forgotten(request) {
+                return self.look_up(input, effects);
             }
             let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
             if waits || session.running().is_some_and(|open| open.is_request(request)) {

@@ -3,27 +3,76 @@
 use super::calls::denied;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn};
+use crate::approvals::ApprovalQuestion;
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::AgentEvent;
-use crate::ids::ApprovalId;
-use crate::session::ApprovalsMode;
+use crate::ids::{ApprovalId, CallId, Ticket};
+use crate::session::{ApprovalsMode, OpenCall, Session};
 use crate::sessions::{Decision, TurnNews};
 use crate::store::Fact;
 use crate::tools::{CheckRequest, Risk, ToolReturn};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What a person may answer.
-pub(crate) const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
+pub(crate) const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
+
+/// A decision on its way to its question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Spoken {
+    pub(super) approval: ApprovalId,
+    pub(super) decision: Decision,
+    pub(super) asker: Option<Ticket>,
+}
 
 impl Turn {
-    /// A person decided about a call.
-    pub(super) fn decided(
-        &mut self,
-        mut calling: Calling,
-        approval: &ApprovalId,
-        decision: Decision,
-        effects: &mut Vec<Effect>,
-    ) {
+    /// A person decided about a call. The first decision about an open question counts,
+    /// also when its turn is only being taken up again.
+    pub(super) fn heard(&mut self, state: State, spoken: Spoken, effects: &mut Vec<Effect>) {
+        // What comes by the clock before the journal was read is of an earlier actor's question.
+        if self.session.is_none() && matches!(state, State::Start(_)) && spoken.asker.is_some() {
+            self.spoken.push(spoken);
+            self.state = state;
+            return;
+        }
+        let Spoken { approval, decision, asker } = spoken;
+        let call = self.asked_about(&approval);
+        if asker.is_some() || call.is_some() {
+            let (approval, counts) = (approval.clone(), call.is_some());
+            effects.push(Effect::Report(TurnNews::Decided { approval, asker, counts }));
+        }
+        let decision = understood(decision);
+        match (state, call) {
+            (State::CallTool(calling), Some(_)) if calling.entered => {
+                self.decided(calling, &approval, decision, effects);
+            }
+            // The calls are looked at later, and find what was decided.
+            (state, Some(_)) => {
+                self.state = state;
+                self.record_decision(&approval, &decision);
+            }
+            (state, None) => self.state = state,
+        }
+    }
+
+    /// The journal was read: decisions that came before find their questions or none.
+    pub(super) fn hear_spoken(&mut self, effects: &mut Vec<Effect>) {
+        for spoken in std::mem::take(&mut self.spoken) {
+            let state = std::mem::replace(&mut self.state, State::Idle);
+            self.heard(state, spoken, effects);
+        }
+    }
+
+    /// The call an open question of the running turn is about.
+    fn asked_about(&self, approval: &ApprovalId) -> Option<CallId> {
+        let is_open = |open: &&OpenCall| {
+            let asked = open.approval.as_ref().filter(|asked| asked.id == *approval && asked.allowed.is_none());
+            open.result.is_none() && asked.is_some()
+        };
+        self.open_calls().iter().find(is_open).map(|open| open.call.id.clone())
+    }
+
+    fn decided(&mut self, mut calling: Calling, approval: &ApprovalId, decision: Decision, effects: &mut Vec<Effect>) {
         let at = calling.slots.iter().position(|slot| *slot == Slot::Asking(approval.clone()));
         let (Some((at, call)), Some(context)) =
             (at.and_then(|at| Some((at, self.call_at(at)?))), calling.context.clone())
@@ -31,7 +80,6 @@ impl Turn {
             self.state = State::CallTool(calling);
             return;
         };
-        let decision = understood(decision);
         let allowed = self.record_decision(approval, &decision);
         self.emit(effects, || super::calls::decided(approval.clone(), &call, allowed));
         calling.slots[at] = match decision {
@@ -54,7 +102,7 @@ impl Turn {
         self.advance(calling, effects);
     }
 
-    /// Writes a decision down; whether it allows.
+    /// Writes a decision down.
     pub(super) fn record_decision(&mut self, approval: &ApprovalId, decision: &Decision) -> bool {
         let (allowed, arguments, reason) = match decision {
             Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways => (true, None, ""),
@@ -99,11 +147,26 @@ impl Turn {
             approval_id: approval.clone(),
             call: Arc::clone(call),
             risk,
-            reason,
+            reason: reason.clone(),
             choices: CHOICES.map(str::to_owned).to_vec(),
         });
-        if let Some(submission) = self.submission().filter(|_| self.approvals() == ApprovalsMode::Wait) {
-            effects.push(Effect::Report(TurnNews::Paused { submission, approval: approval.clone() }));
+        let open = self.session.as_ref().and_then(Session::running);
+        if let Some(open) = open.filter(|open| open.input.approvals == ApprovalsMode::Wait) {
+            let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
+            let question = Box::new(ApprovalQuestion {
+                session: self.id.clone(),
+                turn: open.input.turn.clone(),
+                approval_id: approval.clone(),
+                call: Arc::clone(call),
+                risk,
+                reason,
+                title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
+                choices: CHOICES.map(str::to_owned).to_vec(),
+                exact: false,
+                changes: None,
+                timeout_ms: open.input.limits.approval_timeout_ms,
+            });
+            effects.push(Effect::Report(TurnNews::Paused { submission: open.submission.clone(), question }));
         }
     }
 }

@@ -43,6 +43,11 @@ impl Journal {
         Self { epoch, durable, ..Self::default() }
     }
 
+    /// Whether everything that was written is known to be durable.
+    pub(super) fn is_settled(&self) -> bool {
+        self.in_flight.is_empty() && self.sent.is_empty() && self.unsent.is_empty()
+    }
+
     /// Keeps a record for the next append.
     pub(super) fn write(&mut self, record: Arc<Record>) {
         self.unsent.push(record);

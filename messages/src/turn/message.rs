@@ -117,6 +117,9 @@ pub enum TurnMessage {
         approval: ApprovalId,
         /// The decision.
         decision: Box<Decision>,
+        /// Who wants to hear whether it counts; nobody for one that comes by the clock.
+        #[serde(default)]
+        asker: Option<Ticket>,
     },
     /// The user said something into the running turn.
     Steered {

@@ -33,6 +33,7 @@ mod journal;
 mod message;
 mod prompt;
 mod readers;
+mod recall;
 mod start;
 mod state;
 mod steer;
@@ -49,6 +50,8 @@ mod guard_tests;
 mod pairing;
 #[cfg(test)]
 mod prompt_tests;
+#[cfg(test)]
+mod recall_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]
@@ -76,6 +79,7 @@ use crate::ids::{RecordId, RequestId, SessionId, Ticket, TurnId};
 use crate::session::Session;
 use crate::sessions::{EndReason, TurnOutcome};
 use crate::store::{FORMAT, Fact, Record};
+use approvals::Spoken;
 use journal::Journal;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
@@ -94,6 +98,9 @@ pub struct Turn {
     journal: Journal,
     /// What came before the journal was read.
     arrivals: Vec<Arrival>,
+    /// Decisions that came before the journal was read.
+    #[serde(default)]
+    spoken: Vec<Spoken>,
     brief: Option<Arc<Brief>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
@@ -130,6 +137,7 @@ impl Turn {
             session: None,
             journal: Journal::default(),
             arrivals: Vec::new(),
+            spoken: Vec::new(),
             brief: None,
             frame: None,
             accepting: Vec::new(),
@@ -189,8 +197,8 @@ impl Turn {
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
                 self.tool_returned(calling, ticket, *returned, e);
             }
-            (State::CallTool(calling), M::Decided { approval, decision }) => {
-                self.decided(calling, &approval, *decision, e);
+            (state, M::Decided { approval, decision, asker }) => {
+                self.heard(state, Spoken { approval, decision: *decision, asker }, e);
             }
             (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
                 self.done(&mut finishing, *ended, e);

@@ -246,7 +246,7 @@ fn changed_arguments_that_are_no_object_deny() {
     for arguments in [serde_json::Value::Null, serde_json::json!(["rm"])] {
         let mut world = world.clone();
         let approval = ApprovalId::new("s-c00000001");
-        world.say(TurnMessage::Decided { approval, decision: Box::new(Decision::Edit { arguments }) });
+        world.say(TurnMessage::Decided { approval, decision: Box::new(Decision::Edit { arguments }), asker: None });
         world.settle();
         assert_eq!(world.dispatched, Vec::<String>::new());
         let session = world.turn.session().expect("a session");
@@ -255,7 +255,7 @@ fn changed_arguments_that_are_no_object_deny() {
     }
     let approval = ApprovalId::new("s-c00000001");
     let arguments = serde_json::json!({"a": 7});
-    world.say(TurnMessage::Decided { approval, decision: Box::new(Decision::Edit { arguments }) });
+    world.say(TurnMessage::Decided { approval, decision: Box::new(Decision::Edit { arguments }), asker: None });
     world.settle();
     assert_eq!(world.dispatched, ["c00000001"]);
 }

@@ -110,7 +110,7 @@ impl Life {
             let open = step.and_then(|step| step.calls.iter().find(asked)).expect("somebody is asked something");
             let approval = open.approval.as_ref().expect("it asks").id.clone();
             let decision = self.decision(&format!("{}{}", open.call.name, open.call.arguments));
-            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
         }
         let question = self.world.questions.remove(0);
         let message = match &question {
@@ -176,6 +176,7 @@ impl Life {
                 | TurnNews::Unpaused { .. }
                 | TurnNews::Steered { .. }
                 | TurnNews::Flushed
+                | TurnNews::Decided { .. }
                 | TurnNews::Left => {}
             }
         }

@@ -68,7 +68,7 @@ impl Turn {
         self.claim(effects);
     }
 
-    fn claim(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn claim(&mut self, effects: &mut Vec<Effect>) {
         let ticket = self.ticket();
         self.state = State::Start(Gathering { load: Some(ticket), ..Gathering::default() });
         effects.push(Effect::Claim { ticket, session: self.id.clone() });
@@ -82,15 +82,19 @@ impl Turn {
                 self.recover = None;
                 self.unwanted.clear();
                 self.refuse_early(effects);
+                self.hear_spoken(effects);
                 for arrival in std::mem::take(&mut self.arrivals) {
                     refuse(arrival.submission(), AgentError::from(error.clone()), effects);
                 }
                 return;
             }
         };
-        self.session = Some(Session::fold(self.id.clone(), &claim.records));
+        let most = self.brief.as_ref().map_or(usize::MAX, |brief| brief.max_history_messages);
+        self.session = Some(Session::fold_keeping(self.id.clone(), most, &claim.records));
         self.journal = super::Journal::new(claim.epoch, claim.version);
+        self.tell_forgotten(&claim.records, effects);
         self.recover_open(effects);
+        self.hear_spoken(effects);
         self.withdraw_unwanted(effects);
         for arrival in std::mem::take(&mut self.arrivals) {
             self.take_up(arrival, effects);

@@ -308,7 +308,7 @@ impl World {
 
     /// The session its journal tells of.
     pub(crate) fn folded(&self) -> Session {
-        Session::fold(session_id(), &self.stored)
+        Session::fold_keeping(session_id(), self.brief.max_history_messages, &self.stored)
     }
 }
 

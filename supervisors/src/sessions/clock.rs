@@ -2,7 +2,8 @@
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
-use crate::guests::{Ahead, Clock};
+use crate::guests::{Ahead, Clock, Guest, OpenQuestion};
+use bob_messages::approvals::ApprovalQuestion;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::sessions::{Decision, EndReason};
 use bob_messages::turn::{Limits, TurnMessage};
@@ -62,7 +63,7 @@ impl SessionsState {
         }
     }
 
-    pub(super) fn pause(&mut self, session: &SessionId, turn: &TurnId, approval: ApprovalId, myself: &Myself) {
+    pub(super) fn pause(&mut self, session: &SessionId, turn: &TurnId, question: ApprovalQuestion, myself: &Myself) {
         let Some(clock) = self.book.get_mut(session).and_then(|guest| guest.clock_of(turn)) else { return };
         if let Some(key) = clock.deadline.take() {
             let left = key.0.saturating_duration_since(Instant::now());
@@ -70,13 +71,24 @@ impl SessionsState {
             self.deadlines.remove(key);
         }
         let at = Instant::now() + Duration::from_millis(clock.approval_timeout_ms);
-        clock.approvals.push(self.deadlines.insert(at, Due::Approval(session.clone(), approval), myself));
+        let approval = question.approval_id.clone();
+        let key = self.deadlines.insert(at, Due::Approval(session.clone(), approval.clone()), myself);
+        let asking = super::people::ask(&self.started.rooms, question);
+        clock.approvals.push(OpenQuestion { approval, key, _asking: asking });
+    }
+
+    /// A question is answered: its own clock stops, and nobody is asked any more.
+    pub(super) fn close_question(&mut self, session: &SessionId, approval: &ApprovalId) {
+        let Some(clock) = self.book.get_mut(session).and_then(Guest::clock_mut) else { return };
+        for question in clock.approvals.extract_if(.., |question| question.approval == *approval) {
+            self.deadlines.remove(question.key);
+        }
     }
 
     pub(super) fn unpause(&mut self, session: &SessionId, turn: &TurnId, myself: &Myself) {
         let Some(clock) = self.book.get_mut(session).and_then(|guest| guest.clock_of(turn)) else { return };
-        for key in clock.approvals.drain(..) {
-            self.deadlines.remove(key);
+        for question in clock.approvals.drain(..) {
+            self.deadlines.remove(question.key);
         }
         if clock.left_ms.is_some() {
             let at = Instant::now() + Duration::from_millis(clock.take_left_ms());
@@ -104,7 +116,7 @@ impl SessionsState {
                 }
                 Due::Approval(session, approval) => {
                     let decision = Decision::Deny { reason: "nobody decided in time".into() };
-                    self.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision) });
+                    self.say(&session, TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
                 }
                 Due::Idle(session) => let_go += usize::from(self.idle_due(&session, let_go, myself)),
                 Due::Drain => self.stop_all(myself),

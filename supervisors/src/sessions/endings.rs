@@ -151,6 +151,7 @@ impl SessionsState {
     /// started again from the journal, to close its turn or to go on with it.
     pub(super) fn actor_ended(&mut self, actor: ActorId, polite: bool, reason: &str, myself: &Myself) {
         let Some(session) = self.book.moved_out(actor) else { return };
+        self.nobody_heard(&session);
         let Some(guest) = self.book.get_mut(&session) else { return };
         if let Some(leaving) = &guest.leaving {
             self.deadlines.remove(leaving.kill_at);

@@ -159,7 +159,8 @@ async fn a_turn_that_waits_for_a_person_keeps_its_place() {
     let states: Vec<_> = house.live(9).await.into_iter().map(|live| live.state).collect();
     assert_eq!(states, [LiveState::Asking, LiveState::Waiting]);
     let approval = ApprovalId::new("s-c00000001");
-    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce });
+    let reply = Reply::to(|_heard| ());
+    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
     assert_eq!(paid(first).await.content, "fine");
     let asked_too = tokio::time::timeout(Duration::from_secs(1), second).await;
     assert!(asked_too.is_err(), "the next one runs and asks");

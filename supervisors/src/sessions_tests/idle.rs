@@ -49,7 +49,8 @@ async fn a_turn_that_runs_or_waits_for_a_person_is_not_let_go() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!((house.load().await.live, house.load().await.running), (1, 1));
     let approval = ApprovalId::new("s-c00000001");
-    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce });
+    let reply = Reply::to(|_heard| ());
+    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
     assert_eq!(paid(owed).await.content, "fine");
     house.until(0, 0, 0).await;
 }

@@ -43,7 +43,8 @@ impl House {
 
     /// What a person is shown, they remember.
     pub(super) fn remember_question(&mut self, effect: &Effect) {
-        let Effect::Report(TurnNews::Paused { approval, .. }) = effect else { return };
+        let Effect::Report(TurnNews::Paused { question, .. }) = effect else { return };
+        let approval = &question.approval_id;
         let step = running(&self.world.turn).and_then(|open| open.step.as_ref());
         let asked =
             |open: &&crate::session::OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
@@ -80,7 +81,7 @@ impl House {
             let forgotten = self.asked.iter().find(|seen| seen.approval == approval).cloned();
             let seen = if self.people.rarely(2) { forgotten } else { seen };
             self.monitor.decides(&approval, &decision, seen);
-            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision) });
+            return self.say(TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
         }
         let back = 1 + self.people.pick(3);
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(back)).cloned() else { return };

@@ -72,7 +72,7 @@ impl House {
         world.turn.watched(plan.watched);
         Self {
             world,
-            monitor: Monitor::new(),
+            monitor: Monitor::new(plan.setup.max_history),
             sabotage: Sabotage::new(defect, Dice::new(seed, 8)),
             schedule: Dice::new(seed, 2),
             people: Dice::new(seed, 3),
@@ -230,7 +230,6 @@ impl House {
 
     /// The guest book reads the news.
     pub(super) fn hear(&mut self) {
-        self.monitor.life.unread = self.world.turn.session().is_none();
         for at in self.heard..self.world.news.len() {
             let news = self.world.news[at].clone();
             self.monitor.news(&news);

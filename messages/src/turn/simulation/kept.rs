@@ -23,6 +23,7 @@ impl Monitor {
             self.matches_what_was_said(record);
             self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
+            self.twin.apply(record);
             for message in self.shadow.history.iter().skip(self.pairing.messages) {
                 if let Err(why) = self.pairing.read(message) {
                     self.broken.get_or_insert(why);

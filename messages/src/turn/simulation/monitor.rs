@@ -47,10 +47,10 @@ pub(super) struct Life {
     pub(super) steered: Vec<(TurnId, String)>,
     /// The names of all that was said into turns and is taken.
     pub(super) taken: BTreeSet<RequestId>,
-    /// The machine has not read its journal.
-    pub(super) unread: bool,
     /// How many of them there were when the last prompt was built.
     pub(super) prompted: usize,
+    /// Whether the machine had not read its journal when it heard its last message.
+    pub(super) is_unread: bool,
     /// Appends that followed a failed one without anything else having happened.
     pub(super) insisted: u32,
 }
@@ -62,6 +62,8 @@ pub(super) struct Monitor {
     pub(super) grammar: Grammar,
     /// The fold of what is stored.
     pub(super) shadow: Session,
+    /// The same as a live session keeps it.
+    pub(super) twin: Session,
     pub(super) pairing: Pairing,
     pub(super) compared: u64,
     pub(super) outcomes: Vec<Arc<TurnOutcome>>,
@@ -86,11 +88,13 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    pub(super) fn new() -> Self {
+    /// For a machine that keeps so many messages.
+    pub(super) fn new(messages: usize) -> Self {
         Self {
             broken: None,
             grammar: Grammar::default(),
             shadow: Session::new(session_id()),
+            twin: Session::fold_keeping(session_id(), messages, []),
             pairing: Pairing::default(),
             compared: 0,
             outcomes: Vec::new(),
@@ -157,6 +161,7 @@ impl Monitor {
 
     /// The machine is about to be told this.
     pub(super) fn hears(&mut self, message: &TurnMessage, world: &World) {
+        self.life.is_unread = world.turn.session().is_none();
         let turn = &world.turn;
         match message {
             TurnMessage::Saved { result: Err(_), .. } => {}
@@ -198,7 +203,7 @@ impl Monitor {
         let stored = world.stored.len() as u64;
         if owns && session.version == stored && self.compared != stored {
             self.compared = stored;
-            let same = *session == self.shadow;
+            let same = *session == self.twin;
             self.must(same, || "the fold of the journal is not the live session".to_owned());
         }
     }

@@ -42,7 +42,7 @@ impl Monitor {
             }
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
             TurnNews::Flushed => self.saw("flushed".to_owned()),
-            TurnNews::Left => {}
+            TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 

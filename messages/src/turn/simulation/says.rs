@@ -95,7 +95,11 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         2 => TurnMessage::Saved { ticket, result: Ok(1) },
         3 => TurnMessage::Saved { ticket, result: Err(StoreError::Fenced { epoch: 99 }) },
         4 => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("foreign", &[]))) },
-        5 => TurnMessage::Decided { approval: ApprovalId::new("foreign"), decision: Box::new(Decision::AllowOnce) },
+        5 => TurnMessage::Decided {
+            approval: ApprovalId::new("foreign"),
+            decision: Box::new(Decision::AllowOnce),
+            asker: None,
+        },
         6 => TurnMessage::Loaded { ticket, result: Ok(Claim::default()) },
         7 => TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::default()), servers: Vec::new() },
         8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,

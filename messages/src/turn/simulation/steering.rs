@@ -105,11 +105,9 @@ impl Monitor {
         let Ok(taken) = result else { return self.saw("steered in doubt".to_owned()) };
         self.saw(format!("steered {taken}"));
         let stored = self.steers.stored.contains(request);
-        // A machine that has not read its journal runs nothing; whoever repeats themselves looks into the journal.
-        if stored && !taken && self.life.unread {
-            return;
-        }
-        self.must(stored == *taken, || format!("{request} is told {taken}, and stored is {stored}"));
+        // Whoever repeats it to a machine that has read nothing hears that nothing runs, whatever became of it before.
+        let is_news = stored && self.life.is_unread;
+        self.must(stored == *taken || is_news, || format!("{request} is told {taken}, and stored is {stored}"));
         self.steers.told.insert(request.clone(), *taken);
     }
 

@@ -132,6 +132,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(Decision::AllowOnce),
+                    asker: None,
                 });
             }
             "deny" => {
@@ -139,6 +140,7 @@ impl Teller {
                 self.say(TurnMessage::Decided {
                     approval: crate::ids::ApprovalId::new(rest),
                     decision: Box::new(decision),
+                    asker: None,
                 });
             }
             "resume" => {
@@ -242,7 +244,7 @@ impl Teller {
                     Ok(taken) => writeln!(self.trace, "    {request_id:?} is taken: {taken}"),
                     Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
                 },
-                TurnNews::Accepted { .. } | TurnNews::Flushed | TurnNews::Left => Ok(()),
+                TurnNews::Accepted { .. } | TurnNews::Flushed | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();
         }

@@ -1,0 +1,86 @@
+//! Questions to a person, and what is decided.
+//!
+//! A question is put to the port in a task of its own, which ends with the question.
+//! A decision is said to the session's actor, whoever it is from; the actor says whether
+//! it counts, and whoever decided hears that, or that the actor ended first.
+
+use super::SessionsState;
+use bob_actors::rooms::Rooms;
+use bob_messages::approvals::ApprovalQuestion;
+use bob_messages::ids::{ApprovalId, SessionId, Ticket};
+use bob_messages::reply::Reply;
+use bob_messages::sessions::{Decision, Heard, SessionsMessage};
+use bob_messages::turn::TurnMessage;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::task::AbortHandle;
+
+/// Who decided and waits to hear whether it counts.
+#[derive(Debug, Default)]
+pub(super) struct Deciding {
+    tickets: u64,
+    waiting: Vec<(SessionId, Ticket, Reply<Heard>)>,
+}
+
+/// A question that was put to the port. Dropping it takes the question back.
+#[derive(Debug)]
+pub(crate) struct Asking(AbortHandle);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Puts a question to the port, if there is one; its decision is said to the session.
+pub(super) fn ask(rooms: &Rooms, question: ApprovalQuestion) -> Option<Asking> {
+    let port = Arc::clone(rooms.people.asked()?);
+    let sessions = rooms.sessions.clone();
+    let task = tokio::spawn(async move {
+        let (session, approval) = (question.session.clone(), question.approval_id.clone());
+        let decided = AssertUnwindSafe(async { port.approve(question).await }).catch_unwind().await;
+        let decision = decided.unwrap_or_else(|_panic| {
+            tracing::error!(%session, "the approval port panicked; the call is denied");
+            Decision::Deny { reason: "nobody could be asked".to_owned() }
+        });
+        let reply = Reply::to(|_nobody_waits_for_it| ());
+        sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
+    });
+    Some(Asking(task.abort_handle()))
+}
+
+impl SessionsState {
+    pub(super) fn decide(
+        &mut self,
+        session: &SessionId,
+        approval: ApprovalId,
+        decision: Decision,
+        reply: Reply<Heard>,
+    ) {
+        let guest = self.book.get_mut(session).filter(|guest| guest.leaving.is_none());
+        if guest.is_none_or(|guest| guest.actor.is_none()) {
+            return reply.send(Heard::NotLive);
+        }
+        self.deciding.tickets += 1;
+        let ticket = Ticket(self.deciding.tickets);
+        self.deciding.waiting.push((session.clone(), ticket, reply));
+        self.say(session, TurnMessage::Decided { approval, decision: Box::new(decision), asker: Some(ticket) });
+    }
+
+    pub(super) fn decided(&mut self, session: &SessionId, approval: &ApprovalId, asker: Option<Ticket>, counts: bool) {
+        let waiting = &mut self.deciding.waiting;
+        if let Some(at) = waiting.iter().position(|(_, ticket, _)| Some(*ticket) == asker) {
+            let (_, _, reply) = waiting.swap_remove(at);
+            reply.send(if counts { Heard::Counts } else { Heard::NotAsked });
+        }
+        if counts {
+            self.close_question(session, approval);
+        }
+    }
+
+    /// The session's actor ended: whoever waits for its word hears that there is none.
+    pub(super) fn nobody_heard(&mut self, session: &SessionId) {
+        self.deciding.waiting.retain(|(of, _, _)| of != session);
+    }
+}

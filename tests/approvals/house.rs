@@ -1,0 +1,102 @@
+//! A runtime with one tool that needs a person, which counts its runs, and people to decide.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bob::{
+    AgentEvent, AgentRequest, ApprovalId, ApprovalPort, ApprovalQuestion, ApprovalsMode, Decision, FnTool, Risk,
+    RuntimeBuilder, ScriptedLlm, ScriptedReply, ToolOutput, tool,
+};
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::support::runtime::{Recorder, over, say};
+
+/// The arguments with which the tool ran, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Ran(Arc<Mutex<Vec<i64>>>);
+
+impl Ran {
+    pub(crate) fn with(&self) -> Vec<i64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, a: i64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(a);
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Pay {
+    a: i64,
+}
+
+/// A tool of high risk.
+pub(crate) fn pay(ran: &Ran, description: &str) -> FnTool {
+    let ran = ran.clone();
+    tool("test/pay", description, move |pay: Pay, _| {
+        ran.note(pay.a);
+        async move { Ok(ToolOutput::text("paid")) }
+    })
+    .title("Pay")
+    .risk(Risk::High)
+}
+
+/// A model that calls the tool with each of these in a step of its own, in every turn, and then says what came of it.
+pub(crate) fn paying(amounts: &[i64]) -> ScriptedLlm {
+    let mut replies: Vec<_> = amounts.iter().map(|a| ScriptedReply::call("test/pay", json!({"a": a}))).collect();
+    replies.push(ScriptedReply::text("done"));
+    ScriptedLlm::replies(replies)
+}
+
+/// A builder over that model and tool.
+pub(crate) fn house(amounts: &[i64], ran: &Ran) -> RuntimeBuilder {
+    over(paying(amounts)).local_tools(false).tools(Arc::new(pay(ran, "Pays.")))
+}
+
+/// A message whose calls wait for a person.
+pub(crate) fn waiting(text: &str) -> AgentRequest {
+    AgentRequest { approvals: ApprovalsMode::Wait, ..say(text) }
+}
+
+/// The question of this number, once it is asked.
+pub(crate) async fn question(seen: &Recorder, number: usize) -> ApprovalId {
+    seen.seen_times(number, |event| matches!(event, AgentEvent::ApprovalRequested { .. })).await;
+    let asked = seen.events().into_iter().filter_map(|event| match event.event {
+        AgentEvent::ApprovalRequested { approval_id, .. } => Some(approval_id),
+        _ => None,
+    });
+    asked.skip(number - 1).next().unwrap()
+}
+
+pub(crate) fn deny(reason: &str) -> Decision {
+    Decision::Deny { reason: reason.to_owned() }
+}
+
+pub(crate) fn edit(arguments: Value) -> Decision {
+    Decision::Edit { arguments }
+}
+
+/// A person who says these things in turn and then nothing, and what they were asked.
+pub(crate) struct Person {
+    says: Mutex<Vec<Decision>>,
+    asked: mpsc::UnboundedSender<ApprovalQuestion>,
+}
+
+/// The person, and the questions as they come.
+pub(crate) fn person(says: &[Decision]) -> (Arc<dyn ApprovalPort>, mpsc::UnboundedReceiver<ApprovalQuestion>) {
+    let (asked, questions) = mpsc::unbounded_channel();
+    (Arc::new(Person { says: Mutex::new(says.to_vec()), asked }), questions)
+}
+
+impl ApprovalPort for Person {
+    fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
+        let mut says = self.says.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = (!says.is_empty()).then(|| says.remove(0));
+        let _nobody_reads = self.asked.send(question);
+        match said {
+            Some(said) => Box::pin(std::future::ready(said)),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+}
