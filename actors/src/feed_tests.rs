@@ -163,7 +163,7 @@ async fn o4_a_million_pieces_are_joined_and_wait_in_bounded_memory() {
             events += 1;
         }
     }
-    let waiting = idle.buffer.waiting();
+    let waiting = idle.waiting();
     assert!(waiting.0 <= 64 && waiting.1 <= 16 << 20, "{waiting:?}");
     let mut whole = 0;
     for _ in 0..waiting.0 {

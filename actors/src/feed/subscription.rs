@@ -38,6 +38,12 @@ impl Subscription {
         Self { feed, session, buffer }
     }
 
+    /// How many events wait, and how many bytes they carry.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        self.buffer.waiting()
+    }
+
     /// The next event. Waits for one; cancel-safe.
     ///
     /// # Errors
@@ -95,9 +101,8 @@ impl Buffer {
         true
     }
 
-    /// How many events wait, and how many bytes they carry.
     #[cfg(test)]
-    pub(super) fn waiting(&self) -> (usize, usize) {
+    fn waiting(&self) -> (usize, usize) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         (waiting.events.len(), waiting.bytes)
     }
