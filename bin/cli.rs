@@ -5,20 +5,28 @@
 
 mod batch;
 mod choices;
+mod resume;
 mod running;
+#[cfg(feature = "skills")]
+mod skills;
 #[cfg(feature = "drill")]
 mod soak;
+mod taping;
 
 use std::path::PathBuf;
 
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
+#[cfg(feature = "skills")]
+pub(crate) use skills::{SkillsAction, SkillsArgs};
 #[cfg(feature = "drill")]
 pub(crate) use soak::SoakArgs;
+pub(crate) use taping::{ReplayArgs, TapeArg};
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]
@@ -36,8 +44,9 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 1 a soak's FAIL, 2 usage or configuration, 3 a guard ended the turn, 4 the turn waits for a
-person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
+Exit codes: 0 answer, 1 a soak's FAIL, a replay's difference or a broken skill, 2 usage or configuration, 3 a guard
+ended the turn, 4 the turn waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later,
+129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {
@@ -58,10 +67,17 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run many turns of many sessions: JSON lines in, one result a line out
     Batch(BatchArgs),
+    /// Go on with a turn that waits for a person
+    Resume(ResumeArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
+    /// Run a recorded journal through the machine of turns, and say where it would go on differently now
+    Replay(ReplayArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
+    /// List, show or check the skills of the configuration
+    #[cfg(feature = "skills")]
+    Skills(SkillsArgs),
     /// List the tool servers of the configuration, with their state and what went wrong last
     Mcp(McpArgs),
     /// Show the live tree of a running process
@@ -156,6 +172,9 @@ pub(crate) struct RunArgs {
     /// What is printed
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
+    /// The final answer must be JSON that fits the JSON schema in this file; the model is asked again if it does not
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
     /// Tool calls up to this risk need no approval
     #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
     pub(crate) approve: ApproveArg,
@@ -174,6 +193,10 @@ pub(crate) struct RunArgs {
     /// Take the session over if another running process has it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
+    /// record:FILE writes down what model and tools say (overwrite:FILE also where there is a file), replay:FILE takes it
+    /// from there
+    #[arg(long, value_name = "HOW:FILE")]
+    pub(crate) tape: Option<TapeArg>,
 }
 
 /// `sessions`.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bob::assemble::{self, Choices};
 use bob::config::{Config, Environment, Overrides};
 use bob::facade::{AgentRequest, AgentRuntime};
+use bob_actors::prompt_files::PromptReader;
 use bob_actors::store::MemoryStore;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
@@ -45,6 +46,16 @@ struct Finding {
     message: String,
     #[serde(skip)]
     exit: Exit,
+}
+
+/// Whether the files before a conversation can be read where a session names no folder of its own.
+async fn prompt_files(config: &Config) -> Result<String, String> {
+    let workspace = assemble::workspace(config).map_err(|error| error.to_string())?;
+    let reader = PromptReader::new(assemble::prompt_files(config, &workspace));
+    let read = tokio::task::spawn_blocking(move || reader.layers(None)).await.map_err(|error| error.to_string())?;
+    let layers = read.map_err(|error| error.to_string())?;
+    let bytes = [&layers.instructions, &layers.bootstrap, &layers.memory, &layers.tool_notes].map(|text| text.len());
+    Ok(format!("{} bytes of text and files before each conversation", bytes.iter().sum::<usize>()))
 }
 
 /// Checks everything there is to check and prints what it found.
@@ -97,12 +108,15 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
             return Ok(None);
         }
     };
-    let ignored = config.not_yet().len();
-    let note = if ignored > 0 { format!(", {ignored} keys have no effect yet") } else { String::new() };
-    report.add("config", Exit::Usage, Ok(format!("{}{note}", file.display())))?;
+    report.add("config", Exit::Usage, Ok(file.display().to_string()))?;
     if let (false, Err(failure)) = (is_named, trust::check(&config)) {
         report.add("trust", failure.exit, Err(failure.message))?;
         return Ok(None);
+    }
+    report.add("prompt", Exit::Usage, prompt_files(&config).await)?;
+    #[cfg(feature = "skills")]
+    if let Some(skills) = crate::skills::checked(&config) {
+        report.add("skills", Exit::Usage, skills)?;
     }
     let stored = store(&config).await;
     let choices = Choices {

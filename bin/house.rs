@@ -4,15 +4,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bob::TreeEnd;
-use bob::assemble::{Assembly, Choices, assemble};
+use bob::assemble::{Assembly, Choices, Opened, assemble};
 use bob::config::Config;
-use bob::facade::{AgentRuntime, BuildError, Runtime};
+use bob::facade::{AgentRuntime, ApprovalMemory, BuildError, Runtime};
 use bob_actors::llm::LlmPort;
 use bob_messages::error::AgentError;
 use bob_messages::ids::ModelName;
 
 use crate::exit::Failure;
 use crate::print;
+use crate::remembered::Remembered;
 use crate::signals::{Caught, Signals};
 use crate::warnings::Warnings;
 
@@ -32,7 +33,9 @@ pub(crate) struct House {
     pub(crate) default_model: ModelName,
     /// The default working folder, absolute.
     pub(crate) workspace: std::path::PathBuf,
+    remembered: Option<Arc<Remembered>>,
     grace: Duration,
+    tape: Option<Opened>,
 }
 
 impl House {
@@ -41,9 +44,13 @@ impl House {
     /// # Errors
     /// What is wrong with the configuration on this machine, what kept the tree from starting, and why a required tool
     /// server does not start.
-    pub(crate) async fn open(config: &Config, choices: Choices) -> Result<Self, Failure> {
+    pub(crate) async fn open(config: &Config, mut choices: Choices) -> Result<Self, Failure> {
+        let remembered = Remembered::open(&config.file);
+        if choices.memory.is_none() {
+            choices.memory = remembered.clone().map(|memory| memory as Arc<dyn ApprovalMemory>);
+        }
         let environment = |name: &str| std::env::var(name).ok();
-        let Assembly { model, default_model, workspace, builder } = assemble(config, &environment, choices)?;
+        let Assembly { model, default_model, workspace, builder, tape } = assemble(config, &environment, choices)?;
         let runtime = builder.build().await.map_err(|error| match error {
             BuildError::RequiredServer(_) => AgentError::Tool(error.to_string()).into(),
             BuildError::ToolServers(text) => Failure::usage(text),
@@ -53,7 +60,7 @@ impl House {
         arm_traps(&runtime, environment(TRAPS))?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
-        Ok(Self { runtime, model, default_model, workspace, grace })
+        Ok(Self { runtime, model, default_model, workspace, remembered, grace, tape })
     }
 
     /// Tells from now on when tool servers fail.
@@ -83,14 +90,35 @@ impl House {
     /// left of the children then is ended by their watcher. Says which signal that was.
     pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
         let limit = self.grace + CLOSING;
-        tokio::select! {
+        let remembered = self.remembered;
+        let written = tokio::task::spawn_blocking(move || remembered.iter().for_each(|memory| memory.flush()));
+        let _written_or_left = tokio::time::timeout(CLOSING, written).await;
+        let caught = tokio::select! {
             () = self.runtime.shutdown() => None,
             () = tokio::time::sleep(limit) => {
                 print::note("the runtime did not end in time and is left");
                 None
             }
             caught = signals.next() => Some(caught),
+        };
+        keep(self.tape).await;
+        caught
+    }
+}
+
+/// Has a tape that was recorded whole on the disk, and says so when it is not. What a tape still had is said, too.
+async fn keep(tape: Option<Opened>) {
+    match tape {
+        Some(Opened::Recording(recorder)) => {
+            let kept = tokio::task::spawn_blocking(move || recorder.keep()).await;
+            if let Ok(Err(error)) = kept {
+                print::note(&format!("warning: the recording is not whole: {error}"));
+            }
         }
+        Some(Opened::Replaying(tape)) if tape.left() > 0 => {
+            print::note(&format!("note: {} answers and results of the tape were not asked for", tape.left()));
+        }
+        Some(Opened::Replaying(_)) | None => {}
     }
 }
 

@@ -2,26 +2,29 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
-use bob::facade::{AgentRequest, AgentRuntime};
+use bob::facade::{AgentRequest, AgentRuntime, AgentStream};
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::session::{Session, SessionOptions};
 use bob_messages::store::SessionFilter;
 use serde_json::{Map, Value};
 
-use crate::cli::{OutputForm, RunArgs};
+use crate::cli::{OutputForm, RunArgs, TapeArg};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::origin::Origin;
 use crate::output::{self, ResultObject};
 use crate::progress;
+use crate::screen::{self, Live, Screen};
 use crate::show::{self, Show};
 use crate::signals::Signals;
-use crate::{print, prompt, turn};
+use crate::spending::Spending;
+use crate::{output_schema, print, prompt, turn};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
 ///
@@ -33,35 +36,46 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let (house, prompt, folder) = prepared;
+    let Prepared { house, prompt, folder, schema } = prepared;
     // A process with one turn drains by ending as it does anyway.
     let control = Control::open(&house.runtime, &config, "run", origin).await;
-    let result = one_turn(args, &house, prompt, folder, &mut signals).await;
+    let result = one_turn(args, &house, prompt, (folder, schema), &mut signals).await;
     house.close(&mut signals).await;
     drop(control);
     result
 }
 
+/// What a turn needs that was looked at before it.
+struct Prepared {
+    house: House,
+    prompt: String,
+    /// The folder of `--cwd`.
+    folder: Option<PathBuf>,
+    /// The schema of `--output-schema`.
+    schema: Option<Arc<Value>>,
+}
+
 /// Everything that can be refused before anything is sent.
-async fn prepare(args: &RunArgs, config: &Config) -> Result<(House, String, Option<PathBuf>), Failure> {
+async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     for id in [&args.session, &args.resume].into_iter().flatten() {
         SessionId::parse(id)?;
     }
+    let schema = args.output_schema.as_deref().map(output_schema::read).transpose()?;
     let folder = args.cwd.as_deref().map(|cwd| working_folder(cwd, config)).transpose()?;
     if args.prompt.is_none() && io::stdin().is_terminal() {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
     let prompt = prompt::read(args.prompt.as_deref()).await?;
     let choices = Choices {
-        folder: folder.clone(),
         progress: Some(progress::to_stderr()),
         take_over: args.take_over,
+        tape: args.tape.as_ref().map(TapeArg::choice),
         ..Choices::default()
     };
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;
-    Ok((house, prompt, folder))
+    Ok(Prepared { house, prompt, folder, schema })
 }
 
 /// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
@@ -82,7 +96,7 @@ async fn one_turn(
     args: &RunArgs,
     house: &House,
     prompt: String,
-    folder: Option<PathBuf>,
+    (folder, output_schema): (Option<PathBuf>, Option<Arc<Value>>),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let session = session(args, house).await?;
@@ -95,22 +109,52 @@ async fn one_turn(
         approvals: args.approvals.mode(),
         approve: args.approve.risk(),
         options,
+        output_schema,
         interactive: true,
         ..AgentRequest::text(session, prompt)
     };
-    let form = args.output;
-    let mut shown = Show::new(form == OutputForm::Text && io::stdout().is_terminal());
-    let ended = turn::follow(house, request, signals, |event| match form {
-        OutputForm::Text => show::print(shown.event(&event.event)),
+    let stream = house.runtime.run_stream(request).await?;
+    told(house, stream, args.output, signals).await
+}
+
+/// Prints a turn as it goes and its outcome at the end.
+///
+/// # Errors
+/// When it was not taken, or stdout cannot be written.
+pub(crate) async fn told(
+    house: &House,
+    stream: AgentStream,
+    form: OutputForm,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let is_text = form == OutputForm::Text;
+    let live = (is_text && screen::is_drawn_on()).then(Live::new);
+    let mut shown = Show::new(is_text && io::stdout().is_terminal());
+    let mut spent = Spending::default();
+    let mut screen = Screen::new(live.as_ref());
+    let ended = turn::follow_stream(house, stream, signals, |event| match form {
+        OutputForm::Text => {
+            spent.event(&event.event);
+            let (tokens, is_about) = spent.tokens();
+            screen.tokens(tokens, is_about);
+            screen.print(shown.event(&event.event))
+        }
         OutputForm::Json => Ok(()),
         OutputForm::StreamJson => print::json(&streamed(event, house)),
     })
     .await?;
     if let Some(error) = ended.unread {
+        drop(screen);
         return ended.caught.map_or_else(|| Err(error.into()), |caught| Ok(caught.exit()));
     }
     match form {
-        OutputForm::Text => show::print(shown.outcome(&ended.outcome))?,
+        OutputForm::Text => {
+            let told = screen.print(shown.outcome(&ended.outcome));
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            if ended.caught.is_none() {
+                told?;
+            }
+        }
         OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,
         OutputForm::StreamJson => {
             let event = ended.event.as_deref().map(Envelope::to_json);
@@ -119,6 +163,11 @@ async fn one_turn(
                 print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
             }
         }
+    }
+    if form != OutputForm::Text
+        && let Some(how) = show::how_to_go_on(&ended.outcome)
+    {
+        print::note(&how);
     }
     Ok(ended.caught.map_or_else(|| Exit::of(&ended.outcome), |caught| caught.exit()))
 }

@@ -3,9 +3,9 @@
 use super::*;
 use bob_messages::chat::GuardReason;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ModelName, SessionId, ToolName, TurnId};
+use bob_messages::ids::{ModelName, ResumeToken, SessionId, ToolName, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind};
-use bob_messages::sessions::DeniedCall;
+use bob_messages::sessions::{DeniedCall, SuspendReason};
 use bob_messages::tools::{ToolKind, ToolOutput};
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -61,6 +61,10 @@ fn check(grows: bool, events: &[AgentEvent], outcome: &TurnOutcome, expected: Ex
     let lines = pieces.iter().map(|piece| match piece {
         Piece::Answer(text) => format!("out {text:?}\n"),
         Piece::Note(line) => format!("err {line}\n"),
+        Piece::Call { line, .. } => format!("err > {line}\n"),
+        Piece::Result { name: None, line, .. } => format!("err   {line}\n"),
+        Piece::Result { name: Some(name), line, .. } => format!("err   {name}: {line}\n"),
+        Piece::NewMessage | Piece::Doing(_) | Piece::End => String::new(),
     });
     expected.assert_eq(&lines.collect::<String>());
 }
@@ -109,7 +113,7 @@ fn calls_are_shown_as_they_happen() {
             out "Let me look."
             out "\n"
             err > local/list_dir {"path":"."}
-            err   ok, 3 ms: a.txt b.txt
+            err   ok, 3 ms: a.txt…
             out "Two files."
             out "\n"
         "#]],
@@ -134,7 +138,7 @@ fn results_of_calls_side_by_side_say_whose_they_are() {
             err > local/read_file {"path":"b"}
             err   local/read_file: error, 3 ms: no such file
             err   ok, 3 ms: text
-            err   local/shell_exec: denied, 3 ms: the policy denies it
+            err   local/shell_exec: denied: the policy denies it
             out "Done.\n"
         "#]],
     );
@@ -243,7 +247,7 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
     for error in models.into_iter().chain(others) {
         for saved in [true, false] {
             let outcome = TurnOutcome { error: Some(error.clone()), saved, ..finished(FinishReason::Error, "") };
-            let said = remarks(&outcome);
+            let said = remarks(&outcome, true, false);
             assert_eq!(said.len(), 2, "{said:?}");
             assert!(said[0].starts_with("error: ") && said.iter().all(|line| !line.contains('\n')), "{said:?}");
             let (kept, to_do) = said[1].split_once("; ").expect("what was kept, and what to do");
@@ -377,14 +381,28 @@ fn words_that_were_shown_are_not_followed_by_a_sentence_about_them() {
 
 #[test]
 fn a_question_is_part_of_the_answer() {
-    let outcome = TurnOutcome { question: Some("Which file?".to_owned()), ..finished(FinishReason::Suspended, "") };
+    let outcome = TurnOutcome {
+        question: Some("Which file?".to_owned()),
+        suspend_reason: Some(SuspendReason::AskUser),
+        token: Some(ResumeToken::new("s~1-2")),
+        ..finished(FinishReason::Suspended, "")
+    };
     check(
         true,
         &[],
         &outcome,
         expect![[r#"
             out "Which file?\n"
-            err [the turn waits for your answer: send it as the next message of the session]
+            err [the turn waits for your answer: send it as the next message of the session, or: cli-agent resume s~1-2 ANSWER]
+        "#]],
+    );
+    check(
+        true,
+        &[],
+        &TurnOutcome { suspend_reason: Some(SuspendReason::ApprovalRequired), ..outcome },
+        expect![[r#"
+            out "Which file?\n"
+            err [the turn waits for a decision: cli-agent resume s~1-2 allow, or allow-session, always, deny REASON, deny-always REASON, edit JSON]
         "#]],
     );
 }

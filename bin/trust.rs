@@ -22,6 +22,7 @@ use crate::cli::TrustArgs;
 use crate::exit::{Exit, Failure};
 use crate::print;
 use memory::Trusted;
+pub(crate) use memory::state_folder;
 
 /// What a configuration would do that needs trust.
 struct Deeds {

@@ -16,9 +16,13 @@ mod home;
 mod owners;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/resume.rs"]
+mod resume;
 #[path = "cli/run.rs"]
 mod run;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/talk.rs"]
+mod talk;
 #[path = "cli/terminal.rs"]
 mod terminal;

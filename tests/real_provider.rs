@@ -35,6 +35,7 @@ async fn short_question(variable: &str, model: &str) {
         envelope: None,
         traceparent: String::new(),
         interactive: true,
+        aside: false,
     };
     let asked = port.complete(Arc::new(request), &model);
     let answer = tokio::time::timeout(Duration::from_secs(60), asked).await.expect("an answer in time").unwrap();

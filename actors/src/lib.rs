@@ -7,6 +7,7 @@
 //! | [`llm`] | admission to the model providers; one task per call | `LlmMessage` |
 //! | [`tools`] | the tools in this process and the policy over them | `ToolsMessage` |
 //! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
+//! | [`skills`] | where skills come from (no actor: a task a question) | – |
 //! | [`store`] | the one way to a session store | `StoreMessage` |
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`metrics`] | what is counted in a runtime (no actor either) | – |
@@ -14,7 +15,9 @@
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`telemetry`] | events as `tracing` spans | – |
+//! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
+//! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
 //! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
@@ -33,9 +36,12 @@ pub mod model_server;
 mod near;
 mod patience;
 pub mod people;
+pub mod prompt_files;
 pub mod pulse;
 pub mod rooms;
+pub mod skills;
 pub mod store;
+pub mod tape;
 pub mod telemetry;
 pub mod tools;
 pub mod turn;

@@ -1,11 +1,13 @@
-//! The port to the person who decides about calls.
+//! The ports to the person who decides about calls, and to what they decided for good.
 //!
 //! Whoever can show a question to somebody implements [`Approve`]. The sessions
 //! supervisor asks it in a task of its own for each question, and drops that task when
 //! somebody else decided first or the turn has ended. Nobody waits for it here.
 
-use bob_messages::approvals::ApprovalQuestion;
+use bob_messages::approvals::{ApprovalQuestion, Standing};
+use bob_messages::ids::ToolName;
 use bob_messages::sessions::Decision;
+use bob_messages::tools::CheckRequest;
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
@@ -37,5 +39,48 @@ impl People {
 impl fmt::Debug for People {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("People").field(&self.0.is_some()).finish()
+    }
+}
+
+/// What a user decided about tools for good, kept outside of any session.
+///
+/// Both methods are called by actors: neither may block. What must be written is written
+/// by a task or a thread of the memory's own.
+pub trait ApprovalMemory: Send + Sync + 'static {
+    /// What was decided about this tool.
+    fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>>;
+
+    /// This was decided now; it is recalled from now on.
+    fn keep(&self, standing: Arc<Standing>);
+}
+
+/// The memory of a runtime; without one, what is decided for good holds in its session.
+#[derive(Clone, Default)]
+pub struct Memory(Option<Arc<dyn ApprovalMemory>>);
+
+impl Memory {
+    /// Remembers here.
+    pub fn new(memory: Arc<dyn ApprovalMemory>) -> Self {
+        Self(Some(memory))
+    }
+
+    /// The same question with what is remembered about its tool.
+    pub(crate) fn recalled(&self, mut check: CheckRequest) -> CheckRequest {
+        if let Some(memory) = &self.0 {
+            check.standing.extend(memory.recall(&check.call.name));
+        }
+        check
+    }
+
+    pub(crate) fn keep(&self, standing: Arc<Standing>) {
+        if let Some(memory) = &self.0 {
+            memory.keep(standing);
+        }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Memory").field(&self.0.is_some()).finish()
     }
 }

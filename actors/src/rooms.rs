@@ -6,9 +6,12 @@
 //! one process without sharing names.
 
 use crate::metrics::Metrics;
-use crate::people::People;
+use crate::people::{Memory, People};
+use crate::prompt_files::PromptReader;
 use crate::pulse::Pulses;
+use crate::skills::Skills;
 use crate::tools::ToolPlane;
+use crate::turn::compactor::Compactor;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
 use bob_messages::sessions::SessionsMessage;
@@ -132,12 +135,20 @@ pub struct Rooms {
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.
     pub tools: ToolPlane,
+    /// What stands before a conversation, where files say it.
+    pub prompt_files: PromptReader,
+    /// Who writes summaries of histories that became too long.
+    pub compactor: Compactor,
     /// Whether they get on with their messages.
     pub pulses: Pulses,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
+    /// Where skills come from, if they come from anywhere.
+    pub skills: Skills,
     /// What is counted there.
     pub metrics: Arc<Metrics>,
     /// Who is asked about calls.
     pub people: People,
+    /// What was decided about tools for good.
+    pub memory: Memory,
 }

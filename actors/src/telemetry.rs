@@ -80,6 +80,17 @@ impl TracingEventSink {
                 let span = open.step(*step);
                 info!(target: "bob::trace", parent: &span, messages, estimated_tokens, dropped_messages, "prompt.built");
             }
+            AgentEvent::HistoryCondensed { step, method, messages_dropped, tokens_before, tokens_after, .. } => {
+                let span = open.step(*step);
+                info!(
+                    target: "bob::trace", parent: &span,
+                    ?method, messages_dropped, tokens_before, tokens_after, "history.condensed"
+                );
+            }
+            AgentEvent::SkillsSelected { skills, dropped, bytes, .. } => {
+                let (skills, dropped) = (skills.len(), dropped.len());
+                info!(target: "bob::trace", parent: &open.turn, skills, dropped, bytes, "skills.selected");
+            }
             AgentEvent::LlmRequested { step, model } => {
                 let span = open.step(*step);
                 open.model = Some(info_span!(

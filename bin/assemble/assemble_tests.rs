@@ -78,29 +78,14 @@ fn a_script_that_is_missing_or_broken_is_named() {
 }
 
 #[test]
-fn prompt_files_are_looked_up_in_the_working_folder_first() {
-    let text = "[prompt]\ninstructions = \"Be kind.\"\nfiles = [\"SOUL.md\"]\n";
+fn the_texts_and_files_of_a_prompt_are_what_was_written() {
+    let text = "[prompt]\ninstructions = \"Be kind.\"\nfiles = [\"SOUL.md\"]\nbootstrap = \"Here.\"\nmemory = \"\"\n";
     in_folder(text, |folder, config| {
-        let elsewhere = tempfile::tempdir().unwrap();
-        let missing = prompt::layers(&config, elsewhere.path()).unwrap_err();
-        assert!(missing.to_string().contains("SOUL.md"), "{missing}");
-        fs::write(folder.join("SOUL.md"), "from the configuration's folder\n").unwrap();
-        fs::write(folder.join("MEMORY.md"), "remembered").unwrap();
-        let layers = prompt::layers(&config, elsewhere.path()).unwrap();
-        assert_eq!(layers.instructions, "Be kind.\n\nfrom the configuration's folder");
-        assert_eq!((layers.memory.as_str(), layers.tool_notes.as_str()), ("remembered", ""));
-        fs::write(elsewhere.path().join("SOUL.md"), "from here").unwrap();
-        let layers = prompt::layers(&config, elsewhere.path()).unwrap();
-        assert_eq!(layers.instructions, "Be kind.\n\nfrom here");
-    });
-}
-
-#[test]
-fn a_prompt_file_that_is_no_text_is_refused() {
-    in_folder("", |folder, config| {
-        fs::write(folder.join("MEMORY.md"), b"caf\xe9").unwrap();
-        let error = prompt::layers(&config, folder).unwrap_err();
-        assert!(error.to_string().contains("prompt.memory"), "{error}");
+        let files = prompt_files(&config, Path::new("/work"));
+        assert_eq!((files.texts.instructions.as_str(), files.texts.bootstrap.as_str()), ("Be kind.", "Here."));
+        assert_eq!((files.named, files.memory.as_str()), (vec!["SOUL.md".to_owned()], ""));
+        assert_eq!((files.tool_notes.as_str(), files.folder.as_path()), ("TOOLS.md", folder));
+        assert_eq!(files.workspace, Path::new("/work"));
     });
 }
 

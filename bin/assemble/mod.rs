@@ -1,16 +1,21 @@
 //! From a configuration to a runtime: each part of what was written becomes the part of the house it means.
 //!
-//! Owns the translation and nothing else. It reads the prompt files and opens the store's folder; it starts nothing. The
+//! Owns the translation and nothing else. It opens the store's folder; it starts nothing. The
 //! front ends use it, and so may an embedder who wants the configuration file's way of saying things.
 //!
 //! - `model`: providers and keys
 //! - `servers`: the programs that serve a provider on this machine
 //! - `tool_servers`: the tool servers
-//! - `prompt`: texts and files that stand before the history
+//! - `taped`: the tape, and what must not get onto it
+//! - `prompt`: texts and files that stand before the history; the files are read for each turn
+//! - `skills`: folders of skills
 
 mod model;
 mod prompt;
 mod servers;
+#[cfg(feature = "skills")]
+mod skills;
+mod taped;
 #[cfg(feature = "mcp")]
 mod tool_servers;
 
@@ -29,12 +34,16 @@ use bob_messages::ids::{InvalidId, ModelName};
 use bob_messages::llm::ToolModeChoice;
 use bob_messages::store::StoreError;
 use bob_messages::tools::Risk;
-use bob_messages::turn::{Brief, Limits, OnRestart};
+use bob_messages::turn::{Brief, CondenseRules, Limits, OnRestart};
 
 use crate::config::{self, Config};
-use crate::facade::{ApprovalPort, RuntimeBuilder};
+use crate::facade::{ApprovalMemory, ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
+pub use prompt::files as prompt_files;
+#[cfg(feature = "skills")]
+pub use skills::skills;
+pub use taped::{Opened, TapeChoice, redactor};
 #[cfg(feature = "mcp")]
 pub use tool_servers::tool_servers;
 
@@ -48,6 +57,8 @@ pub struct Assembly {
     pub workspace: PathBuf,
     /// The builder that has all of it.
     pub builder: RuntimeBuilder,
+    /// The tape, if there is one.
+    pub tape: Option<Opened>,
 }
 
 /// What is decided beside the configuration.
@@ -55,19 +66,21 @@ pub struct Assembly {
 pub struct Choices {
     /// A store instead of the configured one.
     pub store: Option<Arc<dyn SessionStore>>,
-    /// The working folder prompt files are looked up in first; the workspace if `None`.
-    pub folder: Option<PathBuf>,
     /// Sees what a local model server says until it is ready.
     pub progress: Option<Progress>,
     /// Who answers what only a person can say; nobody if `None`.
     pub approvals: Option<Arc<dyn ApprovalPort>>,
+    /// What was decided about tools for good; nothing, and it is forgotten with its session, if `None`.
+    pub memory: Option<Arc<dyn ApprovalMemory>>,
     /// Whether a required tool server that does not start is no reason to refuse: for whoever only looks at them.
     pub spares_servers: bool,
     /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
     pub take_over: bool,
+    /// What is recorded or replayed; nothing if `None`.
+    pub tape: Option<TapeChoice>,
 }
 
-/// Translates a whole configuration. Reads the prompt files and, unless a store is brought, opens the configured one,
+/// Translates a whole configuration. Unless a store is brought, opens the configured one,
 /// which blocks for as long as the disk takes.
 ///
 /// # Errors
@@ -77,13 +90,16 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
     let addresses = servers::addresses(config);
-    let model = model(config, environment, addresses.clone())?;
+    let tape = choices.tape.as_ref().map(|choice| taped::open(choice, config, environment)).transpose()?;
+    let model = match &tape {
+        Some(Opened::Replaying(tape)) => tape.model(),
+        Some(Opened::Recording(_)) | None => model(config, environment, addresses.clone())?,
+    };
     let store = match choices.store {
         Some(store) => store,
         None => store(config, choices.take_over)?,
     };
-    let folder = choices.folder.as_deref().unwrap_or(&workspace);
-    let brief = brief(config, default_model.clone(), &workspace, folder)?;
+    let brief = brief(config, default_model.clone(), &workspace)?;
     let retry = RetryPolicy { max: config.llm.retry_max, ..RetryPolicy::default() };
     let builder = RuntimeBuilder::new(default_model.clone());
     let specs = servers::servers(config, choices.progress.as_ref(), builder.watcher())?;
@@ -92,6 +108,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .model_servers(addresses, specs)
         .store(store)
         .brief(brief)
+        .prompt_files(prompt::files(config, &workspace))
         .limits(limits(config))
         .policy(policy(config))
         .retry(retry)
@@ -102,8 +119,18 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         Some(port) => builder.approvals(port),
         None => builder,
     };
+    let builder = with_skills(builder, config)?;
+    let builder = match choices.memory {
+        Some(memory) => builder.approval_memory(memory),
+        None => builder,
+    };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
-    Ok(Assembly { model, default_model, workspace, builder })
+    let builder = match &tape {
+        Some(Opened::Recording(recorder)) => builder.record(recorder),
+        Some(Opened::Replaying(tape)) => builder.replay(tape),
+        None => builder,
+    };
+    Ok(Assembly { model, default_model, workspace, builder, tape })
 }
 
 #[cfg(feature = "mcp")]
@@ -119,6 +146,26 @@ fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> R
         Some(server) => {
             let text = "needs the cargo feature `mcp`, which this program was built without";
             Err(AgentError::Invalid(format!("the tool server {} {text}", server.id)))
+        }
+        None => Ok(builder),
+    }
+}
+
+#[cfg(feature = "skills")]
+#[expect(clippy::unnecessary_wraps, reason = "a program without skills refuses them")]
+fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
+    Ok(match skills(config) {
+        Some(folders) => builder.skills(Arc::new(folders), skills::rules(config)),
+        None => builder,
+    })
+}
+
+#[cfg(not(feature = "skills"))]
+fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
+    match config.skills.sources.first() {
+        Some(source) => {
+            let text = "needs the cargo feature `skills`, which this program was built without";
+            Err(AgentError::Invalid(format!("the source of skills {} {text}", source.path)))
         }
         None => Ok(builder),
     }
@@ -168,6 +215,7 @@ pub fn limits(config: &Config) -> Limits {
         turn_timeout_ms: runtime.turn_timeout_ms,
         tool_timeout_ms: runtime.tool_timeout_ms,
         approval_timeout_ms: runtime.approval_timeout_ms,
+        suspend_timeout_ms: runtime.suspend_timeout_ms,
     }
 }
 
@@ -190,16 +238,22 @@ pub fn existing_folder(path: &Path) -> Result<PathBuf, String> {
     if real.is_dir() { Ok(real) } else { Err(format!("{} is not a folder", path.display())) }
 }
 
-fn brief(config: &Config, default_model: ModelName, workspace: &Path, folder: &Path) -> Result<Brief, AgentError> {
+fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<Brief, AgentError> {
     let fallback = config.llm.fallback.iter().map(|name| model_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let condense_model = Some(config.prompt.condense_model.as_str()).filter(|name| !name.is_empty());
+    let condense_model = condense_model.map(model_name).transpose()?;
     Ok(Brief {
-        layers: prompt::layers(config, folder)?,
         tool_mode: match config.llm.tool_mode {
             config::ToolMode::Auto => ToolModeChoice::Auto,
             config::ToolMode::Json => ToolModeChoice::Json,
             config::ToolMode::Native => ToolModeChoice::Native,
         },
         fallback: fallback.into(),
+        context_percent: percent(config.prompt.condense_trigger_ratio),
+        condense: Some(CondenseRules {
+            target_percent: percent(config.prompt.condense_target_ratio),
+            model: condense_model,
+        }),
         max_history_messages: usize::try_from(config.runtime.max_history_messages).unwrap_or(usize::MAX),
         roots: Arc::from([workspace.to_string_lossy().into_owned()]),
         on_restart: match config.runtime.on_restart {
@@ -208,6 +262,13 @@ fn brief(config: &Config, default_model: ModelName, workspace: &Path, folder: &P
         },
         ..Brief::new(default_model)
     })
+}
+
+/// A part as whole percent; the configuration lets through what is between 0 and 1.
+fn percent(ratio: f64) -> u32 {
+    (0..=100)
+        .min_by(|a, b| (f64::from(*a) / 100.0 - ratio).abs().total_cmp(&(f64::from(*b) / 100.0 - ratio).abs()))
+        .unwrap_or(0)
 }
 
 fn policy(config: &Config) -> Policy {

@@ -158,6 +158,7 @@ impl<'a> Conductor<'a> {
             model: line.model,
             labels: line.labels,
             request_id: line.request_id,
+            output_schema: line.output_schema,
             approve: self.manner.approve,
             approvals: self.manner.approvals,
             ..AgentRequest::text(line.session, line.prompt)

@@ -1,6 +1,7 @@
 //! One line of the input: what it may say, and why it is refused.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bob_messages::ids::{ModelName, RequestId, SessionId};
 use serde::Deserialize;
@@ -23,6 +24,8 @@ pub(crate) struct Line {
     pub(crate) request_id: Option<RequestId>,
     /// The caller's labels.
     pub(crate) labels: BTreeMap<String, String>,
+    /// The schema its answer must fit; judged when it is run.
+    pub(crate) output_schema: Option<Arc<Value>>,
 }
 
 /// A line that is no turn.
@@ -45,6 +48,7 @@ struct Written {
     request_id: Option<String>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
+    output_schema: Option<Value>,
 }
 
 impl Line {
@@ -61,7 +65,7 @@ impl Line {
         if bytes.len() > MAX_BYTES {
             return Err(bad(None, &format!("larger than {MAX_BYTES} bytes; shorten it, or put the text into a file")));
         }
-        let Written { session, prompt, model, request_id, labels } = serde_json::from_slice(bytes)
+        let Written { session, prompt, model, request_id, labels, output_schema } = serde_json::from_slice(bytes)
             .map_err(|error| bad(named_in(bytes), &format!("{}; expected {EXPECTED}", in_one_line(&error))))?;
         let named = Some(session.clone());
         let session = SessionId::parse(&session).map_err(|error| bad(named.clone(), &error.to_string()))?;
@@ -70,13 +74,16 @@ impl Line {
         }
         let model = model.as_deref().map(ModelName::parse).transpose();
         let model = model.map_err(|error| bad(named, &error.to_string()))?;
-        Ok(Self { number, session, prompt, model, request_id: request_id.map(RequestId::new), labels })
+        let (request_id, output_schema) = (request_id.map(RequestId::new), output_schema.map(Arc::new));
+        Ok(Self { number, session, prompt, model, request_id, labels, output_schema })
     }
 
     /// About how much memory it takes while it waits, bytes.
     pub(crate) fn bytes(&self) -> usize {
         let labels: usize = self.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
-        size_of::<Self>() + self.prompt.len() + labels
+        // A value in memory takes more than its text; a schema is at most a line.
+        let schema = self.output_schema.as_ref().map_or(0, |schema| 4 * schema.to_string().len());
+        size_of::<Self>() + self.prompt.len() + labels + schema
     }
 }
 

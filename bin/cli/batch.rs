@@ -2,13 +2,14 @@
 
 use clap::Args;
 
-use super::{ApprovalsArg, ApproveArg};
+use super::{ApprovalsArg, ApproveArg, TapeArg};
 
 /// `batch`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each line of FILE is one turn: {\"session\": ID, \"prompt\": TEXT}. Optional keys are \"model\", \"request_id\" and
-\"labels\" (names with texts); other keys are ignored, and so are blank lines. A line has at most 1048576 bytes.
+Each line of FILE is one turn: {\"session\": ID, \"prompt\": TEXT}. Optional keys are \"model\", \"request_id\",
+\"labels\" (names with texts) and \"output_schema\" (a JSON schema that the answer must fit); other keys are ignored, and so
+are blank lines. A line has at most 1048576 bytes.
 Each turn is one line on stdout as soon as it has ended: the object of run --output json, and the number of its line as
 \"line\". Lines of one session run in their order, one at a time; different sessions run beside each other. A line that
 cannot be read is a result with an error of kind \"invalid\", and the rest goes on.
@@ -43,6 +44,10 @@ pub(crate) struct BatchArgs {
     /// What a call that needs an approval does: end the turn, to be resumed later, or be denied
     #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
     pub(crate) approvals: ApprovalsArg,
+    /// record:FILE writes down what model and tools say (overwrite:FILE also where there is a file), replay:FILE takes it
+    /// from there
+    #[arg(long, value_name = "HOW:FILE")]
+    pub(crate) tape: Option<TapeArg>,
     /// No progress and no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,

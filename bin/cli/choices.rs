@@ -63,7 +63,7 @@ impl ApprovalsArg {
 /// The form of output these arguments ask for, read without understanding the rest of them: whoever asked for JSON gets
 /// its one line even when the other arguments make no sense.
 pub(crate) fn output_form(args: &[String]) -> OutputForm {
-    if !args.iter().any(|arg| arg == "run") {
+    if !args.iter().any(|arg| matches!(arg.as_str(), "run" | "resume")) {
         return OutputForm::Text;
     }
     let mut form = OutputForm::Text;

@@ -236,18 +236,6 @@ fn variables_are_filled_in_once() {
 }
 
 #[test]
-fn keys_without_effect_are_named_only_when_they_are_set() {
-    let text = format!("{MODEL}approval_timeout_ms = 5\n[[skills.sources]]\npath = 'a'\n");
-    let environment = Environment::from([("BOB__SKILLS__TOP_K", "2")]);
-    expect![[r#"
-        `runtime.approval_timeout_ms` is set but has no effect yet: approvals do not expire
-        `skills.sources[0]` is set but has no effect yet: no skills are read from it
-        `skills.top_k` is set but has no effect yet: no skills are selected"#]]
-    .assert_eq(&accepted(&text, &environment).not_yet().join("\n"));
-    assert!(accepted(MODEL, &Environment::default()).not_yet().is_empty());
-}
-
-#[test]
 fn paths_start_in_the_folder_of_the_file() {
     let config = accepted(MODEL, &Environment::default());
     let default = if cfg!(feature = "sqlite") { "conf/.bob/sessions.db" } else { "conf/.bob/sessions" };

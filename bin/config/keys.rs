@@ -35,6 +35,9 @@ const TIME: Rule = Whole(1, WEEK_MS);
 /// More of anything that is counted in a turn or in a process is a slip of the finger.
 const COUNT: Rule = Whole(1, 1_000_000);
 
+/// A million tokens for more than this is a slip of the finger, or a currency that wants another unit.
+const PRICE: Rule = Decimal(0.0, 10_000_000.0);
+
 /// Every key that is accepted.
 pub(super) const KEYS: &[(&str, Rule)] = &[
     ("runtime.default_model", Model),
@@ -46,6 +49,7 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("runtime.turn_timeout_ms", TIME),
     ("runtime.tool_timeout_ms", TIME),
     ("runtime.approval_timeout_ms", TIME),
+    ("runtime.suspend_timeout_ms", Whole(0, 10 * 365 * 24 * 3_600_000)),
     ("runtime.max_history_messages", COUNT),
     ("runtime.max_concurrent_turns", COUNT),
     ("runtime.passivate_after_ms", TIME),
@@ -73,6 +77,11 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("providers.*.script", Text),
     ("providers.*.temperature", Decimal(0.0, 2.0)),
     ("providers.*.max_tokens", Whole(1, 10_000_000)),
+    ("prices.*.input", PRICE),
+    ("prices.*.output", PRICE),
+    ("prices.*.cached_input", PRICE),
+    ("prices.*.cache_write", PRICE),
+    ("prices.*.currency", Text),
     ("policy.workspace", Text),
     ("policy.allow_tools", Pattern),
     ("policy.deny_tools", Pattern),
@@ -112,16 +121,4 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("store.path", Text),
     ("log.level", Any),
     ("log.format", Any),
-];
-
-/// What is accepted and checked but obeyed by nothing yet, and what happens instead. Building a feature deletes its line.
-pub(super) const NOT_YET: &[(&str, &str)] = &[
-    ("runtime.approval_timeout_ms", "approvals do not expire"),
-    ("prompt.condense_trigger_ratio", "long history is cut, not condensed"),
-    ("prompt.condense_target_ratio", "long history is cut, not condensed"),
-    ("prompt.condense_model", "long history is cut, not condensed"),
-    ("skills.sources.*", "no skills are read from it"),
-    ("skills.top_k", "no skills are selected"),
-    ("skills.token_budget_ratio", "no skills are selected"),
-    ("skills.token_budget_tokens", "no skills are selected"),
 ];

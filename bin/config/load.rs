@@ -5,12 +5,11 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toml_spanner::{Arena, FromToml, Table};
+use toml_spanner::{Arena, FromToml};
 
-use super::keys::NOT_YET;
 use super::layers::{self, Environment, Layers, Overrides};
 use super::problem::Findings;
-use super::{Config, ConfigError, check, convert, interpolate, secret, tree};
+use super::{Config, ConfigError, check, convert, interpolate, secret};
 
 /// The largest configuration file that is read, bytes. A real one has a few thousand.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
@@ -91,7 +90,6 @@ pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Ove
             config.file = file.to_owned();
             config.folder = folder_of(file);
             config.digest = digest(text);
-            config.unbuilt = not_yet(&root);
             config.filled = filled;
             Ok(config)
         }
@@ -109,14 +107,4 @@ fn folder_of(file: &Path) -> PathBuf {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
     }
-}
-
-fn not_yet(root: &Table<'_>) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for (pattern, instead) in NOT_YET {
-        tree::visit(root, pattern, &mut |path, _| {
-            sentences.push(format!("`{}` is set but has no effect yet: {instead}", tree::shown(path)));
-        });
-    }
-    sentences
 }

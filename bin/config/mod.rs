@@ -12,16 +12,20 @@
 //! - `convert`: what the TOML parser and the conversion complain about, in our words
 //! - `problem`, `report`: complaints, collected and shown
 //! - `secret`: what must not be shown
+//! - `prices`: what models cost
+//! - `secret`, `confided`: what must not be shown, and all of it for whoever keeps it
 //! - `tree`: finding a value by its path, and a path by its place in the text
 //! - `load`: the order in which all of this happens
 
 mod check;
+mod confided;
 mod convert;
 mod endpoints;
 mod interpolate;
 mod keys;
 mod layers;
 mod load;
+mod prices;
 mod problem;
 mod report;
 mod schema;
@@ -34,6 +38,7 @@ use std::path::{Path, PathBuf};
 pub use endpoints::{Capabilities, Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, digest, load, parse};
+pub use prices::Price;
 pub use problem::{Origin, Problem};
 pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store, ToolRule};
@@ -46,11 +51,6 @@ impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.
     pub fn example() -> &'static str {
         include_str!("../../agent.toml")
-    }
-
-    /// One sentence for each key that was set in a file or in the environment and that nothing obeys yet.
-    pub fn not_yet(&self) -> Vec<String> {
-        self.unbuilt.clone()
     }
 
     /// A text of the configuration as it may be shown: with `${NAME}` where a variable was filled in, since that is where

@@ -10,6 +10,7 @@ use bob_actors::tools::policy::DENIED_COMMANDS;
 use toml_spanner::Toml;
 
 use super::endpoints::{Mcp, Provider, Skills};
+use super::prices::Price;
 use super::secret::Secret;
 use super::words::{LogFormat, LogLevel, OnRestart, Risk, StoreKind, ToolMode};
 
@@ -43,9 +44,6 @@ pub struct Config {
     /// A hash of the file's text, in hex: the same for the same text only.
     #[toml(skip)]
     pub(super) digest: String,
-    /// One sentence for each key that is set and has no effect yet.
-    #[toml(skip)]
-    pub(super) unbuilt: Vec<String>,
     /// What the variables held that were filled in, by name.
     #[toml(skip)]
     pub(super) filled: BTreeMap<String, Secret>,
@@ -58,6 +56,9 @@ pub struct Config {
     /// Model providers by name; the well-known ones work without an entry.
     #[toml(default)]
     pub providers: BTreeMap<String, Provider>,
+    /// What models cost, by `provider:model`.
+    #[toml(default)]
+    pub prices: BTreeMap<String, Price>,
     /// What tools may do.
     #[toml(default)]
     pub policy: Policy,
@@ -102,6 +103,8 @@ section! {
         pub tool_timeout_ms: u64 = 15_000,
         /// Time a person has to decide about an approval, milliseconds.
         pub approval_timeout_ms: u64 = 600_000,
+        /// Time in which a suspended turn can be resumed by its token, milliseconds; 0 is for ever.
+        pub suspend_timeout_ms: u64 = 604_800_000,
         /// Messages of history that a prompt takes along at most.
         pub max_history_messages: u32 = 50,
         /// Turns that run at the same time in this process.

@@ -37,7 +37,15 @@ fn said(fact: &Fact) -> (&'static str, String) {
         }
         Fact::Steered { parts, .. } => ("steered", parts.iter().map(|part| part.as_text()).collect()),
         Fact::Resumed { reply, .. } => ("resumed", reply.clone()),
+        Fact::Condensed(condensed) => {
+            let text = condensed.summary.as_deref().unwrap_or("without a summary");
+            ("condensed", format!("to the newest {}: {text}", condensed.keeps))
+        }
         Fact::Withdrawn => ("withdrawn", String::new()),
+        Fact::SkillsSelected(chosen) => {
+            let names: Vec<_> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();
+            ("skills_selected", names.join(" "))
+        }
         Fact::Outcome(ended) => {
             let guard = ended.guard_reason.map(|guard| format!(" ({})", word(&guard))).unwrap_or_default();
             let error = ended.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();

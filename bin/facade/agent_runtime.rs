@@ -66,13 +66,18 @@ pub trait AgentRuntime: Send + Sync {
         parts: Vec<ContentPart>,
     ) -> BoxFuture<'_, Result<bool, AgentError>>;
 
-    /// Goes on with a suspended turn, also after a restart of the program.
-    fn resume(
-        &self,
-        session: SessionId,
-        token: ResumeToken,
-        said: ResumeReply,
-    ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+    /// Goes on with a suspended turn, also after a restart of the program. The token names its session.
+    ///
+    /// # Errors
+    /// `Invalid` when no suspended turn has this token: it was answered already, its session went on to something else,
+    /// or its time is over; and when the token names no session.
+    fn resume(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
+
+    /// The same, with the events of the turn as they happen.
+    ///
+    /// # Errors
+    /// When the token names no session. Whether it is good is told by the end of the stream.
+    fn resume_stream(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
 
     /// Decides about a call that waits for a person: in a running turn whose request says
     /// [`ApprovalsMode::Wait`](bob_messages::session::ApprovalsMode), or one that suspended on it. `true` when the

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 #[cfg(feature = "mcp")]
 pub use bob_actors::mcp::{Answer as ElicitationAnswer, Question as Elicitation};
-pub use bob_messages::approvals::ApprovalQuestion;
+pub use bob_actors::people::ApprovalMemory;
+pub use bob_messages::approvals::{ApprovalQuestion, Standing};
 
 /// A port to the person behind a program, for whatever only a person can say. Every
 /// method has a default that says no, so that a program answers what it can show.

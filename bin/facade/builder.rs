@@ -3,18 +3,23 @@
 use super::agent_runtime::AgentRuntime;
 use super::approvals::{ApprovalPort, Asks};
 use super::runtime::{Inner, Runtime};
+use super::taped::Taped;
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
 use bob_actors::llm::{LlmPort, RetryPolicy};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::{Elicit, ServerSpec};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
-use bob_actors::people::People;
+use bob_actors::people::{ApprovalMemory, Memory, People};
+use bob_actors::prompt_files::{PromptFiles, PromptReader};
 use bob_actors::pulse::BLOCKED_AFTER;
 use bob_actors::rooms::Rooms;
+use bob_actors::skills::SkillPort;
 use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Policy, ToolPort, local};
+use bob_actors::turn::compactor::{Compactor, ContextCompactorPort};
 use bob_messages::ids::ModelName;
+use bob_messages::skills::SkillRules;
 use bob_messages::turn::{Brief, Limits};
 use bob_supervisors::sessions::{self, SessionRules};
 #[cfg(not(feature = "mcp"))]
@@ -31,20 +36,25 @@ use std::time::Duration;
 pub struct RuntimeBuilder {
     pub(super) brief: Brief,
     pub(super) limits: Limits,
-    model: Option<Arc<dyn LlmPort>>,
-    tools: Vec<Arc<dyn ToolPort>>,
-    local_tools: bool,
+    pub(super) model: Option<Arc<dyn LlmPort>>,
+    pub(super) tools: Vec<Arc<dyn ToolPort>>,
+    pub(super) local_tools: bool,
     store: Option<Arc<dyn SessionStore>>,
     sinks: Vec<Arc<dyn EventSink>>,
     policy: Policy,
-    retry: RetryPolicy,
-    model_servers: (ModelServers, Vec<ModelServerSpec>),
+    pub(super) retry: RetryPolicy,
+    pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
     watcher: Watcher,
     #[cfg(feature = "mcp")]
-    tool_servers: Vec<ServerSpec>,
+    pub(super) tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
+    prompt_files: Option<PromptFiles>,
+    compactor: Compactor,
+    skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
+    memory: Memory,
     rules: SessionRules,
     blocked_after: Duration,
+    pub(super) taped: Taped,
     pub(super) shutdown_grace: Duration,
 }
 
@@ -92,8 +102,13 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
             approvals: None,
+            prompt_files: None,
+            compactor: Compactor::default(),
+            skills: None,
+            memory: Memory::default(),
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
+            taped: Taped::No,
             shutdown_grace: Duration::from_secs(2),
         }
     }
@@ -188,6 +203,39 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Files that stand before each conversation: looked up for each turn in the session's
+    /// folder, then in the configuration's, and read when they changed. Their texts stand
+    /// in for the layers of the [`brief`](Self::brief).
+    #[must_use]
+    pub fn prompt_files(mut self, files: PromptFiles) -> Self {
+        self.prompt_files = Some(files);
+        self
+    }
+
+    /// Who writes the summary when a history became too long for its model; without one the
+    /// model of [`CondenseRules`](bob_messages::turn::CondenseRules), else the turn's own.
+    #[must_use]
+    pub fn compactor(mut self, port: Arc<dyn ContextCompactorPort>) -> Self {
+        self.compactor = Compactor::new(port);
+        self
+    }
+
+    /// Where skills come from, and how those of a turn are chosen. Without it nobody is
+    /// asked for any.
+    #[must_use]
+    pub fn skills(mut self, port: Arc<dyn SkillPort>, rules: SkillRules) -> Self {
+        self.skills = Some((port, rules));
+        self
+    }
+
+    /// Keeps what people decide about tools for good. Without it such a decision holds in
+    /// its session, and is asked for again in others.
+    #[must_use]
+    pub fn approval_memory(mut self, memory: Arc<dyn ApprovalMemory>) -> Self {
+        self.memory = Memory::new(memory);
+        self
+    }
+
     /// What ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
@@ -251,15 +299,27 @@ impl RuntimeBuilder {
     /// when an actor or a required tool server does not start; whatever was started is
     /// stopped again.
     pub async fn build(self) -> Result<Runtime, BuildError> {
-        let model = self.model.ok_or(BuildError::NoModel)?;
-        let mut tools = self.tools;
-        if self.local_tools {
-            tools.splice(0..0, local::tools(&self.watcher));
+        let mut builder = self;
+        if builder.local_tools && !builder.is_replay() {
+            builder.tools.splice(0..0, local::tools(&builder.watcher));
         }
+        builder.on_tape().start().await
+    }
+
+    async fn start(self) -> Result<Runtime, BuildError> {
+        let model = self.model.ok_or(BuildError::NoModel)?;
+        let tools = self.tools;
         let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
-        let rooms = Rooms { people: people.unwrap_or_default(), ..Rooms::default() };
+        let people = people.unwrap_or_default();
+        let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
+        let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
+        let rooms = Rooms { people, memory: self.memory, prompt_files, compactor: self.compactor, ..Rooms::default() };
         let feed = Feed::new(self.sinks);
         rooms.pulses.watch(self.blocked_after);
+        if let Some((port, rules)) = self.skills {
+            rooms.skills.come_from(port);
+            brief.skills = Some(rules);
+        }
         #[cfg(feature = "mcp")]
         let tool_servers = {
             let house = Surroundings {
@@ -270,6 +330,7 @@ impl RuntimeBuilder {
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
+                recorder: self.taped.recorder(),
             };
             ToolServers::new(house, self.tool_servers).map_err(|error| BuildError::ToolServers(error.to_string()))?
         };
@@ -296,7 +357,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            brief: Arc::new(self.brief),
+            brief: Arc::new(brief),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

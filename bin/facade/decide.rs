@@ -71,8 +71,8 @@ async fn take_up(
         biased;
         // Refused, or ended before it was heard.
         ended = &mut owed => match ended {
-            Some(Err(refused)) => return Err(refused),
-            Some(Ok(_)) | None => return Ok(false),
+            Some(Err(refused)) => Err(refused),
+            Some(Ok(_)) | None => Ok(false),
         },
         heard = say(runtime, &folded.id, approval, decision) => {
             // Nobody waits for the turn here, and it goes on.

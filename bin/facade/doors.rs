@@ -3,7 +3,7 @@
 
 use super::agent_runtime::AgentRuntime;
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
-use super::runtime::{Runtime, outcome, refuse_oversized};
+use super::runtime::{Runtime, outcome};
 use super::stream::AgentStream;
 use super::subscribe::{AgentEvents, EventsFrom};
 #[cfg(feature = "mcp")]
@@ -11,7 +11,7 @@ use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId, TurnId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::mcp::ServerStatus;
 use bob_messages::reply::Reply;
 use bob_messages::sessions::{Decision, SessionsMessage};
@@ -78,20 +78,12 @@ impl AgentRuntime for Runtime {
         super::steer::steer(self, session, Some(request_id), parts).boxed()
     }
 
-    fn resume(
-        &self,
-        session: SessionId,
-        token: ResumeToken,
-        said: ResumeReply,
-    ) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
-        async move {
-            if let ResumeReply::Answer(text) = &said {
-                refuse_oversized(text.len())?;
-            }
-            let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
-            outcome(self, self.hand_in_reply(session, submission, token, said)).await
-        }
-        .boxed()
+    fn resume(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
+        super::resume::resume(self, token, said).boxed()
+    }
+
+    fn resume_stream(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
+        async move { super::resume::resume_stream(self, token, said) }.boxed()
     }
 
     fn decide(

@@ -12,6 +12,7 @@ mod doors;
 mod finish;
 mod health;
 mod request;
+mod resume;
 mod runtime;
 mod seam;
 mod servers;
@@ -19,9 +20,10 @@ mod steer;
 mod stream;
 mod submission;
 mod subscribe;
+mod taped;
 
 pub use agent_runtime::AgentRuntime;
-pub use approvals::{ApprovalPort, ApprovalQuestion};
+pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};

@@ -6,7 +6,9 @@ use bob_messages::session::{ApprovalsMode, SessionOptions};
 use bob_messages::sessions::{SuspendReason, TurnOutcome};
 use bob_messages::tools::Risk;
 use bob_messages::turn::Limits;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// One turn to be run: a message to a session.
@@ -41,6 +43,11 @@ pub struct AgentRequest {
     pub interactive: bool,
     /// Cancelling it cancels the turn, as [`AgentRuntime::cancel`](super::AgentRuntime::cancel) does.
     pub cancel: Option<CancellationToken>,
+    /// A JSON schema the final answer must fit: it is then the text of one JSON value. The
+    /// model is asked again for one that does not fit, within the guards; the second in a
+    /// row is a failure of the model. At most 64 KiB; one that is no schema is refused
+    /// before anything is sent.
+    pub output_schema: Option<Arc<Value>>,
 }
 
 impl AgentRequest {
@@ -60,6 +67,7 @@ impl AgentRequest {
             options: None,
             interactive: false,
             cancel: None,
+            output_schema: None,
         }
     }
 }

@@ -97,6 +97,10 @@ impl Runtime {
             let model = model.unwrap_or(&inner.brief.default_model);
             return Err(AgentError::Invalid(format!("the model {model} does not take {} parts", part.kind())));
         }
+        if let Some(schema) = &request.output_schema {
+            let misfit = |why| AgentError::Invalid(format!("the output schema cannot be used: {why}"));
+            bob_actors::tools::output::check_schema(schema).map_err(misfit)?;
+        }
         let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
         let input = Arc::new(TurnInput {
             turn: turn.clone(),
@@ -113,6 +117,7 @@ impl Runtime {
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
+            output_schema: request.output_schema,
         });
         let (mut reply, answer) = Reply::channel();
         let (session, brief) = (request.session, Arc::clone(&inner.brief));

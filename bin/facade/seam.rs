@@ -139,6 +139,7 @@ impl Given {
     fn is_late(&self, event: &AgentEvent) -> bool {
         match event {
             AgentEvent::PromptBuilt { step, .. }
+            | AgentEvent::HistoryCondensed { step, .. }
             | AgentEvent::LlmRequested { step, .. }
             | AgentEvent::LlmStreamChunk { step, .. }
             | AgentEvent::LlmRetried { step, .. } => self.is_over || *step <= self.step,
@@ -146,6 +147,7 @@ impl Given {
                 self.is_over || self.keys.contains_key(&Key::Done(call.id.clone()))
             }
             AgentEvent::ActorRestarted { .. } => self.is_over,
+            AgentEvent::SkillsSelected { .. } => self.is_over || self.step > 0,
             _what_the_journal_can_tell_has_a_key => false,
         }
     }
@@ -183,6 +185,8 @@ fn key(event: &AgentEvent) -> Option<Key> {
         AgentEvent::TurnFinished { outcome } => Key::Finished(outcome.token.clone()),
         AgentEvent::ToolCalled { .. }
         | AgentEvent::PromptBuilt { .. }
+        | AgentEvent::HistoryCondensed { .. }
+        | AgentEvent::SkillsSelected { .. }
         | AgentEvent::LlmRequested { .. }
         | AgentEvent::LlmStreamChunk { .. }
         | AgentEvent::LlmRetried { .. }

@@ -67,6 +67,11 @@ impl AgentStream {
         self
     }
 
+    /// The session of the turn.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
     /// The turn's id.
     pub fn turn(&self) -> &TurnId {
         &self.turn

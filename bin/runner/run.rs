@@ -3,8 +3,11 @@
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
+use bob_actors::tools::output::check;
 use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
+use bob_actors::turn::compactor::written;
 use bob_messages::chat::{CallStatus, ToolCall};
+use bob_messages::condense::CondenseRequest;
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::{ApprovalId, CallId, ResumeToken, SessionId, Ticket, TurnId};
@@ -34,6 +37,9 @@ pub(super) struct Run {
     pub(super) journal: Vec<Arc<Record>>,
     /// The model is to be asked.
     asked: Option<(Ticket, Arc<LlmRequest>)>,
+    /// A summary is to be written.
+    #[serde(default)]
+    condensing: Option<(Ticket, Arc<CondenseRequest>)>,
     /// Calls that wait for their results, in call order.
     pending: Vec<Pending>,
     ended: Option<Result<Box<TurnOutcome>, AgentError>>,
@@ -98,6 +104,7 @@ impl Run {
             traceparent: None,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: false,
+            output_schema: None,
         });
         let mut run = Self {
             turn: Turn::new(session.clone()),
@@ -109,11 +116,12 @@ impl Run {
             turn_timeout_ms: limits.turn_timeout_ms,
             journal,
             asked: None,
+            condensing: None,
             pending: Vec::new(),
             ended: None,
         };
-        // A turn that an earlier process left is reported in the journal, not finished here.
-        let brief = Arc::new(Brief { on_restart: OnRestart::Report, ..brief });
+        // A turn that an earlier process left is reported in the journal, not finished here; files are its owner's.
+        let brief = Arc::new(Brief { on_restart: OnRestart::Report, reads_files: false, ..brief });
         run.tell(TurnMessage::Start { input, brief }, gate, &mut BTreeMap::new());
         match run.ended {
             Some(Err(error)) => Err(error),
@@ -125,6 +133,26 @@ impl Run {
     pub(super) async fn infer(&mut self, model: &dyn LlmPort) -> Stand {
         let until = Instant::now() + Duration::from_millis(self.turn_timeout_ms);
         loop {
+            if let Some((ticket, request)) = self.condensing.take() {
+                let question = Arc::new(request.question());
+                let answer = model.complete(Arc::clone(&question), &question.model);
+                let within = Instant::now() + Duration::from_millis(request.within_ms);
+                let message = match tokio::time::timeout_at(until.min(within), answer).await {
+                    Ok(answer) => {
+                        let result = written(answer.map(Arc::new)).map(Arc::new).map_err(AgentError::Llm);
+                        TurnMessage::Condensed { ticket, result }
+                    }
+                    Err(_) if Instant::now() >= until => {
+                        TurnMessage::Stopped { reason: EndReason::TurnTimeout, submission: None }
+                    }
+                    Err(_) => {
+                        let late = AgentError::Timeout("the summary was not written in time".into());
+                        TurnMessage::Condensed { ticket, result: Err(late) }
+                    }
+                };
+                self.say(message);
+                continue;
+            }
             match (self.ended.clone(), self.asked.take()) {
                 (Some(ended), _) => return Stand::Over(ended.unwrap_or_else(|error| self.failed(error))),
                 (None, Some((ticket, request))) => {
@@ -235,8 +263,18 @@ impl Run {
             Effect::Profile { ticket, .. } => {
                 Some(TurnMessage::Profiled { ticket, result: Ok(Arc::clone(&self.profile)) })
             }
+            Effect::ReadLayers { ticket, .. } => Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) }),
+            // Skills are a house's; a brief that has rules for them gets none here.
+            Effect::ListSkills { ticket, .. } => Some(TurnMessage::SkillsListed { ticket, index: Arc::default() }),
+            Effect::CheckOutput { ticket, schema, output } => {
+                Some(TurnMessage::OutputChecked { ticket, result: check(&schema, &output) })
+            }
             Effect::Infer { ticket, request, .. } => {
                 self.asked = Some((ticket, request));
+                None
+            }
+            Effect::Condense { ticket, request } => {
+                self.condensing = Some((ticket, request));
                 None
             }
             Effect::Check { ticket, check, context } => {
@@ -266,6 +304,8 @@ impl Run {
                 let returned = Box::new(results.remove(&call.id).unwrap_or_else(nothing));
                 Some(TurnMessage::ToolReturned { ticket, returned })
             }
+            // Whoever steps by hand decides each time.
+            Effect::Remember(_) => None,
             Effect::Report(news) => {
                 self.hear(news);
                 None

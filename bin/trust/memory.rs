@@ -93,7 +93,7 @@ impl Trusted {
 }
 
 /// `$XDG_STATE_HOME/bob`, or what stands for it.
-fn state_folder() -> Result<PathBuf, Failure> {
+pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))

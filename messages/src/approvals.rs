@@ -1,10 +1,16 @@
-//! What a person is asked about a call, as data.
+//! What a person is asked about a call, and what of the answer stands beyond it, as data.
 
 use crate::chat::ToolCall;
-use crate::ids::{ApprovalId, SessionId, TurnId};
+use crate::ids::{ApprovalId, SessionId, ToolName, TurnId};
+use crate::sessions::Decision;
 use crate::tools::Risk;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
+
+/// How many decisions a session keeps beyond their calls; the oldest go first, and are
+/// asked about again.
+const MOST_STANDING: usize = 256;
 
 /// A call that needs a person, with all that is known of it. What is in `call` is
 /// exactly what runs when the person allows it.
@@ -36,4 +42,101 @@ pub struct ApprovalQuestion {
     pub changes: Option<String>,
     /// How long the question stands, in milliseconds; then it is denied.
     pub timeout_ms: u64,
+}
+
+/// A tool as a person was shown it who decides about a call of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedTool {
+    /// What names its definition: another description, schema or annotation is another.
+    pub definition: String,
+    /// The definition in words, to show a later difference.
+    pub text: String,
+    /// Whether a decision beyond the call is about exactly its arguments.
+    pub exact: bool,
+    /// How the definition differs from the one that was decided about before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<String>,
+}
+
+/// A person's word that a call may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approved {
+    /// To which question.
+    pub by: ApprovalId,
+    /// The tool as it was shown. Of another definition nobody has approved anything, nor
+    /// of a tool that was not shown.
+    pub tool: Option<Arc<AskedTool>>,
+}
+
+/// How far a decision reaches beyond its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// To the calls of its session.
+    Session,
+    /// To the calls of its user's sessions.
+    Always,
+}
+
+/// A decision that stands for later calls of a tool, as long as its definition stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The tool.
+    pub tool: ToolName,
+    /// Its definition.
+    pub definition: String,
+    /// That in words.
+    pub text: String,
+    /// Only calls with exactly these arguments; `None` means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Whether they may run.
+    pub allowed: bool,
+    /// Why not, for the model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl Decision {
+    /// How far it reaches beyond its call, if it does.
+    pub fn scope(&self) -> Option<Scope> {
+        match self {
+            Self::AllowSession => Some(Scope::Session),
+            Self::AllowAlways | Self::DenyAlways { .. } => Some(Scope::Always),
+            Self::AllowOnce | Self::Edit { .. } | Self::Deny { .. } => None,
+        }
+    }
+}
+
+impl Standing {
+    /// What follows from a decision about this call of this tool.
+    pub fn of(call: &ToolCall, tool: &AskedTool, allowed: bool, reason: &str) -> Self {
+        Self {
+            tool: call.name.clone(),
+            definition: tool.definition.clone(),
+            text: tool.text.clone(),
+            arguments: tool.exact.then(|| call.arguments.clone()),
+            allowed,
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// Whether it speaks of a call with these arguments, whatever the tool's definition.
+    pub fn is_about(&self, arguments: &Value) -> bool {
+        self.arguments.as_ref().is_none_or(|exactly| exactly == arguments)
+    }
+
+    /// Whether the other one says the same thing's latest: it takes this one's place.
+    pub fn gives_way_to(&self, other: &Self) -> bool {
+        self.tool == other.tool && (other.arguments.is_none() || self.arguments == other.arguments)
+    }
+
+    /// Adds it to others, in whose place it comes.
+    pub fn join(self: Arc<Self>, others: &mut Vec<Arc<Self>>) {
+        others.retain(|other| !other.gives_way_to(&self));
+        if others.len() >= MOST_STANDING {
+            others.remove(0);
+        }
+        others.push(self);
+    }
 }

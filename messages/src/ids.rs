@@ -131,6 +131,20 @@ impl Tail {
     }
 }
 
+impl ResumeToken {
+    /// The token of a suspended turn: it names its session for whoever holds it, and the
+    /// rest of it is what nobody guesses.
+    pub fn of(session: &SessionId, secret: &str) -> Self {
+        Self::new(format!("{session}~{secret}"))
+    }
+
+    /// The session it names; `None` when it names none.
+    pub fn session(&self) -> Option<SessionId> {
+        let (session, _secret) = self.0.split_once('~')?;
+        SessionId::parse(session).ok()
+    }
+}
+
 /// A conversation. Matches `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);

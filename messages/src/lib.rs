@@ -11,6 +11,7 @@
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants, outputs |
 //! | [`mcp`] | – | tool servers, as they are shown |
+//! | [`skills`] | – | skills, and which of them a turn gets |
 //! | [`store`] | [`store::StoreMessage`] | the journal's records and what a store may answer |
 //! | [`sessions`] | [`sessions::SessionsMessage`] | submissions, outcomes, ends |
 //! | [`session`] | – | the fold of a journal: what a session is |
@@ -22,15 +23,18 @@ pub mod approvals;
 pub mod backoff;
 pub mod breaker;
 pub mod chat;
+pub mod condense;
 pub mod error;
 pub mod event;
 pub mod ids;
+pub mod journal;
 pub mod llm;
 pub mod mcp;
 pub mod native;
 pub mod reply;
 pub mod session;
 pub mod sessions;
+pub mod skills;
 pub mod store;
 pub mod tools;
 pub mod trace;

@@ -143,12 +143,16 @@ pub struct LlmRequest {
     pub messages: Vec<Arc<Message>>,
     /// The tools on offer; only to be sent in native mode.
     pub tools: Arc<ToolSet>,
-    /// In JSON mode, the schema of the envelope, for providers that take one.
+    /// The schema of the reply, for providers that take one: in JSON mode that of the
+    /// envelope, in native mode that of a structured answer where no tools are on offer.
     pub envelope: Option<Arc<Value>>,
     /// W3C trace context of this call.
     pub traceparent: String,
     /// Whether somebody is waiting in person; such calls go before batch work.
     pub interactive: bool,
+    /// Whether this is a question beside the conversation: nothing of its answer is shown.
+    #[serde(default)]
+    pub aside: bool,
 }
 
 impl LlmRequest {

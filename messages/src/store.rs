@@ -5,12 +5,15 @@
 //! the epoch counts its owners.
 
 use crate::Millis;
+use crate::approvals::{AskedTool, Scope};
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, TurnId};
 use crate::reply::Reply;
 use crate::session::{SessionOptions, TurnInput};
 use crate::sessions::SuspendReason;
+use crate::skills::SelectedSkills;
 use crate::tools::{CallTraits, Risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -248,6 +251,12 @@ pub enum Fact {
         call: CallId,
         /// How risky it is.
         risk: Risk,
+        /// Why a person is asked.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// The tool as it is shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<Arc<AskedTool>>,
     },
     /// A person decided.
     ApprovalDecided {
@@ -259,6 +268,9 @@ pub enum Fact {
         arguments: Option<Value>,
         /// Why not, when the person said no.
         reason: String,
+        /// How far the decision reaches beyond the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<Scope>,
     },
     /// A call has its result.
     Result(Arc<ToolResult>),
@@ -290,6 +302,10 @@ pub enum Fact {
     Withdrawn,
     /// The turn, or this run of it, ended.
     Outcome(Ended),
+    /// What the model is told of the history from here on; the records before are as they were.
+    Condensed(Condensed),
+    /// The turn's skills were chosen: once, also over crashes.
+    SkillsSelected(SelectedSkills),
 }
 
 /// What one model call cost and where it came from.
@@ -345,6 +361,10 @@ pub struct Suspension {
     pub token: ResumeToken,
     /// The question, for people.
     pub question: String,
+    /// When the token stops being good, by the clock of whoever suspended the turn;
+    /// `None` means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Millis>,
 }
 
 /// The record as it is written: flat, with kind and body apart.

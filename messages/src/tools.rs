@@ -2,8 +2,9 @@
 
 mod output;
 
+use crate::approvals::{Approved, AskedTool, Standing};
 use crate::chat::{CallStatus, ToolCall};
-use crate::ids::{ApprovalId, CallId, ServerId, SessionId, ToolName, TurnId};
+use crate::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
 use crate::native;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
@@ -197,7 +198,10 @@ pub struct CheckRequest {
     /// The call.
     pub call: Arc<ToolCall>,
     /// Set when a person has allowed exactly this call.
-    pub approved: Option<ApprovalId>,
+    pub approved: Option<Box<Approved>>,
+    /// What people decided about this tool beyond single calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Arc<Standing>>,
     /// Whether the call may run as soon as it is judged, if it may run and changes
     /// nothing: nobody needs to be told in between. Abandoning the question then
     /// stops it where the tool can be stopped.
@@ -226,6 +230,8 @@ pub enum Verdict {
         risk: Risk,
         /// Why a person is asked.
         reason: String,
+        /// The tool as it is to be shown.
+        tool: Arc<AskedTool>,
     },
     /// It may not run.
     Deny {

@@ -156,6 +156,7 @@ fn input(turn: &str, limits: Limits) -> Arc<TurnInput> {
         traceparent: None,
         token: ResumeToken::new(turn),
         interactive: false,
+        output_schema: None,
     })
 }
 

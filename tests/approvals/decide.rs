@@ -105,3 +105,65 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
         within(after.shutdown()).await;
     }
 }
+
+#[tokio::test]
+async fn g12_a_flood_of_questions_is_bounded_and_nobody_says_yes_by_default() {
+    let ran = Ran::default();
+    let (port, mut questions) = person(&vec![deny("no"); 200]);
+    let calls =
+        (0..100).map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) }).collect();
+    let model = bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls), bob::ScriptedReply::text("done")]);
+    let tools = std::sync::Arc::new(super::house::pay(&ran, "Pays."));
+    let runtime = build(crate::support::runtime::over(model).local_tools(false).tools(tools).approvals(port)).await;
+    let outcome = turn(&runtime, waiting("pay a hundred times")).await;
+    questions.close();
+    let mut asked = 0;
+    while questions.recv().await.is_some() {
+        asked += 1;
+    }
+    assert_eq!((asked, ran.with()), (8, vec![]), "as many as calls may run in a turn: {outcome:?}");
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_question_nobody_answers_is_denied_when_its_time_is_over() {
+    let ran = Ran::default();
+    let (port, _questions) = person(&[]);
+    let limits = bob::Limits { approval_timeout_ms: 50, ..bob::Limits::default() };
+    let runtime = build(house(&[1], &ran).approvals(port).limits(limits)).await;
+    let outcome = turn(&runtime, waiting("pay")).await;
+    assert_eq!((outcome.denied[0].reason.as_str(), ran.with()), ("denied: nobody decided in time", vec![]));
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_decision_for_the_session_holds_in_its_next_turns_and_processes_and_nowhere_else() {
+    let (ran, folder) = (Ran::default(), Scratch::new());
+    let (port, mut questions) = person(&[Decision::AllowSession]);
+    let before = build(house(&[1, 2], &ran).approvals(port).store(file_store(folder.path()))).await;
+    assert_eq!(turn(&before, waiting("pay")).await.finish_reason, FinishReason::Final);
+    assert_eq!((questions.recv().await.is_some(), questions.try_recv().is_err()), (true, true), "asked once");
+    within(before.shutdown()).await;
+
+    let (port, mut questions) = person(&[deny("not there"), deny("not there")]);
+    let after = build(house(&[3], &ran).approvals(port).store(file_store(folder.path()))).await;
+    turn(&after, waiting("pay again")).await;
+    assert_eq!((ran.with(), questions.try_recv().is_err()), (vec![1, 2, 3], true), "nobody is asked");
+    turn(&after, AgentRequest { session: session("other"), ..waiting("pay there") }).await;
+    assert_eq!((ran.with().len(), questions.try_recv().is_ok()), (3, true));
+    within(after.shutdown()).await;
+
+    // The tool is another one now.
+    let (port, mut questions) = person(&[deny("it changed"), deny("it changed")]);
+    let store = file_store(folder.path());
+    let tool = std::sync::Arc::new(super::house::pay(&ran, "Pays somebody else."));
+    let model = super::house::paying(&[4]);
+    let changed = crate::support::runtime::over(model).local_tools(false).tools(tool).approvals(port).store(store);
+    let changed = build(changed).await;
+    turn(&changed, waiting("and again")).await;
+    let question = questions.recv().await.unwrap();
+    let changes = question.changes.unwrap();
+    assert!(changes.contains("-Pays.") && changes.contains("+Pays somebody else."), "{changes}");
+    assert_eq!(ran.with(), [1, 2, 3]);
+    within(changed.shutdown()).await;
+}

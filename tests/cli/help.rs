@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 23] = [
+const COMMANDS: [&[&str]; 28] = [
     &[],
     &["chat"],
     &["run"],
@@ -15,7 +15,12 @@ const COMMANDS: [&[&str]; 23] = [
     &["sessions", "show"],
     &["sessions", "export"],
     &["sessions", "delete"],
+    &["replay"],
     &["tools"],
+    &["skills"],
+    &["skills", "list"],
+    &["skills", "show"],
+    &["skills", "validate"],
     &["mcp"],
     &["mcp", "list"],
     &["mcp", "restart"],

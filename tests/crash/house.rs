@@ -83,6 +83,7 @@ impl House {
             traceparent: None,
             token: bob::ResumeToken::new(format!("token{number}")),
             interactive: false,
+            output_schema: None,
         });
         let (reply, owed) = Reply::channel();
         let brief = Arc::new(bob::Brief::new(model_name()));

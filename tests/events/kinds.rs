@@ -7,11 +7,13 @@ use bob::{
     SessionId, StopReason, ToolKind, ToolName, ToolOutput, TranscriptEntry, TurnId, Usage,
 };
 use bob_messages::chat::{CallStatus, GuardReason, ToolCall, ToolResult};
-use bob_messages::event::{CallState, Delta};
+use bob_messages::condense::CondenseMethod;
+use bob_messages::event::{CallState, Delta, SkillChoice};
 use bob_messages::ids::{ApprovalId, CallId};
 use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::session::ParentTurn;
 use bob_messages::sessions::{DeniedCall, TurnOutcome};
+use bob_messages::skills::SkillForm;
 use bob_messages::tools::{FileChange, Location};
 use serde_json::json;
 
@@ -76,6 +78,8 @@ fn of_the_tree(event: &AgentEvent) -> bool {
         | AgentEvent::ApprovalRequested { .. }
         | AgentEvent::ApprovalDecided { .. }
         | AgentEvent::GuardTripped { .. }
+        | AgentEvent::HistoryCondensed { .. }
+        | AgentEvent::SkillsSelected { .. }
         | AgentEvent::TurnFinished { .. }
         | AgentEvent::ActorRestarted { .. } => false,
     }
@@ -117,6 +121,22 @@ fn all() -> Vec<AgentEvent> {
             estimated_tokens: 30,
             dropped_messages: 0,
             cut_layers: vec!["memory".into()],
+            cut_bytes: 7,
+        },
+        AgentEvent::HistoryCondensed {
+            step: 1,
+            method: CondenseMethod::Summary,
+            messages_before: 60,
+            messages_dropped: 40,
+            tokens_before: 9_000,
+            tokens_after: 3_000,
+            attempts: 1,
+        },
+        AgentEvent::SkillsSelected {
+            skills: vec![SkillChoice { name: "notes".into(), score: 0.4, form: SkillForm::WithoutExamples }],
+            dropped: vec!["long".into()],
+            bytes: 300,
+            budget_bytes: 4_000,
         },
         AgentEvent::LlmRequested { step: 1, model: model() },
         chunk(Delta::Text("a".into())),
@@ -146,6 +166,7 @@ fn all() -> Vec<AgentEvent> {
             risk: Risk::High,
             reason,
             choices: vec!["allow_once".into()],
+            changes: Some("its description".into()),
         },
         AgentEvent::ApprovalDecided { approval_id, call_id: CallId::new("c1"), allowed: true },
         AgentEvent::GuardTripped { guard: GuardReason::TurnTimeout, limit: 90_000 },

@@ -58,6 +58,7 @@ pub(crate) fn request(messages: Vec<Message>) -> LlmRequest {
         envelope: None,
         traceparent: String::new(),
         interactive: true,
+        aside: false,
     }
 }
 

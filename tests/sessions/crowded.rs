@@ -151,7 +151,7 @@ async fn a_suspended_turn_of_a_session_that_rests_is_resumed() {
         panic!("it asks")
     };
     until(&runtime, 0, 0, 0).await;
-    let answer = within(runtime.resume(session("s"), token, ResumeReply::Answer("this".into()))).await;
+    let answer = within(runtime.resume(token, ResumeReply::Answer("this".into()))).await;
     let answer = answer.expect("it goes on");
     assert_eq!(
         (answer.response().content.as_str(), answer.response().finish_reason),

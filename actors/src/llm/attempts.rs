@@ -26,7 +26,10 @@ pub(super) async fn answer(
 ) -> Result<LlmAnswer, LlmError> {
     let started = Instant::now();
     desk.port.capabilities(&request.model)?;
-    let deltas = DeltaSink::new(Arc::clone(&desk.feed), Arc::clone(request));
+    let deltas = match request.aside {
+        true => DeltaSink::unread(),
+        false => DeltaSink::new(Arc::clone(&desk.feed), Arc::clone(request)),
+    };
     let (model, fallbacks) = (&request.model, &*request.fallback);
     let mut call = Call { desk, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
     loop {

@@ -28,5 +28,6 @@ pub(super) fn plain_request(messages: Vec<Message>) -> LlmRequest {
         envelope: None,
         traceparent: String::new(),
         interactive: true,
+        aside: false,
     }
 }

@@ -145,7 +145,7 @@ fn own_call(tool: &str) -> Arc<ToolCall> {
 }
 
 async fn judged(plane: &ToolPlane, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Verdict {
-    let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
+    let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
     let (reply, answer) = Reply::channel();
     plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
     soon(answer).await.expect("a verdict")

@@ -39,7 +39,8 @@ macro_rules! kinds {
 
 kinds!(TurnMessage:
     Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done,
-    Wake, Resume, Loaded, Saved, ToolsListed, Profiled, Checked, ToolReturned, Decided, Steered, Flush, Withdrawn, Dismissed, Stopped,
+    Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned, Decided, Steered, Flush, Withdrawn,
+    Dismissed, Stopped,
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);

@@ -44,7 +44,7 @@ async fn ask<T: Send + 'static>(
 }
 
 async fn granted(actor: &ActorRef<ToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
-    let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
+    let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
     let context = Arc::clone(context);
     match ask(actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict") {
         Verdict::Allow { grant, .. } => grant,
@@ -171,7 +171,7 @@ fn check_and_run(
     actor: &ActorRef<ToolsMessage>,
     name: &str,
 ) -> (Interest, tokio::sync::mpsc::UnboundedReceiver<Option<Verdict>>) {
-    let check = CheckRequest { call: call(name, json!({})), approved: None, run: true };
+    let check = CheckRequest { call: call(name, json!({})), approved: None, standing: Vec::new(), run: true };
     let (told, heard) = tokio::sync::mpsc::unbounded_channel();
     let (reply, interest) = Reply::noted(move |verdict| drop(told.send(verdict)));
     actor.send_message(ToolsMessage::Check { check, context: context(), reply }).expect("the actor is there");

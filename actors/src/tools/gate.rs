@@ -7,6 +7,7 @@
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
 use super::grant::{RoomKey, bytes_of};
 use super::policy::{Names, Policy, PolicyError, Rules};
+use super::standing::{Stands, shown, stands};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
 use bob_messages::tools::{CallContext, CallTraits, CheckRequest, Grant, ToolDescriptor, ToolKind, Verdict};
@@ -152,10 +153,24 @@ impl Gate {
         self.refuse_misfits(tool, call)?;
         self.refuse_forbidden_command(tool, call)?;
         let ToolDescriptor { risk, read_only, idempotent, .. } = *tool.descriptor;
-        Ok(match self.rules.asks(risk, context) {
-            Some(reason) if check.approved.is_none() => Judged::Told(Verdict::Ask { risk, reason: reason.to_owned() }),
-            Some(_) | None if check.run && read_only => Judged::MayRun(self.admitted(tool, context)),
-            Some(_) | None => Judged::Told(Verdict::Allow {
+        let wanted = match (stands(check, || tool.definition.digest()), self.rules.asks(risk, context)) {
+            (Stands::Denied(reason), _) => {
+                let reason = if reason.is_empty() { "calls like this were denied for good" } else { reason };
+                return Err(Refusal::Denied(reason.to_owned()));
+            }
+            (Stands::Allowed, _) | (Stands::Nothing, None) => None,
+            (Stands::ChangedSinceDenied, _) => Some("the tool was denied for good, and has changed since"),
+            (Stands::Nothing, Some(reason)) => Some(reason),
+        };
+        Ok(match wanted {
+            Some(reason) => {
+                let tool = shown(check, &tool.descriptor, tool.definition.digest());
+                let changed = "its definition has changed since somebody decided about it";
+                let reason = if tool.changes.is_some() { format!("{reason}; {changed}") } else { reason.to_owned() };
+                Judged::Told(Verdict::Ask { risk, reason, tool })
+            }
+            None if check.run && read_only => Judged::MayRun(self.admitted(tool, context)),
+            None => Judged::Told(Verdict::Allow {
                 grant: self.key.grant(call, &tool.definition),
                 traits: CallTraits { read_only, idempotent },
             }),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::tools::grant::Definition;
 use crate::tools::{FnTool, ToolPort, tool};
+use bob_messages::approvals::{Approved, AskedTool};
 use bob_messages::ids::{ApprovalId, CallId, SessionId, TurnId};
 use bob_messages::tools::{Risk, ToolOutput};
 use serde_json::{Value, json};
@@ -63,11 +64,19 @@ fn call(name: &str, arguments: Value) -> Arc<ToolCall> {
 }
 
 fn request(name: &str, arguments: Value) -> CheckRequest {
-    CheckRequest { call: call(name, arguments), approved: None, run: false }
+    CheckRequest { call: call(name, arguments), approved: None, standing: Vec::new(), run: false }
 }
 
 fn good(name: &str) -> CheckRequest {
     request(name, json!({"number": 7}))
+}
+
+/// The same call, approved by whoever was shown the tool as it is.
+fn yes(gate: &mut Gate, request: CheckRequest) -> CheckRequest {
+    let Verdict::Ask { tool, .. } = gate.check(&request, &context()) else {
+        panic!("nobody is asked about {request:?}")
+    };
+    CheckRequest { approved: Some(Box::new(Approved { by: ApprovalId::new("a"), tool: Some(tool) })), ..request }
 }
 
 fn grant_of(verdict: Verdict) -> Grant {
@@ -106,8 +115,11 @@ fn high_risk_asks_until_somebody_has_said_yes() {
     let verdict = gate().check(&good("demo/danger"), &context());
     assert!(matches!(verdict, Verdict::Ask { risk: Risk::High, .. }), "{verdict:?}");
 
-    let approved = CheckRequest { approved: Some(ApprovalId::new("a")), ..good("demo/danger") };
-    grant_of(gate().check(&approved, &context()));
+    grant_of(gate().check(&yes(&mut gate(), good("demo/danger")), &context()));
+    // Whoever was shown nothing has approved nothing.
+    let blind = Approved { by: ApprovalId::new("a"), tool: None };
+    let verdict = gate().check(&CheckRequest { approved: Some(Box::new(blind)), ..good("demo/danger") }, &context());
+    assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
 
     for (approve, allowed) in [(Risk::Low, false), (Risk::Medium, false), (Risk::High, true)] {
         let context = CallContext { approve: Some(approve), ..context() };
@@ -129,14 +141,18 @@ fn an_override_changes_the_risk_and_what_is_listed() {
     let listed = gate.offered();
     let listed = listed.iter().find(|tool| tool.id.as_str() == "demo/change").expect("it is offered");
     assert!(listed.idempotent && listed.risk == Risk::High);
-    let approved = CheckRequest { approved: Some(ApprovalId::new("a")), ..good("demo/change") };
+    let approved = yes(&mut gate, good("demo/change"));
     let grant = grant_of(gate.check(&approved, &context()));
     assert_eq!(gate.admit(&approved.call, &grant, &context()).expect("granted").timeout_ms, 7);
 }
 
 #[test]
 fn g9_an_approval_does_not_lift_a_denial_a_schema_or_a_cap() {
-    let approved = |request: CheckRequest| CheckRequest { approved: Some(ApprovalId::new("a")), ..request };
+    let shown = Arc::new(AskedTool::default());
+    let approved = |request: CheckRequest| CheckRequest {
+        approved: Some(Box::new(Approved { by: ApprovalId::new("a"), tool: Some(Arc::clone(&shown)) })),
+        ..request
+    };
     let policy = Policy { deny_tools: vec!["demo/danger".to_owned()], max_payload_bytes: 64, ..Policy::default() };
     let mut gate = gate_with(policy);
     reason(gate.check(&approved(good("demo/danger")), &context()));

@@ -64,6 +64,11 @@ impl fmt::Debug for RoomKey {
 pub(crate) struct Definition(blake3::Hash);
 
 impl Definition {
+    /// Its name, the same as long as the tool is.
+    pub(crate) fn digest(&self) -> String {
+        self.0.to_hex().as_str().to_owned()
+    }
+
     /// The definition as the tool's owner gave it.
     pub(crate) fn of(tool: &ToolDescriptor) -> Self {
         let mut hasher = blake3::Hasher::new();

@@ -15,7 +15,9 @@
 //! | [`policy`] | the rules, as data, and their reading |
 //! | `catalogue` | which tools there are, and what arguments they take |
 //! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
+//! | [`output`] | whether a final answer fits the schema it was asked for with |
 //! | `grant` | permission bound to exactly one call |
+//! | `standing` | what people decided about a tool before |
 //! | `commands` | which commands a shell line names |
 //! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
@@ -23,6 +25,8 @@
 //! | [`local`] | files, search and the shell |
 
 pub mod actor;
+#[cfg(test)]
+mod approvals_tests;
 pub(crate) mod catalogue;
 mod commands;
 pub mod function;
@@ -30,11 +34,13 @@ pub(crate) mod gate;
 pub(crate) mod grant;
 pub(crate) mod host;
 pub mod local;
+pub mod output;
 pub mod plane;
 pub mod policy;
 pub mod port;
 pub mod progress;
 mod schema;
+mod standing;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;

@@ -101,7 +101,7 @@ fn asked(tool: &str) -> (CheckRequest, Arc<CallContext>) {
         signatures: Vec::new(),
     };
     let context = crate::tools::local::fixture::Workspace::new().context();
-    (CheckRequest { call: Arc::new(call), approved: None, run: false }, Arc::new(context))
+    (CheckRequest { call: Arc::new(call), approved: None, standing: Vec::new(), run: false }, Arc::new(context))
 }
 
 fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {

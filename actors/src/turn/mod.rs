@@ -7,6 +7,7 @@
 
 mod again;
 mod closing;
+pub mod compactor;
 
 #[cfg(test)]
 #[path = "turn_tests.rs"]
@@ -17,8 +18,10 @@ use crate::clock;
 use crate::drill::traps::EffectEdges;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
+use crate::tools::output::check_apart;
 use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
+use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::{Interest, Reply};
@@ -143,6 +146,21 @@ impl TurnState {
             Effect::Profile { ticket, model } => {
                 again::profile(rooms, model, answer(myself, move |result| TurnMessage::Profiled { ticket, result }));
             }
+            Effect::ReadLayers { ticket, cwd } => {
+                let read = move |result| TurnMessage::LayersRead { ticket, result };
+                rooms.prompt_files.read(cwd, answer(myself, read));
+            }
+            Effect::ListSkills { ticket, cwd } => {
+                rooms.skills.list(cwd, answer(myself, move |index| TurnMessage::SkillsListed { ticket, index }));
+            }
+            Effect::CheckOutput { ticket, schema, output } => {
+                let tell = answer(myself, move |result| TurnMessage::OutputChecked { ticket, result });
+                let unjudged = || Err("it could not be checked".to_owned());
+                let (reply, interest) =
+                    Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, unjudged)));
+                self.in_flight.push((ticket, interest));
+                check_apart(schema, output, reply);
+            }
             Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
@@ -152,11 +170,19 @@ impl TurnState {
                 let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
                 again::infer(&rooms.llm, request, remaining_ms, reply);
             }
+            Effect::Condense { ticket, request } => {
+                let tell = answer(myself, move |result| TurnMessage::Condensed { ticket, result });
+                let (reply, interest) =
+                    Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(compactor_gone()))));
+                self.in_flight.push((ticket, interest));
+                rooms.compactor.ask(&rooms.llm, request, reply);
+            }
             Effect::Check { ticket, check, context } => {
                 let myself = myself.clone();
                 let (reply, interest) =
                     Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
                 self.in_flight.push((ticket, interest));
+                let check = rooms.memory.recalled(check);
                 rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
@@ -166,6 +192,7 @@ impl TurnState {
                 self.in_flight.push((ticket, interest));
                 rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
+            Effect::Remember(standing) => rooms.memory.keep(standing),
             Effect::AbandonAll => self.in_flight.clear(),
             Effect::Report(news) => {
                 let session = self.started.session.clone();
@@ -189,6 +216,10 @@ fn answer<T, F: FnOnce(T) -> TurnMessage>(myself: &ActorRef<TurnMessage>, messag
 /// What is said of a question to a model room that went away.
 fn llm_gone() -> LlmError {
     LlmError::new(LlmErrorKind::Gone, "the model room was restarted during the call; try again")
+}
+
+fn compactor_gone() -> AgentError {
+    AgentError::Internal("whoever writes summaries ended during the work".into())
 }
 
 fn tool_gone() -> ToolReturn {

@@ -291,6 +291,7 @@ fn input(turn: &str) -> Arc<TurnInput> {
         traceparent: None,
         token: ResumeToken::new("token"),
         interactive: false,
+        output_schema: None,
     })
 }
 

@@ -102,7 +102,7 @@ impl House {
     }
 
     async fn judge(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Result<Grant, String> {
-        let check = CheckRequest { call: Arc::clone(call), approved: None, run: false };
+        let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
         let (reply, verdict) = Reply::channel();
         self.plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
         match soon(verdict).await {

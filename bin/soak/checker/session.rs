@@ -155,7 +155,9 @@ impl<'a> Journal<'a> {
             | Fact::Malformed { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
+            | Fact::SkillsSelected(_)
             | Fact::Steered { .. }
+            | Fact::Condensed(_)
             | Fact::Resumed { .. } => {}
         }
     }

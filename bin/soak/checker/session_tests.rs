@@ -31,6 +31,7 @@ fn input(turn: &str, request: &str) -> Fact {
         traceparent: None,
         token: ResumeToken::new("token"),
         interactive: false,
+        output_schema: None,
     }))
 }
 

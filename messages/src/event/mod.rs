@@ -15,11 +15,13 @@ pub use rebuild::{Rebuild, rebuild};
 pub use stream::{AgentStreamEvent, StreamItem, StreamView};
 
 use crate::chat::{FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::CondenseMethod;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
 use crate::session::ParentTurn;
 use crate::sessions::TurnOutcome;
+use crate::skills::SkillForm;
 use crate::tools::{Risk, ToolKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -62,6 +64,9 @@ pub enum AgentEvent {
         dropped_messages: usize,
         /// Which layers were cut to their cap.
         cut_layers: Vec<String>,
+        /// How many bytes of them were left out.
+        #[serde(default)]
+        cut_bytes: usize,
     },
     /// The model was asked.
     #[serde(rename = "llm.requested")]
@@ -177,6 +182,9 @@ pub enum AgentEvent {
         reason: String,
         /// What may be answered.
         choices: Vec<String>,
+        /// How the tool's definition differs from the one that was decided about before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changes: Option<String>,
     },
     /// A person decided, or the question ran out.
     #[serde(rename = "approval.decided")]
@@ -220,6 +228,24 @@ pub enum AgentEvent {
         /// How it ended: its exit code or signal, with its last words.
         status: String,
     },
+    /// The history became too long for the model and was condensed; the journal has all of it.
+    #[serde(rename = "history.condensed")]
+    HistoryCondensed {
+        /// Before which step's prompt.
+        step: u32,
+        /// How.
+        method: CondenseMethod,
+        /// How many messages the prompt would have held.
+        messages_before: usize,
+        /// How many of them it holds no more.
+        messages_dropped: usize,
+        /// The estimate of that prompt's tokens.
+        tokens_before: u64,
+        /// The same afterwards.
+        tokens_after: u64,
+        /// How often a summary was asked for.
+        attempts: u32,
+    },
     /// An actor was started again: one of a session in its turn, or one of the tree.
     #[serde(rename = "actor.restarted")]
     ActorRestarted {
@@ -230,6 +256,30 @@ pub enum AgentEvent {
         /// Why.
         reason: String,
     },
+    /// The turn's skills were chosen, or taken up again after a crash. Not told of a turn
+    /// that gets none.
+    #[serde(rename = "skills.selected")]
+    SkillsSelected {
+        /// Those in the prompt, the best first.
+        skills: Vec<SkillChoice>,
+        /// Names of those that would have been and have no room, or are gone meanwhile.
+        dropped: Vec<String>,
+        /// How much of the prompt they take, in bytes.
+        bytes: u64,
+        /// How much they may take, in bytes.
+        budget_bytes: u64,
+    },
+}
+
+/// A skill in a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkillChoice {
+    /// Its name.
+    pub name: String,
+    /// How well it fits the request: 1 for its name, 0.4 for a label, up to 0.2 for keywords.
+    pub score: f64,
+    /// How much of it is shown.
+    pub form: SkillForm,
 }
 
 /// A piece of a model's answer.
@@ -276,6 +326,7 @@ impl AgentEvent {
     pub fn step(&self) -> Option<u32> {
         match self {
             Self::PromptBuilt { step, .. }
+            | Self::HistoryCondensed { step, .. }
             | Self::LlmRequested { step, .. }
             | Self::LlmStreamChunk { step, .. }
             | Self::LlmCompleted { step, .. }
@@ -292,7 +343,8 @@ impl AgentEvent {
             | Self::TurnFinished { .. }
             | Self::McpProcessStarted { .. }
             | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. } => None,
+            | Self::ActorRestarted { .. }
+            | Self::SkillsSelected { .. } => None,
         }
     }
 
@@ -330,6 +382,8 @@ impl AgentEvent {
             | Self::GuardTripped { .. }
             | Self::McpProcessStarted { .. }
             | Self::McpProcessStopped { .. }
+            | Self::HistoryCondensed { .. }
+            | Self::SkillsSelected { .. }
             | Self::ActorRestarted { .. } => 0,
         }
     }

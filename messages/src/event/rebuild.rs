@@ -1,9 +1,9 @@
 //! A session's events, rebuilt from its journal: records in, events out, nothing else.
 //!
 //! What comes out is what a reader of the turns would have seen, as far as the journal knows it. Some events are only
-//! live: pieces of answers, `prompt.built`, `llm.requested`, `llm.retried`, `actor.restarted`, and of `tool.called`
-//! everything behind `proposed`. The journal does not know either which tools and servers were on offer, what a tool is
-//! called by people, of which kind it is, and why a person was asked; these fields are empty. Numbers rise by one within
+//! live: pieces of answers, `prompt.built`, `history.condensed`, `skills.selected`, `llm.requested`, `llm.retried`,
+//! `actor.restarted`, and of `tool.called` everything behind `proposed`. The journal does not know either which tools and
+//! servers were on offer, what a tool is called by people and of which kind it is; these fields are empty. Numbers rise by one within
 //! each run of a turn, and times are those of the records.
 
 use super::{AgentEvent, CallState, Envelope};
@@ -109,7 +109,9 @@ impl Rebuild {
             | Fact::Intent { .. }
             | Fact::Resumed { .. }
             | Fact::Result(_)
-            | Fact::Steered { .. } => {}
+            | Fact::Steered { .. }
+            | Fact::Condensed(_)
+            | Fact::SkillsSelected(_) => {}
         }
         let Some(turn) = &record.turn else { return Vec::new() };
         let is_apart = record.fact == Fact::Withdrawn;
@@ -238,7 +240,8 @@ fn asked(open: &OpenCall) -> Option<AgentEvent> {
         approval_id: asked.id.clone(),
         call: Arc::clone(&open.call),
         risk: asked.risk,
-        reason: String::new(),
+        reason: asked.why.clone(),
         choices: CHOICES.map(str::to_owned).to_vec(),
+        changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
     })
 }

@@ -14,6 +14,8 @@ fn known(event: &AgentEvent) -> Option<AgentEvent> {
         | AgentEvent::LlmStreamChunk { .. }
         | AgentEvent::LlmRetried { .. }
         | AgentEvent::ActorRestarted { .. }
+        | AgentEvent::HistoryCondensed { .. }
+        | AgentEvent::SkillsSelected { .. }
         | AgentEvent::McpProcessStarted { .. }
         | AgentEvent::McpProcessStopped { .. } => return None,
         AgentEvent::ToolCalled { state, title, kind, .. } => {
@@ -23,12 +25,12 @@ fn known(event: &AgentEvent) -> Option<AgentEvent> {
             (*title, *kind) = (String::new(), Default::default());
         }
         AgentEvent::TurnStarted { tools, servers, .. } => (*tools, *servers) = (Vec::new(), Vec::new()),
-        AgentEvent::ApprovalRequested { reason, .. } => reason.clear(),
         AgentEvent::LlmCompleted { .. }
         | AgentEvent::LlmFailed { .. }
         | AgentEvent::ActionParsed { .. }
         | AgentEvent::ActionMalformed { .. }
         | AgentEvent::ToolCompleted { .. }
+        | AgentEvent::ApprovalRequested { .. }
         | AgentEvent::ApprovalDecided { .. }
         | AgentEvent::GuardTripped { .. }
         | AgentEvent::TurnFinished { .. } => {}
@@ -67,8 +69,8 @@ fn the_rebuilt_events_are_the_live_ones() {
     all += same(few, &["user go", "calls local__read {}; local__read {\"a\":1}", "ok 1 a"]);
     all += same(waits(), &["user go", "calls local__ask {}", "approve s-c00000001", "ok 1 done", "llm fine"]);
     all += same(waits(), &["user go", "calls local__ask {}", "deny s-c00000001", "llm fine"]);
-    all += same(asks(), &["user go", "calls local__ask {}", "resume secret1-5 allow", "ok 1 done", "llm fine"]);
-    all += same(asks(), &["user go", "calls local__ask {}", "resume secret1-5 no", "llm fine"]);
+    all += same(asks(), &["user go", "calls local__ask {}", "resume s~secret1-5 allow", "ok 1 done", "llm fine"]);
+    all += same(asks(), &["user go", "calls local__ask {}", "resume s~secret1-5 no", "llm fine"]);
     all += same(asks(), &["user go", "calls local__ask {}", "user never mind", "llm well"]);
     all += same(native(), &["user go", "calls ask_user {\"question\":\"which?\"}", "user red", "llm red then"]);
     all += same(native(), &["user go", "calls local__read {}", "steer and hurry", "ok 1 a", "llm done"]);

@@ -176,6 +176,8 @@ impl StreamView {
             | AgentEvent::ActionMalformed { .. }
             | AgentEvent::ApprovalDecided { .. }
             | AgentEvent::GuardTripped { .. }
+            | AgentEvent::HistoryCondensed { .. }
+            | AgentEvent::SkillsSelected { .. }
             | AgentEvent::McpProcessStarted { .. }
             | AgentEvent::McpProcessStopped { .. }
             | AgentEvent::ActorRestarted { .. } => return None,

@@ -1,6 +1,7 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
+use crate::approvals::Standing;
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::keep::Keep;
@@ -31,6 +32,9 @@ pub struct Session {
     pub opened: bool,
     /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
+    /// What stands in a prompt for what was said before the history.
+    #[serde(default)]
+    pub summary: Option<Arc<str>>,
     /// Accepted inputs whose turn has not begun, oldest first.
     pub waiting: VecDeque<Arc<TurnInput>>,
     /// The turn that runs or is suspended.
@@ -45,6 +49,9 @@ pub struct Session {
     pub last_submission: Option<TurnId>,
     /// The outcomes of requests that had a name; of a live session the newest ones.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// What people decided beyond single calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Arc<Standing>>,
     /// The names of what was said into turns, the newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub steers: VecDeque<RequestId>,
@@ -65,6 +72,7 @@ impl Session {
             options: SessionOptions::default(),
             opened: false,
             history: Vec::new(),
+            summary: None,
             waiting: VecDeque::new(),
             open: None,
             calls: 0,
@@ -72,6 +80,7 @@ impl Session {
             last: None,
             last_submission: None,
             answered: BTreeMap::new(),
+            standing: Vec::new(),
             steers: VecDeque::new(),
             tokens_per_kb: 250,
             keep: Keep::default(),
@@ -105,14 +114,25 @@ impl Session {
                     open.intent = Some(*traits);
                 }
             }
-            Fact::ApprovalAsked { approval, call, risk } => {
+            Fact::ApprovalAsked { approval, call, risk, reason, tool } => {
                 if let Some(open) = self.open_call(call) {
-                    open.approval =
-                        Some(OpenApproval { id: approval.clone(), risk: *risk, allowed: None, reason: String::new() });
+                    open.approval = Some(OpenApproval {
+                        id: approval.clone(),
+                        risk: *risk,
+                        allowed: None,
+                        reason: String::new(),
+                        why: reason.clone(),
+                        tool: tool.clone(),
+                        times: open.approval.as_ref().map_or(0, |before| before.times) + 1,
+                    });
                 }
             }
-            Fact::ApprovalDecided { approval, allowed, arguments, reason } => {
+            Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
+                let stands = scope.is_some().then(|| self.stands(approval, *allowed, reason)).flatten();
                 self.decide(approval, *allowed, arguments.as_ref(), reason);
+                if let Some(standing) = stands {
+                    Arc::new(standing).join(&mut self.standing);
+                }
             }
             Fact::Result(result) => self.result(result),
             Fact::Steered { parts, request_id, behind } => self.steer(parts, request_id.as_ref(), *behind),
@@ -122,6 +142,12 @@ impl Session {
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
+            Fact::Condensed(condensed) => self.condense(condensed),
+            Fact::SkillsSelected(skills) => {
+                if let Some(turn) = &mut self.open {
+                    turn.skills.get_or_insert_with(|| skills.clone());
+                }
+            }
         }
     }
 
@@ -184,6 +210,7 @@ impl Session {
             suspended: None,
             steered: Vec::new(),
             repliers: Vec::new(),
+            skills: None,
         });
     }
 
@@ -254,6 +281,14 @@ impl Session {
 
     fn open_call(&mut self, call: &CallId) -> Option<&mut OpenCall> {
         self.open.as_mut()?.step.as_mut()?.call_mut(call)
+    }
+
+    /// What stands from now on, when this question is decided beyond its call.
+    fn stands(&self, approval: &ApprovalId, allowed: bool, reason: &str) -> Option<Standing> {
+        let mut calls = self.open.as_ref()?.step.as_ref()?.calls.iter();
+        let asked = calls.find(|open| open.approval.as_ref().is_some_and(|asked| asked.id == *approval))?;
+        let tool = asked.approval.as_ref()?.tool.as_ref()?;
+        Some(Standing::of(&asked.call, tool, allowed, reason))
     }
 
     fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {

@@ -2,11 +2,13 @@
 
 use super::{Session, SessionOptions, TurnInput};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use crate::llm::{LlmError, LlmErrorKind};
 use crate::session::ApprovalsMode;
 use crate::sessions::SuspendReason;
+use crate::skills::{SelectedSkill, SelectedSkills, SkillForm};
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost, Suspension};
 use crate::tools::{CallTraits, FileChange, Location, Risk, ToolOutput};
 use crate::turn::Limits;
@@ -40,6 +42,7 @@ fn input(number: u64) -> Arc<TurnInput> {
         traceparent: None,
         token: ResumeToken::new("secret"),
         interactive: true,
+        output_schema: None,
     })
 }
 
@@ -69,7 +72,8 @@ fn ended(finish_reason: FinishReason) -> Ended {
 }
 
 fn suspended(reason: SuspendReason) -> Fact {
-    let suspension = Suspension { reason, token: ResumeToken::new("secret-1"), question: "which?".to_owned() };
+    let suspension =
+        Suspension { reason, token: ResumeToken::new("secret-1"), question: "which?".to_owned(), expires_at: Some(1) };
     Fact::Outcome(Ended { suspended: Some(suspension), ..ended(FinishReason::Suspended) })
 }
 
@@ -133,12 +137,19 @@ fn one_of_each() -> Vec<Fact> {
         }),
         Fact::Malformed { text: "{".into(), complaint: "no".into(), cost: StepCost { usage: None, ..cost() } },
         Fact::Intent { call: id.clone(), traits: CallTraits { read_only: false, idempotent: true } },
-        Fact::ApprovalAsked { approval: ApprovalId::new("s-c1"), call: id, risk: Risk::High },
+        Fact::ApprovalAsked {
+            approval: ApprovalId::new("s-c1"),
+            call: id,
+            risk: Risk::High,
+            reason: String::new(),
+            tool: None,
+        },
         Fact::ApprovalDecided {
             approval: ApprovalId::new("s-c1"),
             allowed: true,
             arguments: Some(json!({"a": 0.30000000000000004})),
             reason: String::new(),
+            scope: Some(crate::approvals::Scope::Session),
         },
         Fact::Result(Arc::new(whole)),
         Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
@@ -146,6 +157,18 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
+        Fact::Condensed(Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 }),
+        Fact::Condensed(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 }),
+        Fact::SkillsSelected(SelectedSkills {
+            skills: vec![SelectedSkill {
+                name: "review".into(),
+                hash: "ab".into(),
+                score_milli: 1_200,
+                form: SkillForm::WithoutExamples,
+            }],
+            allow_tools: Some(Arc::from(["local/*".to_owned()])),
+            budget_bytes: 4_000,
+        }),
     ]
 }
 
@@ -165,10 +188,12 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Condensed(_) => "condensed",
+        Fact::SkillsSelected(_) => "skills_selected",
     }
 }
 
-const KINDS: usize = 13;
+const KINDS: usize = 14;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {
@@ -228,7 +253,7 @@ fn records_as_they_are_written() {
     check(
         suspended(SuspendReason::ApprovalRequired),
         expect![[
-            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?"},"error":null}}"#
+            r#"{"format":1,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?","expires_at":1},"error":null}}"#
         ]],
     );
 }
@@ -272,9 +297,11 @@ fn facts() -> impl Strategy<Value = Fact> {
         1 => number.clone().prop_map(|n| Fact::Intent { call: CallId::new(format!("c{n}")), traits: CallTraits::default() }),
         1 => number.clone().prop_map(|n| Fact::ApprovalAsked {
             approval: ApprovalId::new(format!("a{}", n % 3)), call: CallId::new(format!("c{n}")), risk: Risk::High,
+            reason: String::new(), tool: (n % 2 == 0).then(Arc::default),
         }),
         1 => (number.clone(), any::<bool>()).prop_map(|(n, allowed)| Fact::ApprovalDecided {
             approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| json!({"a": 9})), reason: "no".into(),
+            scope: (n % 3 != 0).then_some(crate::approvals::Scope::Session),
         }),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
         1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false }),

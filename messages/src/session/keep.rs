@@ -7,6 +7,7 @@
 
 use super::Session;
 use crate::chat::{Message, ToolResult};
+use crate::condense::Condensed;
 use crate::ids::{RequestId, SessionId};
 use crate::sessions::TurnOutcome;
 use crate::store::Record;
@@ -79,6 +80,33 @@ impl Session {
             if self.history.capacity() > 2 * self.history.len() {
                 self.history.shrink_to_fit();
             }
+        }
+    }
+
+    /// The history was condensed: what the summary stands for is let go of, but for the open turn's own message.
+    pub(super) fn condense(&mut self, condensed: &Condensed) {
+        if condensed.summary.is_some() {
+            self.summary.clone_from(&condensed.summary);
+        }
+        if let (Some(turn), Some(usage)) = (&mut self.open, &condensed.usage) {
+            turn.usage.add(usage);
+            turn.spent.tokens = turn.usage.total_tokens;
+        }
+        let is_result = |at: &usize| matches!(self.history.get(*at).map(Arc::as_ref), Some(Message::Tool { .. }));
+        let cut = self.history.len().saturating_sub(condensed.keeps);
+        // A journal of somebody else may say anything; a call stays with its results all the same.
+        let cut = (0..=cut).rev().find(|at| !is_result(at)).unwrap_or(0);
+        if self.keep.messages.is_none() || cut == 0 {
+            return;
+        }
+        let own = self.open.as_ref().map(|turn| turn.message_at);
+        let own_message = own.filter(|at| *at < cut).and_then(|at| self.history.get(at).cloned());
+        self.history.drain(..cut);
+        if let Some(turn) = &mut self.open {
+            turn.message_at = turn.message_at.saturating_sub(cut);
+        }
+        if let Some(own) = own_message {
+            self.history.insert(0, own);
         }
     }
 

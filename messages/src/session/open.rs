@@ -1,10 +1,12 @@
 //! The turn a session is in: facts only, enough to go on from after a crash.
 
 use crate::Millis;
+use crate::approvals::AskedTool;
 use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{DeniedCall, TranscriptEntry, TurnOutcome};
+use crate::skills::SelectedSkills;
 use crate::store::Suspension;
 use crate::tools::{CallTraits, Risk};
 use crate::turn::Spent;
@@ -49,6 +51,9 @@ pub struct OpenTurn {
     /// is owed the outcome, under its own name and labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repliers: Vec<Replier>,
+    /// The skills it was given, once they were chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<SelectedSkills>,
 }
 
 /// Who answered a question of a suspended turn with a plain input.
@@ -96,6 +101,16 @@ pub struct OpenApproval {
     pub allowed: Option<bool>,
     /// Why not, when it was no.
     pub reason: String,
+    /// Why a person is asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The tool as it is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Arc<AskedTool>>,
+    /// How often a person was asked about the call; more than once when its tool changed
+    /// meanwhile.
+    #[serde(default)]
+    pub times: u32,
 }
 
 impl OpenStep {

@@ -6,6 +6,7 @@ use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TurnId};
 use crate::tools::Risk;
 use crate::turn::Limits;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -90,6 +91,9 @@ pub struct TurnInput {
     pub token: ResumeToken,
     /// Whether a person is waiting for it.
     pub interactive: bool,
+    /// The JSON schema its final answer must fit; it was read and found to be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Arc<Value>>,
 }
 
 impl TurnInput {

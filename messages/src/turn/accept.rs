@@ -115,6 +115,14 @@ impl Turn {
                 AgentError::Invalid("no suspended turn has this token; it may have been answered already".into());
             return refuse(&submission, error, effects);
         }
+        // What is said to the session itself needs no token.
+        let expires_at =
+            suspended.and_then(|open| open.suspended.as_ref()).and_then(|suspension| suspension.expires_at);
+        if brought_by.is_none() && expires_at.is_some_and(|at| self.now >= at) {
+            let text = "the token has expired; say something to the session instead: that answers a question, and \
+                        leaves a call that waits for a decision undone";
+            return refuse(&submission, AgentError::Invalid(text.into()), effects);
+        }
         // The answer to a question is no decision about a call beside it.
         let decides = |open: &&OpenTurn| {
             open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
@@ -134,7 +142,7 @@ impl Turn {
                 ResumeReply::Decision(decision) => super::approvals::understood(decision),
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
-            self.record_decision(&approval, &decision);
+            self.record_decision(&approval, &decision, effects);
         }
         let version = self.awaited();
         self.accepting.push((version, submission));

@@ -57,7 +57,12 @@ pub(super) struct Asked {
 ///
 /// # Errors
 /// What is wrong with it, in words for the model.
-pub(super) fn understand(mode: ToolMode, answer: &LlmAnswer, tools: &ToolSet) -> Result<Understood, String> {
+pub(super) fn understand(
+    mode: ToolMode,
+    answer: &LlmAnswer,
+    tools: &ToolSet,
+    is_structured: bool,
+) -> Result<Understood, String> {
     let declined = matches!(answer.stop_reason, StopReason::Refusal | StopReason::ContentFilter);
     if declined {
         return Ok(Understood::Final(answer.text.clone()));
@@ -69,7 +74,10 @@ pub(super) fn understand(mode: ToolMode, answer: &LlmAnswer, tools: &ToolSet) ->
         let calls = answer.calls.iter().map(|raw| native_call(raw, tools)).collect::<Result<_, _>>()?;
         return Ok(Understood::Calls(answer.text.clone(), calls));
     }
-    match (mode, parse_action(&answer.text)) {
+    if is_structured && mode == ToolMode::Native {
+        return Ok(Understood::Final(answer.text.clone()));
+    }
+    match (mode, read_action(&answer.text, is_structured)) {
         (_, Ok(action)) => Ok(enveloped(action, &answer.text, tools)),
         (ToolMode::Native, Err(_)) if !answer.text.trim().is_empty() || answer.stop_reason == StopReason::MaxTokens => {
             Ok(Understood::Final(answer.text.clone()))
@@ -121,6 +129,31 @@ fn spoken(name: &str, tools: &ToolSet) -> ToolName {
 /// Invalid JSON, text around it, a missing field, a wrong type and an unknown
 /// action are told apart, in words for the model.
 pub fn parse_action(text: &str) -> Result<AgentAction, String> {
+    read_action(text, false)
+}
+
+/// Reads an answer that is to be JSON, in a Markdown fence or not.
+///
+/// # Errors
+/// What is wrong with it, in words for the model.
+pub(super) fn structured(text: &str) -> Result<Value, String> {
+    strict::parse(without_fence(text)).map_err(|error| format!("the answer is not one JSON value: {error}"))
+}
+
+/// The content of a structured final answer as JSON. Models that are used to texts put
+/// theirs into one; a text that is not such JSON is meant as it is.
+fn structured_content(fields: &mut Map<String, Value>, kind: &str) -> Result<String, String> {
+    match fields.remove("content") {
+        Some(Value::String(text)) => Ok(match structured(&text) {
+            Ok(Value::Object(_) | Value::Array(_)) => text,
+            Ok(_) | Err(_) => Value::String(text).to_string(),
+        }),
+        Some(content) => Ok(content.to_string()),
+        None => Err(format!("the field `content` of a {kind} is missing")),
+    }
+}
+
+fn read_action(text: &str, is_structured: bool) -> Result<AgentAction, String> {
     let value =
         strict::parse(without_fence(text)).map_err(|error| format!("the reply is not one JSON object: {error}"))?;
     let Value::Object(mut fields) = value else {
@@ -132,6 +165,7 @@ pub fn parse_action(text: &str) -> Result<AgentAction, String> {
         None => return Err("the field `type` is missing; it is \"final\", \"tool_call\" or \"ask_user\"".into()),
     };
     let action = match kind.as_str() {
+        "final" if is_structured => AgentAction::Final { content: structured_content(&mut fields, &kind)? },
         "final" => AgentAction::Final { content: string(&mut fields, "content", &kind)? },
         "tool_call" => AgentAction::ToolCall {
             name: string(&mut fields, "name", &kind)?,

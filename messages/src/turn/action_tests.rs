@@ -235,7 +235,7 @@ fn b4_a_megabyte_of_anything_is_read() {
 }
 
 fn understood(mode: ToolMode, answer: &LlmAnswer) -> Result<Understood, String> {
-    understand(mode, answer, &tools())
+    understand(mode, answer, &tools(), false)
 }
 
 fn calls_of(understood: &Understood) -> Vec<(String, Value)> {

@@ -3,11 +3,11 @@
 use super::calls::denied;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn};
-use crate::approvals::ApprovalQuestion;
+use crate::approvals::{ApprovalQuestion, Approved, AskedTool, Scope, Standing};
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::AgentEvent;
 use crate::ids::{ApprovalId, CallId, Ticket};
-use crate::session::{ApprovalsMode, OpenCall, Session};
+use crate::session::{ApprovalsMode, OpenApproval, OpenCall, Session};
 use crate::sessions::{Decision, TurnNews};
 use crate::store::Fact;
 use crate::tools::{CheckRequest, Risk, ToolReturn};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// What a person may answer.
 pub(crate) const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
+
+/// How often a person is asked about one call whose tool changes under the question.
+const MOST_ASKED: u32 = 3;
 
 /// A decision on its way to its question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,7 +52,7 @@ impl Turn {
             // The calls are looked at later, and find what was decided.
             (state, Some(_)) => {
                 self.state = state;
-                self.record_decision(&approval, &decision);
+                self.record_decision(&approval, &decision, effects);
             }
             (state, None) => self.state = state,
         }
@@ -72,6 +75,12 @@ impl Turn {
         self.open_calls().iter().find(is_open).map(|open| open.call.id.clone())
     }
 
+    /// What people decided about this call's tool beyond single calls.
+    pub(super) fn standing(&self, call: &ToolCall) -> Vec<Arc<Standing>> {
+        let standing = self.session.as_ref().map_or(&[][..], |session| &session.standing);
+        standing.iter().filter(|standing| standing.tool == call.name).cloned().collect()
+    }
+
     fn decided(&mut self, mut calling: Calling, approval: &ApprovalId, decision: Decision, effects: &mut Vec<Effect>) {
         let at = calling.slots.iter().position(|slot| *slot == Slot::Asking(approval.clone()));
         let (Some((at, call)), Some(context)) =
@@ -80,7 +89,7 @@ impl Turn {
             self.state = State::CallTool(calling);
             return;
         };
-        let allowed = self.record_decision(approval, &decision);
+        let allowed = self.record_decision(approval, &decision, effects);
         self.emit(effects, || super::calls::decided(approval.clone(), &call, allowed));
         calling.slots[at] = match decision {
             Decision::Deny { reason } | Decision::DenyAlways { reason } => {
@@ -90,7 +99,9 @@ impl Turn {
                 let ticket = self.ticket();
                 // Read again: the person may have changed the arguments.
                 let call = self.call_at(at).unwrap_or(call);
-                let check = CheckRequest { call, approved: Some(approval.clone()), run: false };
+                let asked = self.open_calls().get(at).and_then(|open| open.approval.as_ref());
+                let (approved, standing) = (asked.map(approved), self.standing(&call));
+                let check = CheckRequest { call, approved, standing, run: false };
                 effects.push(Effect::Check { ticket, check, context });
                 Slot::Checking { ticket, run: false }
             }
@@ -102,57 +113,82 @@ impl Turn {
         self.advance(calling, effects);
     }
 
-    /// Writes a decision down.
-    pub(super) fn record_decision(&mut self, approval: &ApprovalId, decision: &Decision) -> bool {
+    /// Writes a decision down; whether it allows.
+    pub(super) fn record_decision(
+        &mut self,
+        approval: &ApprovalId,
+        decision: &Decision,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
         let (allowed, arguments, reason) = match decision {
             Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways => (true, None, ""),
             Decision::Edit { arguments } => (true, Some(arguments.clone()), ""),
             Decision::Deny { reason } | Decision::DenyAlways { reason } => (false, None, reason.as_str()),
         };
-        let (approval, reason) = (approval.clone(), reason.to_owned());
-        self.record_in_turn(Fact::ApprovalDecided { approval, allowed, arguments, reason });
+        let (reason, scope) = (reason.to_owned(), decision.scope());
+        let is_it = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
+        let shown = self.open_calls().iter().find(is_it).and_then(|open| open.approval.as_ref());
+        let is_shown = shown.is_some_and(|asked| asked.tool.is_some());
+        self.record_in_turn(Fact::ApprovalDecided { approval: approval.clone(), allowed, arguments, reason, scope });
+        let standing = self.session.as_ref().and_then(|session| session.standing.last());
+        if let Some(standing) = standing.filter(|_| is_shown && scope == Some(Scope::Always)) {
+            effects.push(Effect::Remember(Arc::clone(standing)));
+        }
         allowed
     }
 
     /// A person must decide: asked in the turn, at its end, or not at all.
-    pub(super) fn ask(&mut self, call: &Arc<ToolCall>, risk: Risk, reason: String, effects: &mut Vec<Effect>) -> Slot {
+    pub(super) fn ask(
+        &mut self,
+        call: &Arc<ToolCall>,
+        risk: Risk,
+        reason: String,
+        tool: Arc<AskedTool>,
+        effects: &mut Vec<Effect>,
+    ) -> Slot {
         if self.approvals() == ApprovalsMode::Deny {
             let text = format!("denied: it needs a person's approval ({reason}) and nobody can give it here");
             return self.answer(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
-        let approval = ApprovalId::new(self.owned(format!("{}-{}", self.id, call.id)));
-        self.record_in_turn(Fact::ApprovalAsked { approval: approval.clone(), call: call.id.clone(), risk });
-        self.ask_person(&approval, call, risk, reason, effects);
+        // What was decided was about another tool of this name.
+        let asked = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let times = asked.and_then(|open| open.approval.as_ref()).map_or(0, |asked| asked.times);
+        if times >= MOST_ASKED {
+            let text = format!("denied: {} changed each time a person was asked about it", call.name);
+            return self.answer(call, ToolReturn::note(CallStatus::Denied, text), effects);
+        }
+        let again = if times == 0 { String::new() } else { format!("-{}", times + 1) };
+        let approval = ApprovalId::new(self.owned(format!("{}-{}{again}", self.id, call.id)));
+        self.record_in_turn(Fact::ApprovalAsked {
+            approval: approval.clone(),
+            call: call.id.clone(),
+            risk,
+            reason,
+            tool: Some(tool),
+        });
+        if let Some(at) = self.open_calls().iter().position(|open| open.call.id == call.id) {
+            self.ask_person(at, effects);
+        }
         Slot::Asking(approval)
     }
 
-    /// The actor that asked is gone: whoever watches the new one is asked as well.
-    pub(super) fn ask_again(&self, at: usize, effects: &mut Vec<Effect>) {
-        let Some(open) = self.open_calls().get(at) else { return };
-        if let Some(asked) = &open.approval {
-            let reason = "the question is still open".to_owned();
-            self.ask_person(&asked.id, &open.call, asked.risk, reason, effects);
-        }
-    }
-
-    fn ask_person(
-        &self,
-        approval: &ApprovalId,
-        call: &Arc<ToolCall>,
-        risk: Risk,
-        reason: String,
-        effects: &mut Vec<Effect>,
-    ) {
+    /// Asks about the call of this number; again, when the actor that asked first is gone.
+    pub(super) fn ask_person(&self, at: usize, effects: &mut Vec<Effect>) {
+        let Some(OpenCall { call, approval: Some(asked), .. }) = self.open_calls().get(at) else { return };
+        let (approval, risk, reason) = (&asked.id, asked.risk, asked.why.clone());
+        let tool = asked.tool.as_deref();
+        let changes = tool.and_then(|tool| tool.changes.clone());
         self.emit(effects, || AgentEvent::ApprovalRequested {
             approval_id: approval.clone(),
             call: Arc::clone(call),
             risk,
             reason: reason.clone(),
             choices: CHOICES.map(str::to_owned).to_vec(),
+            changes: changes.clone(),
         });
         let open = self.session.as_ref().and_then(Session::running);
         if let Some(open) = open.filter(|open| open.input.approvals == ApprovalsMode::Wait) {
-            let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
+            let offered = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
             let question = Box::new(ApprovalQuestion {
                 session: self.id.clone(),
                 turn: open.input.turn.clone(),
@@ -160,15 +196,20 @@ impl Turn {
                 call: Arc::clone(call),
                 risk,
                 reason,
-                title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
+                title: offered.map(|tool| tool.title.clone()).unwrap_or_default(),
                 choices: CHOICES.map(str::to_owned).to_vec(),
-                exact: false,
-                changes: None,
+                exact: tool.is_some_and(|tool| tool.exact),
+                changes,
                 timeout_ms: open.input.limits.approval_timeout_ms,
             });
             effects.push(Effect::Report(TurnNews::Paused { submission: open.submission.clone(), question }));
         }
     }
+}
+
+/// The word of the person who was asked, about the tool as it was shown.
+pub(super) fn approved(asked: &OpenApproval) -> Box<Approved> {
+    Box::new(Approved { by: asked.id.clone(), tool: asked.tool.clone() })
 }
 
 /// Arguments that are no object are no decision, and what is no decision denies.

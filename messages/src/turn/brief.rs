@@ -3,6 +3,7 @@
 
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
+use crate::skills::SkillRules;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -11,6 +12,10 @@ use std::sync::Arc;
 pub struct Brief {
     /// The layers of the prompt before the history.
     pub layers: PromptLayers,
+    /// Whether whoever runs turns looks files up for each of them: their texts then stand
+    /// in for `layers`.
+    #[serde(default)]
+    pub reads_files: bool,
     /// How models shall answer.
     pub tool_mode: ToolModeChoice,
     /// The model when neither request nor session names one.
@@ -21,12 +26,18 @@ pub struct Brief {
     pub max_history_messages: usize,
     /// Which share of a model's context a prompt may fill, in percent.
     pub context_percent: u32,
+    /// What becomes of a history that fills more than that; `None` leaves the oldest out.
+    #[serde(default)]
+    pub condense: Option<CondenseRules>,
     /// The folders of a session that names none.
     pub roots: Arc<[String]>,
     /// How many inputs may wait behind a running turn.
     pub max_waiting: usize,
     /// What becomes of a turn that a crash of the program interrupted.
     pub on_restart: OnRestart,
+    /// How skills are chosen; `None` where there are none, and then nobody is asked for them.
+    #[serde(default)]
+    pub skills: Option<SkillRules>,
 }
 
 impl Brief {
@@ -34,15 +45,33 @@ impl Brief {
     pub fn new(default_model: ModelName) -> Self {
         Self {
             layers: PromptLayers::default(),
+            reads_files: false,
             tool_mode: ToolModeChoice::Auto,
             default_model,
             fallback: Arc::from([]),
             max_history_messages: 50,
             context_percent: 75,
+            condense: Some(CondenseRules::default()),
             roots: Arc::from([".".to_owned()]),
             max_waiting: 8,
             on_restart: OnRestart::Report,
+            skills: None,
         }
+    }
+}
+
+/// How a history that is too long becomes a summary and its newest messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CondenseRules {
+    /// Which share of a model's context the prompt fills afterwards at most, in percent.
+    pub target_percent: u32,
+    /// The model that writes the summary; `None` for the turn's own.
+    pub model: Option<ModelName>,
+}
+
+impl Default for CondenseRules {
+    fn default() -> Self {
+        Self { target_percent: 40, model: None }
     }
 }
 
@@ -69,7 +98,7 @@ pub struct PromptLayers {
     pub bootstrap: String,
     /// What is remembered between sessions.
     pub memory: String,
-    /// A summary table of skills, then the bodies of the chosen ones.
+    /// What is said of skills in every turn; those chosen for a turn come behind it.
     pub skills: String,
     /// Notes about the tools.
     pub tool_notes: String,

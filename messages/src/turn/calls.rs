@@ -4,6 +4,8 @@
 //! calls before it and before all calls behind it, and only when its intent is
 //! durable. Every call ends in exactly one result, in call order.
 
+use super::approvals::approved;
+use super::prompt::Frame;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
@@ -52,11 +54,12 @@ impl Turn {
                         Slot::Finished
                     }
                     Some((_, Some(true))) | None => {
-                        let approved = asked.map(|asked| asked.id.clone());
+                        let approved = asked.map(approved);
                         let ticket = Ticket(tickets + checks.len() as u64 + 1);
                         let run = !blocked && approved.is_none() && self.only_reads(&open.call);
                         blocked |= !run;
-                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved, run }));
+                        let standing = self.standing(&open.call);
+                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved, standing, run }));
                         Slot::Checking { ticket, run }
                     }
                 }
@@ -75,7 +78,7 @@ impl Turn {
             self.answer(&calls[at], ToolReturn::note(status, text), effects);
         }
         for at in asked_again {
-            self.ask_again(at, effects);
+            self.ask_person(at, effects);
         }
         for (ticket, check) in checks {
             self.tickets = ticket.0;
@@ -120,7 +123,7 @@ impl Turn {
             }
             None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
-            Some(Verdict::Ask { risk, reason }) => self.ask(&call, risk, reason, effects),
+            Some(Verdict::Ask { risk, reason, tool }) => self.ask(&call, risk, reason, tool, effects),
             Some(Verdict::Deny { reason }) => {
                 self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
             }
@@ -306,6 +309,10 @@ impl Turn {
             Some(cwd) => std::iter::once(cwd).chain(&options.roots).cloned().collect(),
             None => Arc::clone(&brief.roots),
         };
+        // What skills leave of the tools is told name by name: two lists of patterns have no common one.
+        let is_limited = open.skills.as_ref().is_some_and(|skills| skills.allow_tools.is_some());
+        let names = |frame: &Frame| frame.tools.tools().iter().map(|tool| tool.id.as_str().to_owned()).collect();
+        let limit: Option<Arc<[String]>> = self.frame.as_ref().filter(|_| is_limited).map(names);
         let turn = &open.input.turn;
         let traceparent = self.frame.as_mut()?.traceparent(turn, open.spent.steps);
         Some(Arc::new(CallContext {
@@ -315,7 +322,7 @@ impl Turn {
             roots,
             tool_timeout_ms: open.input.limits.tool_timeout_ms,
             approve: open.input.approve.max(options.approve),
-            allow: open.input.allow_tools.clone().or_else(|| options.allow_tools.clone()),
+            allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
             traceparent,
         }))
     }

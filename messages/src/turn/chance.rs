@@ -4,6 +4,7 @@ use super::world::model;
 use super::{Brief, Limits, OnRestart};
 use crate::llm::ToolModeChoice;
 use crate::session::ApprovalsMode;
+use crate::skills::SkillRules;
 use proptest::prelude::*;
 
 /// What is the same for a whole run.
@@ -15,13 +16,19 @@ pub(super) struct Setup {
     pub(super) on_restart: OnRestart,
     pub(super) max_waiting: usize,
     pub(super) max_history: usize,
+    pub(super) reads_files: bool,
+    /// Whether there are skills.
+    pub(super) skills: bool,
+    /// Whether answers must fit a schema.
+    pub(super) schema: bool,
 }
 
 impl Setup {
     pub(super) fn brief(&self) -> Brief {
         let (tool_mode, on_restart, max_waiting) = (self.mode, self.on_restart, self.max_waiting);
         let max_history_messages = self.max_history;
-        Brief { tool_mode, on_restart, max_waiting, max_history_messages, ..Brief::new(model()) }
+        let (reads_files, skills) = (self.reads_files, self.skills.then(SkillRules::default));
+        Brief { tool_mode, on_restart, max_waiting, max_history_messages, reads_files, skills, ..Brief::new(model()) }
     }
 }
 
@@ -49,6 +56,9 @@ pub(super) fn setups() -> impl Strategy<Value = Setup> {
             on_restart,
             max_waiting,
             max_history: 50,
+            reads_files: false,
+            skills: false,
+            schema: false,
         },
     )
 }

@@ -42,9 +42,12 @@ impl Turn {
             _ => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
         };
         // The input's token is random; the version makes each suspension its own.
-        let token = ResumeToken::new(self.owned(format!("{}-{}", open.input.token, session.version)));
+        let secret = self.owned(format!("{}-{}", open.input.token, session.version));
+        let token = ResumeToken::of(&self.id, &secret);
         let content = open.text.clone();
-        let suspended = Some(Suspension { reason, token, question });
+        let good_for_ms = Some(open.input.limits.suspend_timeout_ms).filter(|timeout_ms| *timeout_ms > 0);
+        let expires_at = good_for_ms.map(|ms| self.now.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let suspended = Some(Suspension { reason, token, question, expires_at });
         self.end(Ended { content, suspended, ..ended(FinishReason::Suspended) }, effects);
     }
 

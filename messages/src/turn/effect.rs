@@ -1,6 +1,8 @@
 //! What a turn asks of the world.
 
+use crate::approvals::Standing;
 use crate::chat::ToolCall;
+use crate::condense::CondenseRequest;
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, SessionId, Ticket};
 use crate::llm::LlmRequest;
@@ -9,6 +11,7 @@ use crate::store::Append;
 use crate::tools::{CallContext, CheckRequest, Grant};
 use crate::turn::TurnMessage;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// One thing to be done for a turn: one send, no decision. An effect with a
@@ -54,6 +57,29 @@ pub enum Effect {
         /// The model.
         model: ModelName,
     },
+    /// What do the files say that stand before the history? Answered by `LayersRead`.
+    ReadLayers {
+        /// Names the question.
+        ticket: Ticket,
+        /// The session's working folder; `None` for one that names none.
+        cwd: Option<String>,
+    },
+    /// Which skills are there? Answered by `SkillsListed`.
+    ListSkills {
+        /// Names the question.
+        ticket: Ticket,
+        /// The folder the session works in; their places are looked up there first.
+        cwd: Option<String>,
+    },
+    /// Does this answer fit its schema? Answered by `OutputChecked`.
+    CheckOutput {
+        /// Names the question.
+        ticket: Ticket,
+        /// The schema.
+        schema: Arc<Value>,
+        /// The answer.
+        output: Arc<Value>,
+    },
     /// Ask the model; answered by `ParseAction`.
     Infer {
         /// Names the question.
@@ -64,6 +90,13 @@ pub enum Effect {
         started_at: crate::Millis,
         /// How long the turn may take, in milliseconds.
         turn_timeout_ms: u64,
+    },
+    /// Make a summary of what no longer fits; answered by `Condensed`.
+    Condense {
+        /// Names the question.
+        ticket: Ticket,
+        /// What to condense.
+        request: Arc<CondenseRequest>,
     },
     /// May this call run? Answered by `Checked`; one that may run at once is noted
     /// as running when it takes its time.
@@ -86,6 +119,8 @@ pub enum Effect {
         /// Who asks.
         context: Arc<CallContext>,
     },
+    /// What a person decided for good, beyond this session.
+    Remember(Arc<Standing>),
     /// Nobody wants the answers to what is in flight any more.
     AbandonAll,
     /// Tell the sessions supervisor.

@@ -26,6 +26,15 @@ pub struct Limits {
     pub tool_timeout_ms: u64,
     /// How long a person may take to decide about a call, in milliseconds.
     pub approval_timeout_ms: u64,
+    /// How long a suspended turn can be resumed by its token, in milliseconds; 0 means
+    /// for ever.
+    #[serde(default = "a_week")]
+    pub suspend_timeout_ms: u64,
+}
+
+/// How long a token is good unless something else is said, in milliseconds.
+const fn a_week() -> u64 {
+    7 * 24 * 3_600_000
 }
 
 impl Default for Limits {
@@ -39,6 +48,7 @@ impl Default for Limits {
             turn_timeout_ms: 90_000,
             tool_timeout_ms: 15_000,
             approval_timeout_ms: 600_000,
+            suspend_timeout_ms: a_week(),
         }
     }
 }

@@ -20,6 +20,9 @@ impl Turn {
         if let Some(guard) = open.spent.forbids_step(&open.input.limits) {
             return self.trip(guard, effects);
         }
+        if let Some(plan) = frame.plan(brief, session, open) {
+            return self.condense(plan, effects);
+        }
         let (request, prompt_bytes, built) = frame.request(brief, session, open);
         self.emit(effects, || built);
         // A model takes its time: what the turn has so far is not kept until it answers.
@@ -82,8 +85,12 @@ impl Turn {
             model: answer.model.clone(),
             latency_ms: answer.latency_ms,
         };
-        match action::understand(frame.mode, &answer, &frame.tools) {
+        let schema = open.input.output_schema.as_ref();
+        match action::understand(frame.mode, &answer, &frame.tools, schema.is_some()) {
             Ok(Understood::Final(text)) => {
+                if let Some(schema) = schema.cloned() {
+                    return self.judge_output(schema, text, &answer, cost, effects);
+                }
                 self.emit(effects, || parsed(step, "final", &[]));
                 let answered = Answered { text: text.clone(), calls: Vec::new(), cost };
                 self.record_in_turn(Fact::Answered(answered));
@@ -103,7 +110,7 @@ impl Turn {
         }
     }
 
-    fn malformed(
+    pub(super) fn malformed(
         &mut self,
         step: u32,
         answer: &LlmAnswer,

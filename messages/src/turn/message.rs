@@ -1,14 +1,17 @@
 //! What can arrive in the mailbox of a turn.
 
 use crate::chat::ContentPart;
+use crate::condense::Summary;
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason};
+use crate::skills::SkillIndex;
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
-use crate::turn::Brief;
+use crate::turn::{Brief, PromptLayers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -97,6 +100,34 @@ pub enum TurnMessage {
         /// The profile.
         result: Result<Arc<ModelProfile>, LlmError>,
     },
+    /// What the files say that stand before the history.
+    LayersRead {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// All layers; an error when a file that is named is not there or cannot be used.
+        result: Result<Arc<PromptLayers>, AgentError>,
+    },
+    /// There is a summary, or there is none.
+    Condensed {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The summary.
+        result: Result<Arc<Summary>, AgentError>,
+    },
+    /// The skills there are.
+    SkillsListed {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// The skills.
+        index: Arc<SkillIndex>,
+    },
+    /// An answer was held against its schema.
+    OutputChecked {
+        /// Which question it answers.
+        ticket: Ticket,
+        /// What does not fit, and where, in words for the model.
+        result: Result<(), String>,
+    },
     /// The tools room judged a call, or ran it at once.
     Checked {
         /// Which question it answers.
@@ -161,6 +192,10 @@ impl TurnMessage {
             | Self::Saved { ticket, .. }
             | Self::ToolsListed { ticket, .. }
             | Self::Profiled { ticket, .. }
+            | Self::LayersRead { ticket, .. }
+            | Self::Condensed { ticket, .. }
+            | Self::SkillsListed { ticket, .. }
+            | Self::OutputChecked { ticket, .. }
             | Self::Checked { ticket, .. }
             | Self::ToolReturned { ticket, .. } => Some(*ticket),
             Self::Start { .. }

@@ -24,6 +24,7 @@ mod action;
 mod approvals;
 mod brief;
 mod calls;
+mod condense;
 mod done;
 mod effect;
 mod guard;
@@ -31,9 +32,11 @@ mod history;
 mod infer;
 mod journal;
 mod message;
+mod output;
 mod prompt;
 mod readers;
 mod recall;
+mod skills;
 mod start;
 mod state;
 mod steer;
@@ -45,7 +48,11 @@ mod action_tests;
 #[cfg(test)]
 mod chance;
 #[cfg(test)]
+mod condense_tests;
+#[cfg(test)]
 mod guard_tests;
+#[cfg(test)]
+mod layers_tests;
 #[cfg(test)]
 mod pairing;
 #[cfg(test)]
@@ -67,7 +74,7 @@ pub(crate) mod world;
 
 pub use action::{AgentAction, parse_action};
 pub(crate) use approvals::CHOICES;
-pub use brief::{Brief, OnRestart, PromptLayers};
+pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, Steer, TurnMessage};
@@ -181,7 +188,16 @@ impl Turn {
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
                 self.profiled(wait, result, e);
             }
+            (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
+                self.layers_read(wait, result, e);
+            }
+            (State::Start(wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
+                self.gathered(Gathering { skills_at: None, skills: Some(index), ..wait }, e);
+            }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
+            (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
+                self.condensed(*wait, result, e);
+            }
             (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>
             {
@@ -191,6 +207,9 @@ impl Turn {
                 if awaiting == ticket =>
             {
                 self.parse_action(result, prompt_bytes, e);
+            }
+            (State::ParseAction(judging), M::OutputChecked { ticket, result }) if judging.awaiting == ticket => {
+                self.output_checked(*judging, result, e);
             }
             (State::CallTool(calling), M::CallTool) if !calling.entered => self.call_tool(calling, e),
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),
@@ -227,6 +246,11 @@ impl Turn {
         let session = self.session.as_ref()?;
         let open = session.open.as_ref().map(|open| &open.input.turn);
         open.or_else(|| session.last.as_ref().map(|last| &last.turn_id))
+    }
+
+    /// What was written and not sent to the store yet, oldest first.
+    pub fn unsent(&self) -> &[Arc<Record>] {
+        self.journal.unsent()
     }
 
     /// Whether nothing runs and nothing waits.

@@ -5,8 +5,9 @@
 //! what was cut is said. No clock and no randomness: the same session and brief
 //! always give the same prompt.
 
-use super::{Brief, history};
+use super::{Brief, PromptLayers, history, output};
 use crate::chat::{CallStatus, ContentPart, Message};
+use crate::condense;
 use crate::event::AgentEvent;
 use crate::ids::{ToolName, TurnId};
 use crate::llm::{LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
@@ -15,6 +16,7 @@ use crate::tools::ToolSet;
 use crate::trace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How every message begins and ends that asks the model again after a malformed reply.
@@ -26,9 +28,12 @@ const CAPS: [(&str, usize); 6] = [
     ("runtime policy", 8 * 1024),
     ("bootstrap", 16 * 1024),
     ("memory", 16 * 1024),
-    ("skills", 64 * 1024),
+    ("skills", SKILLS_CAP),
     ("tool notes", 16 * 1024),
 ];
+
+/// The cap of the skills, in bytes. What is chosen for a turn fits beside what is said in every turn.
+pub(super) const SKILLS_CAP: usize = 64 * 1024;
 
 /// What all prompts of one turn share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,44 +47,77 @@ pub(super) struct Frame {
     system: Arc<str>,
     envelope: Option<Arc<Value>>,
     cut_layers: Vec<String>,
+    /// How many bytes of them were left out.
+    #[serde(default)]
+    cut_bytes: usize,
     counted: Counted,
+    /// What stands for what was before the history.
+    #[serde(default)]
+    summary: Option<Arc<Message>>,
+}
+
+fn summary(session: &Session) -> Option<Arc<Message>> {
+    session.summary.as_deref().map(|summary| Arc::new(condense::marked(summary)))
 }
 
 impl Frame {
-    pub(super) fn new(brief: &Brief, session: &Session, profile: Arc<ModelProfile>, tools: Arc<ToolSet>) -> Self {
+    pub(super) fn new(
+        brief: &Brief,
+        layers: &PromptLayers,
+        session: &Session,
+        profile: Arc<ModelProfile>,
+        tools: Arc<ToolSet>,
+        chosen_skills: &str,
+    ) -> Self {
         let mode = match brief.tool_mode {
             ToolModeChoice::Json => ToolMode::Json,
             ToolModeChoice::Native => ToolMode::Native,
             ToolModeChoice::Auto if profile.capabilities.native_tools => ToolMode::Native,
             ToolModeChoice::Auto => ToolMode::Json,
         };
-        let layers = &brief.layers;
         let instructions = session.options.instructions.as_ref().unwrap_or(&layers.instructions);
-        let texts = [
-            instructions,
+        let mut skills = Cow::Borrowed(layers.skills.as_str());
+        if !chosen_skills.is_empty() {
+            push_paragraph(skills.to_mut(), chosen_skills);
+        }
+        let texts: [&str; 6] = [
+            instructions.as_str(),
             &layers.runtime_policy,
             &layers.bootstrap,
             &layers.memory,
-            &layers.skills,
+            &skills,
             &layers.tool_notes,
         ];
         let mut system = String::new();
-        let mut cut_layers = Vec::new();
+        let (mut cut_layers, mut cut_bytes) = (Vec::new(), 0);
         for ((name, cap), text) in CAPS.into_iter().zip(texts) {
             let kept = &text[..text.floor_char_boundary(cap)];
             if kept.len() < text.len() {
                 cut_layers.push(name.to_owned());
+                cut_bytes += text.len() - kept.len();
             }
             push_paragraph(&mut system, kept.trim());
         }
+        let input = session.running().map(|open| &open.input);
+        let output = input.and_then(|input| input.output_schema.as_ref());
         if mode == ToolMode::Json {
             push_paragraph(&mut system, &contract(&tools));
         }
-        let envelope = (mode == ToolMode::Json && profile.capabilities.json_schema).then(|| Arc::new(schema(&tools)));
-        let input = session.running().map(|open| &open.input);
+        if let Some(output) = output {
+            let words = if mode == ToolMode::Json { output::in_words_of_content } else { output::in_words };
+            push_paragraph(&mut system, &words(output));
+        }
+        let envelope = match (mode, output) {
+            _ if !profile.capabilities.json_schema => None,
+            (ToolMode::Json, None) => Some(Arc::new(schema(&tools, json!({"type": "string"})))),
+            (ToolMode::Json, Some(output)) => schema_with(&tools, output).map(Arc::new),
+            (ToolMode::Native, Some(output)) if tools.is_empty() => Some(Arc::clone(output)),
+            (ToolMode::Native, _) => None,
+        };
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
         let (trace, header, counted) = (trace.unwrap_or_default(), (0, String::new()), Counted::default());
-        Self { mode, profile, tools, trace, header, system: system.into(), envelope, cut_layers, counted }
+        let (system, summary) = (system.into(), summary(session));
+        Self { mode, profile, tools, trace, header, system, envelope, cut_layers, cut_bytes, counted, summary }
     }
 
     /// The header that carries a step's trace on.
@@ -90,6 +128,41 @@ impl Frame {
         self.header.1.clone()
     }
 
+    /// How many bytes a prompt has that fills this share of the context.
+    pub(super) fn fills(&self, percent: u32, session: &Session) -> usize {
+        let tokens = u64::from(self.profile.capabilities.context_tokens) * u64::from(percent) / 100;
+        usize::try_from(tokens * 1_000 / session.tokens_per_kb).unwrap_or(usize::MAX)
+    }
+
+    /// How many of them are left for the history and its summary.
+    pub(super) fn room(&self, percent: u32, session: &Session) -> usize {
+        self.fills(percent, session).saturating_sub(self.frame_bytes())
+    }
+
+    fn frame_bytes(&self) -> usize {
+        self.system.len() + if self.mode == ToolMode::Native { self.tools.bytes() } else { 0 }
+    }
+
+    /// The estimate of a prompt whose history and summary have so many bytes.
+    pub(super) fn tokens(&self, bytes: usize, session: &Session) -> u64 {
+        (self.frame_bytes() + bytes) as u64 * session.tokens_per_kb / 1_000
+    }
+
+    /// How large the history is, with what stands for its beginning.
+    pub(super) fn history_bytes(&mut self, session: &Session) -> usize {
+        self.counted.bytes_of(&session.history) + self.summary_bytes()
+    }
+
+    pub(super) fn summary_bytes(&self) -> usize {
+        self.summary.as_ref().map_or(0, |summary| summary.bytes())
+    }
+
+    /// The history is another one than it was.
+    pub(super) fn history_changed(&mut self, session: &Session) {
+        self.counted = Counted::default();
+        self.summary = summary(session);
+    }
+
     /// The prompt of the next step, about how many bytes it has, and the event that
     /// tells of it.
     pub(super) fn request(
@@ -98,19 +171,16 @@ impl Frame {
         session: &Session,
         turn: &OpenTurn,
     ) -> (LlmRequest, u64, AgentEvent) {
-        let capabilities = &self.profile.capabilities;
-        let offered = if self.mode == ToolMode::Native { self.tools.bytes() } else { 0 };
-        let may_fill = u64::from(capabilities.context_tokens) * u64::from(brief.context_percent) / 100;
-        let bytes = usize::try_from(may_fill * 1_000 / session.tokens_per_kb).unwrap_or(usize::MAX);
-        let for_history = bytes.saturating_sub(self.system.len() + offered);
+        let for_history = self.room(brief.context_percent, session).saturating_sub(self.summary_bytes());
         let (most, whole) = (brief.max_history_messages, self.counted.bytes_of(&session.history));
         let fit = history::fit(&session.history, turn.message_at, most, for_history, whole);
+        let told = self.summary.iter().chain(fit.messages(&session.history));
         let mut messages: Vec<Arc<Message>> = match self.mode {
-            ToolMode::Native => fit.messages(&session.history).cloned().collect(),
-            ToolMode::Json => spelled_out(fit.messages(&session.history)),
+            ToolMode::Native => told.cloned().collect(),
+            ToolMode::Json => spelled_out(told),
         };
         let mut system = Arc::clone(&self.system);
-        if !capabilities.system_role && !system.is_empty() {
+        if !self.profile.capabilities.system_role && !system.is_empty() {
             fold_into_first_user_message(&mut messages, &system);
             system = Arc::from("");
         }
@@ -128,6 +198,7 @@ impl Frame {
             envelope: self.envelope.clone(),
             traceparent: self.traceparent(&turn.input.turn, step),
             interactive: turn.input.interactive,
+            aside: false,
         };
         let bytes = request.bytes() as u64;
         let event = AgentEvent::PromptBuilt {
@@ -136,6 +207,7 @@ impl Frame {
             estimated_tokens: bytes * session.tokens_per_kb / 1_000,
             dropped_messages: fit.dropped(),
             cut_layers: self.cut_layers.clone(),
+            cut_bytes: self.cut_bytes,
         };
         (request, bytes, event)
     }
@@ -183,18 +255,28 @@ fn contract(tools: &ToolSet) -> String {
 
 /// The envelope as a schema: one branch per tool, since a general object would be
 /// made strict by providers and then allow nothing.
-fn schema(tools: &ToolSet) -> Value {
-    let branch = |kind: &str, field: &str| {
+fn schema(tools: &ToolSet, content: Value) -> Value {
+    let branch = |kind: &str, field: &str, said: Value| {
         json!({"type": "object", "additionalProperties": false, "required": ["type", field],
-               "properties": {"type": {"type": "string", "enum": [kind]}, field: {"type": "string"}}})
+               "properties": {"type": {"type": "string", "enum": [kind]}, field: said}})
     };
-    let mut branches = vec![branch("final", "content"), branch("ask_user", "question")];
+    let question = branch("ask_user", "question", json!({"type": "string"}));
+    let mut branches = vec![branch("final", "content", content), question];
     branches.extend(tools.tools().iter().map(|tool| {
         json!({"type": "object", "additionalProperties": false, "required": ["type", "name", "arguments"],
                "properties": {"type": {"type": "string", "enum": ["tool_call"]},
                               "name": {"type": "string", "enum": [tool.id]}, "arguments": tool.schema}})
     }));
     json!({ "anyOf": branches })
+}
+
+/// The same for a turn whose final answer has a schema of its own; `None` when that one
+/// cannot stand inside another.
+fn schema_with(tools: &ToolSet, output: &Value) -> Option<Value> {
+    let (content, definitions) = output::as_a_part(output)?;
+    let mut schema = schema(tools, content);
+    schema.as_object_mut()?.extend(definitions);
+    Some(schema)
 }
 
 /// Calls as the envelopes they were, results as words of the user.

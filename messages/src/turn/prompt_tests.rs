@@ -79,7 +79,7 @@ struct Built {
 
 fn build(brief: &Brief, session: &Session, capabilities: Capabilities, tools: &Arc<ToolSet>) -> Built {
     let profile = Arc::new(ModelProfile { model: model(), capabilities });
-    let mut frame = Frame::new(brief, session, profile, Arc::clone(tools));
+    let mut frame = Frame::new(brief, &brief.layers, session, profile, Arc::clone(tools), "");
     let (request, bytes, event) = frame.request(brief, session, session.open.as_ref().expect("a turn"));
     assert_eq!(bytes, request.bytes() as u64);
     let AgentEvent::PromptBuilt { messages, estimated_tokens, dropped_messages, cut_layers, .. } = event else {

@@ -23,9 +23,9 @@ fn a_decision_about_a_call_does_not_answer_the_question_beside_it() {
         &[
             "user go",
             "calls local__ask {}; ask_user {\"question\":\"which?\"}",
-            "resume secret1-5 allow",
+            "resume s~secret1-5 allow",
             "ok 1 done",
-            "resume secret1-10 blue",
+            "resume s~secret1-10 blue",
             "llm fine",
         ],
         expect![[r#"
@@ -35,16 +35,16 @@ fn a_decision_about_a_call_does_not_answer_the_question_beside_it() {
             > calls local__ask {}; ask_user {"question":"which?"}
                 save answered, approval_asked
                 save outcome
-                finish t1 Suspended "" token secret1-5
-            > resume secret1-5 allow
+                finish t1 Suspended "" token s~secret1-5
+            > resume s~secret1-5 allow
                 save resumed, approval_decided
                 save intent
                 run c00000001 local/ask {}
             > ok 1 done
                 save result
                 save outcome
-                finish t2 Suspended "" calls Ok token secret1-10
-            > resume secret1-10 blue
+                finish t2 Suspended "" calls Ok token s~secret1-10
+            > resume s~secret1-10 blue
                 save resumed
                 infer step 2 with 4 messages
             > llm fine
@@ -62,7 +62,7 @@ fn the_answer_to_a_question_does_not_decide_about_the_call_beside_it() {
             "user go",
             "calls ask_user {\"question\":\"which?\"}; local__ask {}",
             "user blue",
-            "resume secret1-7 allow",
+            "resume s~secret1-7 allow",
             "ok 2 done",
             "llm fine",
         ],
@@ -73,12 +73,12 @@ fn the_answer_to_a_question_does_not_decide_about_the_call_beside_it() {
             > calls ask_user {"question":"which?"}; local__ask {}
                 save answered, approval_asked
                 save outcome
-                finish t1 Suspended "" token secret1-5
+                finish t1 Suspended "" token s~secret1-5
             > user blue
                 save resumed
                 save outcome
-                finish t2 Suspended "" calls Ok token secret1-7
-            > resume secret1-7 allow
+                finish t2 Suspended "" calls Ok token s~secret1-7
+            > resume s~secret1-7 allow
                 save resumed, approval_decided
                 save intent
                 run c00000002 local/ask {}
@@ -99,9 +99,9 @@ fn two_questions_have_two_tokens() {
         &[
             "user go",
             "calls ask_user {\"question\":\"which?\"}; ask_user {\"question\":\"when?\"}",
-            "resume secret1-4 blue",
-            "resume secret1-4 blue",
-            "resume secret1-6 today",
+            "resume s~secret1-4 blue",
+            "resume s~secret1-4 blue",
+            "resume s~secret1-6 today",
             "llm fine",
         ],
         expect![[r#"
@@ -111,14 +111,14 @@ fn two_questions_have_two_tokens() {
             > calls ask_user {"question":"which?"}; ask_user {"question":"when?"}
                 save answered
                 save outcome
-                finish t1 Suspended "" token secret1-4
-            > resume secret1-4 blue
+                finish t1 Suspended "" token s~secret1-4
+            > resume s~secret1-4 blue
                 save resumed
                 save outcome
-                finish t2 Suspended "" calls Ok token secret1-6
-            > resume secret1-4 blue
+                finish t2 Suspended "" calls Ok token s~secret1-6
+            > resume s~secret1-4 blue
                 refuse t3: no suspended turn has this token; it may have been answered already
-            > resume secret1-6 today
+            > resume s~secret1-6 today
                 save resumed
                 infer step 2 with 4 messages
             > llm fine

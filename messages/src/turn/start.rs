@@ -3,7 +3,7 @@
 
 use super::accept::{refuse, resumed};
 use super::state::{Gathering, State};
-use super::{Brief, Effect, Limits, OnRestart, Recover, ResumeReply, Turn};
+use super::{Brief, Effect, Limits, OnRestart, PromptLayers, Recover, ResumeReply, Turn};
 use crate::chat::Message;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
@@ -194,6 +194,8 @@ impl Turn {
     /// Asks for what the first prompt needs.
     pub(super) fn gather(&mut self, effects: &mut Vec<Effect>) {
         let (tools_at, profile_at) = (self.ticket(), self.ticket());
+        let reads_files = self.brief.as_ref().is_some_and(|brief| brief.reads_files);
+        let layers_at = reads_files.then(|| self.ticket());
         let until = Some(self.awaited());
         self.flush(effects);
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
@@ -201,10 +203,17 @@ impl Turn {
         let allow = allow.or_else(|| self.session.as_ref().and_then(|session| session.options.allow_tools.clone()));
         effects.push(Effect::ListTools { ticket: tools_at, allow });
         effects.push(Effect::Profile { ticket: profile_at, model: open.model.clone() });
+        if let Some(ticket) = layers_at {
+            let cwd = self.session.as_ref().and_then(|session| session.options.cwd.clone());
+            effects.push(Effect::ReadLayers { ticket, cwd });
+        }
+        let skills_at = self.ask_for_skills(effects);
         let until = until.filter(|version| *version > self.journal.durable);
         self.state = State::Start(Gathering {
             tools_at: Some(tools_at),
             profile_at: Some(profile_at),
+            layers_at,
+            skills_at,
             until,
             ..Gathering::default()
         });
@@ -227,15 +236,27 @@ impl Turn {
         self.gathered(wait, effects);
     }
 
+    pub(super) fn layers_read(
+        &mut self,
+        mut wait: Gathering,
+        result: Result<Arc<PromptLayers>, AgentError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        wait.layers_at = None;
+        wait.layers = Some(result);
+        self.gathered(wait, effects);
+    }
+
     /// Goes on when everything is there: with the open step, with the answer that
     /// was journaled but not told, or with the first prompt.
     pub(super) fn gathered(&mut self, wait: Gathering, effects: &mut Vec<Effect>) {
-        let (Some(tools), Some(profile), None) = (&wait.tools, &wait.profile, wait.until) else {
+        let (Some(tools), Some(profile), None, None, None) =
+            (&wait.tools, &wait.profile, wait.layers_at, wait.until, wait.skills_at)
+        else {
             self.state = State::Start(wait);
             return;
         };
-        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
-        let Some(open) = session.running() else { return };
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let profile = match profile {
             Ok(profile) => Arc::clone(profile),
             Err(error) => return self.fail(AgentError::Llm(error.clone()), effects),
@@ -244,6 +265,10 @@ impl Turn {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
+        let mut chosen = self.choose_skills(wait.skills.as_deref(), &profile, tools);
+        let tools = chosen.tools.take().unwrap_or_else(|| Arc::clone(tools));
+        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
+        let Some(open) = session.running() else { return };
         self.emit(effects, || AgentEvent::TurnStarted {
             submission: open.submission.clone(),
             model: open.model.clone(),
@@ -253,9 +278,17 @@ impl Turn {
             servers: wait.servers,
             parent: session.options.parent.clone(),
         });
+        let layers = match &wait.layers {
+            Some(Ok(layers)) => layers,
+            Some(Err(error)) => return self.fail(error.clone(), effects),
+            None => &brief.layers,
+        };
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();
-        self.frame = Some(Frame::new(brief, session, profile, Arc::clone(tools)));
+        if let Some(told) = chosen.told.take() {
+            self.emit(effects, || told);
+        }
+        self.frame = Some(Frame::new(brief, layers, session, profile, tools, &chosen.text));
         match answered {
             Some(text) => self.finish_final(text, effects),
             None if in_step => self.enter_calls(effects),

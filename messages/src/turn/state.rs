@@ -1,9 +1,15 @@
 //! Where a turn can be between two messages.
 
+use super::condense::Plan;
+use crate::chat::Usage;
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::mcp::ServerBrief;
+use crate::skills::SkillIndex;
+use crate::store::StepCost;
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
+use crate::turn::PromptLayers;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -16,6 +22,8 @@ pub(super) enum State {
     Start(Gathering),
     /// The next prompt may be built.
     BuildPrompt,
+    /// The history is being condensed, since the next prompt would be too long.
+    Condense(Box<Condensing>),
     /// The prompt is on its way to the model, or the model was asked.
     LlmInfer {
         /// The question to the model.
@@ -25,6 +33,8 @@ pub(super) enum State {
         /// How many bytes the prompt has.
         prompt_bytes: u64,
     },
+    /// An answer is held against the schema it must fit.
+    ParseAction(Box<Judging>),
     /// Calls are judged and run.
     CallTool(Calling),
     /// The outcome is being journaled.
@@ -47,8 +57,46 @@ pub(super) struct Gathering {
     pub(super) profile_at: Option<Ticket>,
     /// The profile.
     pub(super) profile: Option<Result<Arc<ModelProfile>, LlmError>>,
+    /// The files before the history are being read.
+    #[serde(default)]
+    pub(super) layers_at: Option<Ticket>,
+    /// What they say; `None` also where there are none.
+    #[serde(default)]
+    pub(super) layers: Option<Result<Arc<PromptLayers>, AgentError>>,
     /// The input is durable with this version.
     pub(super) until: Option<u64>,
+    /// The skills are being listed.
+    #[serde(default)]
+    pub(super) skills_at: Option<Ticket>,
+    /// The skills, where there are any.
+    #[serde(default)]
+    pub(super) skills: Option<Arc<SkillIndex>>,
+}
+
+/// An answer that is judged before it is journaled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Judging {
+    /// The question.
+    pub(super) awaiting: Ticket,
+    /// The answer as it is told when it fits.
+    pub(super) content: String,
+    /// The model's reply as it came.
+    pub(super) reply: String,
+    /// What it cost.
+    pub(super) cost: StepCost,
+}
+
+/// A summary that is waited for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Condensing {
+    /// The question to whoever writes it.
+    pub(super) awaiting: Ticket,
+    /// How often it was asked for.
+    pub(super) attempts: u32,
+    /// What is to become of the history.
+    pub(super) plan: Plan,
+    /// What the attempts before cost.
+    pub(super) usage: Option<Usage>,
 }
 
 /// The calls of one step on their way.

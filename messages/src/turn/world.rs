@@ -2,18 +2,22 @@
 //! answer when they are told to, and a trace of what was asked of them.
 
 use super::pairing::Pairing;
-use super::{Brief, Effect, Limits, Turn, TurnMessage};
+use super::{Brief, Effect, Limits, PromptLayers, Turn, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
+use crate::condense::{CondenseRequest, Summary};
+use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use crate::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ModelProfile, RawCall};
 use crate::session::{ApprovalsMode, Session, TurnInput};
 use crate::sessions::TurnNews;
+use crate::skills::{FrontMatter, Skill, SkillIndex};
 use crate::store::{Append, Claim, Record, StoreError};
 use crate::tools::{
     CallTraits, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource,
     Verdict,
 };
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,6 +45,7 @@ pub(super) fn input(number: u32, text: &str, limits: Limits) -> TurnInput {
         traceparent: None,
         token: ResumeToken::new(format!("secret{number}")),
         interactive: true,
+        output_schema: None,
     }
 }
 
@@ -70,12 +75,38 @@ pub(super) fn verdict(check: &CheckRequest) -> Verdict {
     match own {
         "deny" => Verdict::Deny { reason: "policy".into() },
         "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
-        "ask" if check.approved.is_none() => Verdict::Ask { risk: Risk::High, reason: "high risk".into() },
+        "ask" if check.approved.is_none() => {
+            Verdict::Ask { risk: Risk::High, reason: "high risk".into(), tool: Arc::default() }
+        }
         _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
             Verdict::Allow { grant, traits }
         }
         _ => Verdict::Invalid { complaint: "there is no such tool".into() },
     }
+}
+
+/// The schema of answers here.
+pub(super) fn output_schema() -> Arc<Value> {
+    Arc::new(serde_json::json!({"type": "object", "properties": {"ok": {"const": true}}, "required": ["ok"]}))
+}
+
+/// Whether an answer fits it.
+pub(super) fn fits(output: &Value) -> Result<(), String> {
+    if output["ok"] == true { Ok(()) } else { Err("/ok: true was expected".to_owned()) }
+}
+
+/// So many skills: `s0x`, `s1x` and so on. Each third one names its tools.
+pub(super) fn skills(many: usize) -> SkillIndex {
+    let skill = |number: usize| {
+        let front = FrontMatter {
+            name: format!("s{number}x"),
+            description: "Does one thing.".to_owned(),
+            allowed_tools: (number % 3 == 1).then(|| Arc::from(["local/read".to_owned(), "local/idem".to_owned()])),
+            ..FrontMatter::default()
+        };
+        Arc::new(Skill::new(front, format!("Do {number}."), format!("/skills/{number}"), format!("hash{number}")))
+    };
+    SkillIndex { skills: (0..many).map(skill).collect(), findings: Vec::new() }
 }
 
 /// Whether a call of this tool, when it runs, must never run twice.
@@ -110,7 +141,11 @@ pub(super) enum Question {
     Append(Ticket, Append, bool),
     Tools(Ticket),
     Profile(Ticket),
+    Layers(Ticket),
+    Skills(Ticket),
+    Output(Ticket, Arc<Value>),
     Infer(Ticket, Arc<LlmRequest>),
+    Condense(Ticket, Arc<CondenseRequest>),
     Check(Ticket, CheckRequest),
     Call(Ticket, Arc<crate::chat::ToolCall>),
     /// A call that runs since it was judged.
@@ -121,12 +156,15 @@ pub(super) enum Question {
 impl Question {
     /// Whether it is answered at once where everything works.
     pub(super) fn is_quick(&self) -> bool {
-        !matches!(self, Self::Infer(..) | Self::Call(..) | Self::Ran(..))
+        !matches!(self, Self::Infer(..) | Self::Condense(..) | Self::Call(..) | Self::Ran(..))
     }
 
     /// Whether nobody answers it any more when the asker no longer wants to know.
     fn is_abandonable(&self) -> bool {
-        matches!(self, Self::Infer(..) | Self::Check(..) | Self::Call(..) | Self::Ran(..))
+        matches!(
+            self,
+            Self::Infer(..) | Self::Condense(..) | Self::Check(..) | Self::Call(..) | Self::Ran(..) | Self::Output(..)
+        )
     }
 
     /// The answer to a call.
@@ -160,6 +198,8 @@ pub(crate) struct World {
     pub(crate) events: Vec<AgentEvent>,
     /// Every call that was dispatched.
     pub(super) dispatched: Vec<String>,
+    /// The skills there are.
+    pub(super) skills: Arc<SkillIndex>,
 }
 
 impl World {
@@ -175,6 +215,7 @@ impl World {
             news: Vec::new(),
             events: Vec::new(),
             dispatched: Vec::new(),
+            skills: Arc::new(skills(3)),
         }
     }
 
@@ -202,14 +243,18 @@ impl World {
             }
             Effect::ListTools { ticket, .. } => self.questions.push(Question::Tools(ticket)),
             Effect::Profile { ticket, .. } => self.questions.push(Question::Profile(ticket)),
+            Effect::ReadLayers { ticket, .. } => self.questions.push(Question::Layers(ticket)),
+            Effect::ListSkills { ticket, .. } => self.questions.push(Question::Skills(ticket)),
+            Effect::CheckOutput { ticket, output, .. } => self.questions.push(Question::Output(ticket, output)),
             Effect::Infer { ticket, request, .. } => self.questions.push(Question::Infer(ticket, request)),
+            Effect::Condense { ticket, request } => self.questions.push(Question::Condense(ticket, request)),
             Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
             Effect::Call { ticket, call, .. } => {
                 self.dispatched.push(call.id.to_string());
                 self.questions.push(Question::Call(ticket, call));
             }
             Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
-            Effect::Release { .. } => {}
+            Effect::Release { .. } | Effect::Remember(_) => {}
             Effect::Report(news) => self.news.push(news),
             Effect::Emit(event) => self.events.push(*event),
         }
@@ -248,9 +293,15 @@ impl World {
             Question::Tools(ticket) => {
                 TurnMessage::ToolsListed { ticket: *ticket, tools: tools(), servers: Vec::new() }
             }
+            Question::Skills(ticket) => TurnMessage::SkillsListed { ticket: *ticket, index: Arc::clone(&self.skills) },
+            Question::Output(ticket, output) => TurnMessage::OutputChecked { ticket: *ticket, result: fits(output) },
             Question::Profile(ticket) => {
                 let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
+            }
+            Question::Layers(ticket) => {
+                let layers = PromptLayers { memory: "what is remembered".into(), ..self.brief.layers.clone() };
+                TurnMessage::LayersRead { ticket: *ticket, result: Ok(Arc::new(layers)) }
             }
             Question::Check(ticket, check) => {
                 let verdict = match verdict(check) {
@@ -263,7 +314,7 @@ impl World {
                 };
                 TurnMessage::Checked { ticket: *ticket, verdict: Some(verdict) }
             }
-            Question::Infer(..) | Question::Call(..) | Question::Ran(..) => return None,
+            Question::Infer(..) | Question::Condense(..) | Question::Call(..) | Question::Ran(..) => return None,
         })
     }
 
@@ -282,6 +333,14 @@ impl World {
         let at = self.questions.iter().position(|q| matches!(q, Question::Infer(..))).expect("the model was asked");
         let Question::Infer(ticket, _) = self.questions.remove(at) else { unreachable!() };
         self.say(TurnMessage::ParseAction { ticket, result: result.map(Arc::new) });
+        self.settle();
+    }
+
+    /// Somebody writes the summary that is waited for, or does not.
+    pub(super) fn summarise(&mut self, result: Result<Summary, AgentError>) {
+        let at = self.questions.iter().position(|q| matches!(q, Question::Condense(..))).expect("a summary is wanted");
+        let Question::Condense(ticket, _) = self.questions.remove(at) else { unreachable!() };
+        self.say(TurnMessage::Condensed { ticket, result: result.map(Arc::new) });
         self.settle();
     }
 

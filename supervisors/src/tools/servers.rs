@@ -16,6 +16,7 @@ use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, St
 use bob_actors::metrics::Metrics;
 use bob_actors::pulse::Pulses;
 use bob_actors::rooms::Address;
+use bob_actors::tape::Recorder;
 use bob_actors::tools::Policy;
 use bob_actors::tools::plane::{Joining, Shelf, ToolPlane};
 use bob_messages::ids::ServerId;
@@ -54,6 +55,8 @@ pub struct Surroundings {
     pub watcher: Watcher,
     /// Who answers what they ask a person.
     pub elicit: Option<Arc<dyn Elicit>>,
+    /// What writes their calls down, if anything does.
+    pub recorder: Option<Recorder>,
 }
 
 /// The tool servers of one runtime. Clones are the same servers.
@@ -158,6 +161,7 @@ impl Surroundings {
         let mut arguments = McpServerArguments::new(spec, self.policy.clone(), self.watcher.clone());
         arguments.ladder = LADDER;
         arguments.elicit.clone_from(&self.elicit);
+        arguments.recorder.clone_from(&self.recorder);
         match before {
             Some(before) => arguments.in_place_of(before),
             None => arguments,

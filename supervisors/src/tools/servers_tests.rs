@@ -47,6 +47,7 @@ impl Tools {
             policy: Policy::default(),
             watcher: Watcher::new(),
             elicit: None,
+            recorder: None,
         };
         let servers = ToolServers::new(house, specs).unwrap();
         before(&rooms.tools);

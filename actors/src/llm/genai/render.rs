@@ -46,8 +46,8 @@ pub(super) fn chat(kind: ProviderKind, request: &LlmRequest, can: &Capabilities)
     let chat = ChatRequest::new(messages);
     let chat = if request.system.is_empty() { chat } else { chat.with_system(&*request.system) };
     match request.mode {
-        ToolMode::Native => chat.with_tools(tools(request)),
-        ToolMode::Json => chat,
+        ToolMode::Native if !is_answer_alone(request) => chat.with_tools(tools(request)),
+        ToolMode::Native | ToolMode::Json => chat,
     }
 }
 
@@ -73,11 +73,20 @@ pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilit
         options = options.with_extra_headers(("traceparent", request.traceparent.as_str()));
     }
     match &request.envelope {
-        Some(schema) if request.mode == ToolMode::Json && can.json_schema => {
-            options.with_response_format(JsonSpec::new("action", (**schema).clone()))
+        Some(schema) if can.json_schema && (request.mode == ToolMode::Json || is_answer_alone(request)) => {
+            let name = if request.mode == ToolMode::Json { "action" } else { "answer" };
+            options.with_response_format(JsonSpec::new(name, (**schema).clone()))
         }
         Some(_) | None => options,
     }
+}
+
+/// Whether a structured answer is all there can be: with its schema no tool is offered,
+/// not even the question to the user, which some providers refuse. Behind calls they
+/// insist on tools, and there the schema stays in words.
+fn is_answer_alone(request: &LlmRequest) -> bool {
+    let has_calls = || request.messages.iter().any(|message| matches!(**message, Message::Tool { .. }));
+    request.mode == ToolMode::Native && request.envelope.is_some() && !has_calls()
 }
 
 fn tools(request: &LlmRequest) -> Vec<Tool> {

@@ -195,6 +195,7 @@ fn a_record_that_could_not_be_read_back_is_not_written() {
             allowed: true,
             arguments: Some(arguments),
             reason: String::new(),
+            scope: None,
         };
         Append { session: one.clone(), epoch, expected_version: 0, records: vec![Arc::new(deep)] }
     };

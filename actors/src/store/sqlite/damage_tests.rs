@@ -295,6 +295,7 @@ async fn a_record_that_could_not_be_read_back_is_not_stored() {
         allowed: true,
         arguments: Some(nested),
         reason: String::new(),
+        scope: None,
     };
     let records = vec![Arc::new(deep)];
     let refused = store_one(&store, Append { session: one.clone(), epoch, expected_version: 0, records }).await;

@@ -4,6 +4,7 @@
 use super::house::{House, short};
 use super::plan::Fault;
 use super::says;
+use crate::error::AgentError;
 use crate::ids::TurnId;
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind};
 use crate::store::{Append, Record, StoreError};
@@ -51,6 +52,11 @@ impl House {
                 let result = result.map(|answer| Arc::new(LlmAnswer { response_id, ..answer }));
                 TurnMessage::ParseAction { ticket: *ticket, result }
             }
+            Question::Condense(ticket, request) => {
+                let result = says::summary(&self.plan, request, &mut self.model, self.world.now);
+                self.monitor.writes(request, &result);
+                TurnMessage::Condensed { ticket: *ticket, result: result.map(Arc::new) }
+            }
             // The room was started again while the call ran, or before it was judged.
             Question::Ran(ticket, _) | Question::Check(ticket, _) if doubts && self.tools.rarely(10) => {
                 TurnMessage::Checked { ticket: *ticket, verdict: None }
@@ -70,6 +76,10 @@ impl House {
             Question::Profile(ticket) if fails && self.disk.rarely(12) => {
                 let error = LlmError::new(LlmErrorKind::UnknownModel, "no such model");
                 TurnMessage::Profiled { ticket: *ticket, result: Err(error) }
+            }
+            Question::Layers(ticket) if fails && self.disk.rarely(12) => {
+                let error = AgentError::Invalid("prompt.files names \"SOUL.md\", and there is none".into());
+                TurnMessage::LayersRead { ticket: *ticket, result: Err(error) }
             }
             // Most tools are quick: the result is the answer, without a note before it.
             Question::Check(ticket, check) if check.run && self.tools.pick(2) == 1 => {

@@ -106,10 +106,24 @@ pub(super) enum Defect {
     OneRepeatMore,
     /// No bound on tokens.
     ForgetsTokens,
+    /// A summary does not reach the journal.
+    LosesSummary,
+    /// A history is cut elsewhere than was said.
+    CutsElsewhere,
+    /// A late summary is taken for the one that is awaited.
+    TakesStaleSummary,
+    /// A summary is missing from the prompt.
+    LeavesSummaryOut,
+    /// The skills of a turn are not known after a crash.
+    ForgetsSkills,
+    /// The tools of a turn are not limited by its skills.
+    WidensTools,
+    /// An answer that does not fit its schema is taken.
+    TakesMisfit,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 44] = [
+    pub(super) const ALL: [Self; 51] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -154,6 +168,13 @@ impl Defect {
         Self::OneErrorMore,
         Self::OneRepeatMore,
         Self::ForgetsTokens,
+        Self::LosesSummary,
+        Self::CutsElsewhere,
+        Self::TakesStaleSummary,
+        Self::LeavesSummaryOut,
+        Self::ForgetsSkills,
+        Self::WidensTools,
+        Self::TakesMisfit,
     ];
 }
 
@@ -185,6 +206,12 @@ impl Sabotage {
                 claim.records.pop();
                 claim.version = claim.records.len() as u64;
             }
+            (Defect::ForgetsSkills, TurnMessage::Loaded { result: Ok(claim), .. }) => {
+                for record in &mut claim.records {
+                    blank(&mut Arc::make_mut(record).fact, |fact| matches!(fact, Fact::SkillsSelected(_)));
+                }
+            }
+            (Defect::TakesMisfit, TurnMessage::OutputChecked { result, .. }) => *result = Ok(()),
             (Defect::KeepsEpoch, TurnMessage::Loaded { result: Ok(claim), .. }) => {
                 claim.epoch = claim.records.last().map_or(claim.epoch, |record| record.epoch);
             }
@@ -231,6 +258,13 @@ impl Sabotage {
                 let before = self.before.replace(message.clone());
                 if let Some(TurnMessage::ParseAction { result, .. }) = before {
                     message = TurnMessage::ParseAction { ticket, result };
+                }
+            }
+            (Defect::TakesStaleSummary, TurnMessage::Condensed { ticket, .. }) => {
+                let ticket = *ticket;
+                let before = self.before.replace(message.clone());
+                if let Some(TurnMessage::Condensed { result, .. }) = before {
+                    message = TurnMessage::Condensed { ticket, result };
                 }
             }
             (_, TurnMessage::Start { input, .. }) => {
@@ -283,6 +317,7 @@ impl Sabotage {
                     });
                     effects.extend(inputs.map(|submission| Effect::Report(TurnNews::Accepted { submission })));
                 }
+                (Defect::WidensTools, Effect::Check { context, .. }) => Arc::make_mut(context).allow = None,
                 (Defect::ChangesArguments, Effect::Call { call, grant, .. }) => {
                     *call = Arc::new(ToolCall { arguments: serde_json::json!({"all": true}), ..(**call).clone() });
                     *grant = seal(call);
@@ -291,6 +326,10 @@ impl Sabotage {
                     let request = Arc::make_mut(request);
                     let at = request.messages.iter().position(|message| matches!(**message, Message::Tool { .. }));
                     at.map(|at| request.messages.remove(at));
+                }
+                (Defect::LeavesSummaryOut, Effect::Infer { request, .. }) => {
+                    let summary = |message: &Message| matches!(message, Message::User { parts } if parts.iter().any(|part| part.as_text().starts_with("[Summary")));
+                    Arc::make_mut(request).messages.retain(|message| !summary(message));
                 }
                 (Defect::LosesPrompt, Effect::Infer { request, .. }) => {
                     let request = Arc::make_mut(request);
@@ -339,6 +378,16 @@ impl Sabotage {
             Defect::LosesInput if self.dice.rarely(3) => {
                 change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Input(_))));
             }
+            Defect::LosesSummary => change(&mut append, |fact| {
+                if let Fact::Condensed(condensed) = fact {
+                    condensed.summary = None;
+                }
+            }),
+            Defect::CutsElsewhere => change(&mut append, |fact| {
+                if let Fact::Condensed(condensed) = fact {
+                    condensed.keeps += 1;
+                }
+            }),
             _ => {}
         }
         world.store(&append)

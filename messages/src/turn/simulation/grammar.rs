@@ -32,6 +32,9 @@ pub(super) struct Open {
     pub(super) calls: Vec<Call>,
     answered: bool,
     steered: bool,
+    /// Whether its skills were chosen, and whether the model was heard.
+    chosen: bool,
+    heard: bool,
     tally: Tally,
 }
 
@@ -91,6 +94,8 @@ impl Grammar {
                     calls: Vec::new(),
                     answered: false,
                     steered: false,
+                    chosen: false,
+                    heard: false,
                 });
                 Ok(())
             }
@@ -105,6 +110,7 @@ impl Grammar {
             Fact::Answered(answered) => self.answered(turn, answered),
             Fact::Malformed { cost, .. } => {
                 let open = self.running(turn)?;
+                open.heard = true;
                 must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
                 open.tally.model_call(cost.usage)?;
                 open.tally.malformed += 1;
@@ -138,11 +144,25 @@ impl Grammar {
                 open.close_step();
                 Ok(())
             }
+            Fact::Condensed(condensed) => {
+                let open = self.running(turn)?;
+                must(open.calls.is_empty() && !open.answered, || "a history is condensed inside a step".to_owned())?;
+                must(condensed.attempts <= 2, || format!("{} attempts at a summary", condensed.attempts))?;
+                must(condensed.attempts > 0 || condensed.summary.is_none(), || "a summary of nobody".to_owned())?;
+                open.tally.summary(condensed.usage)
+            }
             Fact::Steered { behind, .. } => {
                 let open = self.running(turn)?;
                 // What comes while the model is asked is heard after its answer, if a step is left.
                 open.steered |= *behind;
                 open.answered = false;
+                Ok(())
+            }
+            Fact::SkillsSelected(_) => {
+                let open = self.running(turn)?;
+                must(!open.chosen, || "the skills of one turn are chosen twice".to_owned())?;
+                must(!open.heard, || "skills are chosen after the model was heard".to_owned())?;
+                open.chosen = true;
                 Ok(())
             }
         }
@@ -156,6 +176,7 @@ impl Grammar {
 
     fn answered(&mut self, turn: Option<&TurnId>, answered: &Answered) -> Result<(), String> {
         let open = self.running(turn)?;
+        open.heard = true;
         must(open.calls.is_empty() && !open.answered, || "the model answers out of place".to_owned())?;
         open.tally.model_call(answered.cost.usage)?;
         open.tally.malformed = 0;

@@ -9,7 +9,7 @@ use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{Decision, EndReason, TurnNews, TurnOutcome};
 use crate::turn::state::State;
-use crate::turn::world::{Question, input};
+use crate::turn::world::{Question, input, output_schema, skills};
 use crate::turn::{Brief, Effect, OnRestart, Recover, ResumeReply, TurnMessage};
 use std::sync::Arc;
 
@@ -24,11 +24,23 @@ impl House {
         self.inputs += 1;
         let named = self.plan.has(Fault::Names) && self.people.rarely(4);
         let request_id = named.then(|| RequestId::new(format!("r{}", self.people.pick(3))));
-        let said = input(self.inputs, &format!("message {};", self.inputs), self.plan.setup.limits);
+        let mention = if self.plan.setup.skills { format!(" $s{}x", self.people.pick(4)) } else { String::new() };
+        let text = format!("message {};{mention}{}", self.inputs, "z".repeat(self.plan.padding));
+        let said = input(self.inputs, &text, self.plan.setup.limits);
         let labels = request_id.iter().map(|name| ("of".to_owned(), format!("{name} in {}", said.turn))).collect();
-        let said = Arc::new(TurnInput { labels, approvals: self.plan.setup.approvals, request_id, ..said });
+        let output_schema = self.plan.setup.schema.then(output_schema);
+        let approvals = self.plan.setup.approvals;
+        let said = Arc::new(TurnInput { labels, approvals, request_id, output_schema, ..said });
         let message = TurnMessage::Start { input: Arc::clone(&said), brief: Arc::clone(&self.world.brief) };
         self.owe(said.turn.clone(), message);
+    }
+
+    /// Somebody writes another skill, and the folder is read in another order.
+    pub(super) fn skills_change(&mut self) {
+        let many = self.world.skills.skills.len();
+        let mut changed = skills((many + 1).min(12));
+        changed.skills.rotate_left(self.schedule.pick(many));
+        self.world.skills = Arc::new(changed);
     }
 
     /// Somebody no longer wants what they are owed: what waits for its turn never runs.
@@ -253,7 +265,9 @@ fn state(state: &State) -> &'static str {
         State::Idle => "Idle",
         State::Start(_) => "Start",
         State::BuildPrompt => "BuildPrompt",
+        State::Condense(_) => "Condense",
         State::LlmInfer { .. } => "LlmInfer",
+        State::ParseAction(_) => "ParseAction",
         State::CallTool(_) => "CallTool",
         State::Done(_) => "Done",
     }

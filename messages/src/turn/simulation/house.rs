@@ -70,9 +70,10 @@ impl House {
         let plan = Plan::of(seed);
         let mut world = World::new(plan.setup.brief());
         world.turn.watched(plan.watched);
+        world.capabilities.context_tokens = plan.context_tokens;
         Self {
             world,
-            monitor: Monitor::new(plan.setup.max_history),
+            monitor: Monitor::new(&plan.setup),
             sabotage: Sabotage::new(defect, Dice::new(seed, 8)),
             schedule: Dice::new(seed, 2),
             people: Dice::new(seed, 3),
@@ -124,8 +125,9 @@ impl House {
             }
         }
         self.calm();
+        let journal = self.world.stored;
         let (broken, seen) = (self.monitor.broken, self.monitor.seen);
-        Run { broken, log: self.log.unwrap_or_default(), messages: self.messages, seen }
+        Run { broken, journal, log: self.log.unwrap_or_default(), messages: self.messages, seen }
     }
 
     fn disturb(&mut self, fault: Fault) {
@@ -149,6 +151,7 @@ impl House {
             Fault::Steers => self.steer(),
             Fault::Withdraws => self.withdraw(),
             Fault::People => self.person(),
+            Fault::Skills => self.skills_change(),
             Fault::Malformed
             | Fault::ModelFails
             | Fault::ToolErrors
@@ -157,7 +160,8 @@ impl House {
             | Fault::StoreDoubts
             | Fault::StartFails
             | Fault::Disorder
-            | Fault::Names => {}
+            | Fault::Names
+            | Fault::Summaries => {}
         }
     }
 

@@ -2,6 +2,7 @@
 //! was said to the machine and what a strict provider accepts.
 
 use super::monitor::Monitor;
+use crate::chat::Message;
 use crate::ids::{ApprovalId, TurnId};
 use crate::session::{OpenCall, TurnInput};
 use crate::sessions::Decision;
@@ -71,6 +72,14 @@ impl Monitor {
                 let same = told.is_none() || told == open.map(|open| open.question);
                 self.must(same, || format!("{submission} answers {told:?}, which is not asked any more"));
             }
+            Fact::Condensed(condensed) => {
+                let written = condensed.summary.as_ref().is_none_or(|summary| self.summaries.remove(&**summary));
+                self.must(written, || format!("nobody wrote this summary, or it is taken twice: {condensed:?}"));
+                let history = &self.shadow.history;
+                let first = history.len().checked_sub(condensed.keeps).and_then(|at| history.get(at));
+                let apart = first.is_none_or(|first| matches!(**first, Message::Tool { .. }));
+                self.must(!apart, || "a call is parted from its result".to_owned());
+            }
             _ => {}
         }
     }
@@ -122,5 +131,8 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Condensed(condensed) if condensed.summary.is_some() => "summarised",
+        Fact::Condensed(_) => "truncated",
+        Fact::SkillsSelected(_) => "skills selected",
     }
 }

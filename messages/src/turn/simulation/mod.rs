@@ -5,7 +5,7 @@
 //! clock and no thread in it, so that the same seed gives the same run, line by line.
 //!
 //! **Checks.** After each message, at each record that is stored and at whatever is told, [`monitor`],
-//! [`kept`] and [`promises`] ask that
+//! [`kept`], [`promises`] and [`gifts`] ask that
 //! everybody is told exactly once; that what is told to be saved is what any later owner
 //! reads; that a call with side effects runs once over all crashes, alone, behind its durable
 //! intent, as it was journaled, and only if nobody denied it; that a strict provider accepts
@@ -23,6 +23,7 @@
 mod answers;
 mod defect;
 mod dice;
+mod gifts;
 mod grammar;
 mod guests;
 mod house;
@@ -50,6 +51,8 @@ struct Run {
     log: Vec<String>,
     /// How many messages the machines were told.
     messages: usize,
+    /// What was stored in the end.
+    journal: Vec<std::sync::Arc<crate::store::Record>>,
     /// How often there was what: outcomes, calls, records, crashes in each state.
     seen: BTreeMap<String, usize>,
 }

@@ -4,6 +4,8 @@
 use super::grammar::Grammar;
 use super::steering::Steers;
 use crate::chat::Message;
+use crate::condense::{CondenseRequest, Summary};
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, RequestId, ResumeToken, TurnId};
 use crate::llm::LlmRequest;
 use crate::session::{Session, TurnInput};
@@ -11,6 +13,7 @@ use crate::sessions::{Decision, TurnOutcome};
 use crate::store::Record;
 use crate::tools::{ToolReturn, Verdict};
 use crate::turn::approvals::understood;
+use crate::turn::chance::Setup;
 use crate::turn::pairing::Pairing;
 use crate::turn::state::State;
 use crate::turn::world::{Question, World, paired, session_id, side_effects};
@@ -77,6 +80,8 @@ pub(super) struct Monitor {
     pub(super) shown: BTreeMap<ApprovalId, Seen>,
     pub(super) steers: Steers,
     pub(super) responses: BTreeSet<String>,
+    /// Summaries that were written and may be taken, each once.
+    pub(super) summaries: BTreeSet<String>,
     pub(super) last: Option<Arc<Record>>,
     pub(super) life: Life,
     /// How many owners the journal has had.
@@ -85,16 +90,19 @@ pub(super) struct Monitor {
     pub(super) usable: bool,
     /// Kinds of things that were seen, for whoever wants to know that they happen.
     pub(super) seen: BTreeMap<String, usize>,
+    /// Whether final answers must fit a schema, and whether there are skills.
+    pub(super) structured: bool,
+    pub(super) skilled: bool,
 }
 
 impl Monitor {
-    /// For a machine that keeps so many messages.
-    pub(super) fn new(messages: usize) -> Self {
+    /// For a machine that is set up so.
+    pub(super) fn new(setup: &Setup) -> Self {
         Self {
             broken: None,
             grammar: Grammar::default(),
             shadow: Session::new(session_id()),
-            twin: Session::fold_keeping(session_id(), messages, []),
+            twin: Session::fold_keeping(session_id(), setup.max_history, []),
             pairing: Pairing::default(),
             compared: 0,
             outcomes: Vec::new(),
@@ -108,11 +116,14 @@ impl Monitor {
             shown: BTreeMap::new(),
             steers: Steers::default(),
             responses: BTreeSet::new(),
+            summaries: BTreeSet::new(),
             last: None,
             life: Life::default(),
             owners: 0,
             usable: false,
             seen: BTreeMap::new(),
+            structured: setup.schema,
+            skilled: setup.skills,
         }
     }
 
@@ -229,7 +240,8 @@ impl Monitor {
                     "a store that fails is asked again although nothing has happened".to_owned()
                 });
             }
-            Effect::Check { check, .. } => {
+            Effect::Check { check, context, .. } => {
+                self.limits_tools(context, world);
                 let quick = check.run && side_effects(&check.call.name);
                 self.must(!quick, || format!("{} may run before its intent is durable", check.call.id));
             }
@@ -240,6 +252,7 @@ impl Monitor {
             }
             Effect::Tell(TurnMessage::LlmInfer { .. }) => self.life.prompted = self.life.steered.len(),
             Effect::Infer { request, .. } => self.infers(request, world),
+            Effect::Condense { request, .. } => self.condenses(request, world),
             Effect::Release { epoch, .. } => {
                 let (epoch, own) = (*epoch, world.turn.journal.epoch);
                 self.must(epoch == own, || format!("epoch {own} releases epoch {epoch}"));
@@ -273,10 +286,50 @@ impl Monitor {
         self.saw(format!("ran {own}"));
     }
 
-    fn infers(&mut self, request: &LlmRequest, world: &World) {
+    /// Somebody writes a summary.
+    pub(super) fn writes(&mut self, request: &CondenseRequest, result: &Result<Summary, AgentError>) {
+        let Ok(summary) = result else { return };
+        let text = summary.text.trim();
+        if !text.is_empty() && text.len() <= request.max_bytes {
+            self.summaries.insert(text.to_owned());
+        }
+    }
+
+    fn condenses(&mut self, request: &CondenseRequest, world: &World) {
         if let Err(why) = paired(&request.messages) {
             self.must(false, || why);
         }
+        self.may_ask(world);
+        let own = self.asked.get(&request.turn).map(TurnInput::text);
+        let own = own.filter(|own| request.messages.iter().any(|message| says(message, own)));
+        self.must(own.is_none(), || format!("what the turn is about is condensed: {own:?}"));
+        self.must(!request.messages.is_empty(), || "nothing is condensed".to_owned());
+    }
+
+    fn infers(&mut self, request: &LlmRequest, world: &World) {
+        self.has_its_skills(request);
+        if let Err(why) = paired(&request.messages) {
+            self.must(false, || why);
+        }
+        self.may_ask(world);
+        let summary = world.turn.session().and_then(|session| session.summary.clone());
+        let told = summary.is_none_or(|summary| request.messages.iter().any(|message| says(message, &summary)));
+        self.must(told, || "the model is not told the summary".to_owned());
+        let asked = self.asked.get(&request.turn).map(TurnInput::text);
+        // A short history may leave out what was said into the turn, and never what it is about.
+        let whole = world.brief.max_history_messages > 4 && world.capabilities.context_tokens > 1_000;
+        let steered = self.life.steered[..self.life.prompted]
+            .iter()
+            .filter(|(turn, _)| whole && *turn == request.turn)
+            .map(|(_, text)| text.clone());
+        for text in asked.into_iter().chain(steered).collect::<Vec<_>>() {
+            let said = request.messages.iter().any(|message| says(message, &text));
+            self.must(said, || format!("the model is not told {text:?}"));
+        }
+    }
+
+    /// A model may be asked for this turn now.
+    fn may_ask(&mut self, world: &World) {
         let Some(submission) = world.turn.submission() else {
             return self.must(false, || "the model is asked for nobody".to_owned());
         };
@@ -288,17 +341,6 @@ impl Monitor {
         self.must(!cancelled, || format!("{submission} runs after it was cancelled"));
         let told = self.told.get(&submission).is_some_and(|told| told.for_good);
         self.must(!told, || format!("{submission} runs after its outcome was told"));
-        let asked = self.asked.get(&request.turn).map(TurnInput::text);
-        // A short history may leave out what was said into the turn, and never what it is about.
-        let whole = world.brief.max_history_messages > 4;
-        let steered = self.life.steered[..self.life.prompted]
-            .iter()
-            .filter(|(turn, _)| whole && *turn == request.turn)
-            .map(|(_, text)| text.clone());
-        for text in asked.into_iter().chain(steered).collect::<Vec<_>>() {
-            let said = request.messages.iter().any(|message| says(message, &text));
-            self.must(said, || format!("the model is not told {text:?}"));
-        }
     }
 }
 

@@ -61,10 +61,14 @@ pub(super) enum Fault {
     People,
     /// Requests have names, and names come again.
     Names,
+    /// Summaries that are missing, empty or too large.
+    Summaries,
+    /// There are more skills than before, in another order.
+    Skills,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 26] = [
         Self::Malformed,
         Self::ModelFails,
         Self::ToolErrors,
@@ -89,6 +93,8 @@ impl Fault {
         Self::Withdraws,
         Self::People,
         Self::Names,
+        Self::Summaries,
+        Self::Skills,
     ];
 
     /// Whether it happens by itself rather than as an answer.
@@ -102,7 +108,8 @@ impl Fault {
             | Self::StoreDoubts
             | Self::StartFails
             | Self::Disorder
-            | Self::Names => false,
+            | Self::Names
+            | Self::Summaries => false,
             Self::StoreDown
             | Self::OtherOwner
             | Self::Repeats
@@ -117,7 +124,8 @@ impl Fault {
             | Self::Crowd
             | Self::Steers
             | Self::Withdraws
-            | Self::People => true,
+            | Self::People
+            | Self::Skills => true,
         }
     }
 }
@@ -130,6 +138,10 @@ pub(super) struct Plan {
     pub(super) steps: usize,
     /// Once in so many decisions something disturbs.
     pub(super) calmness: usize,
+    /// How large the model's context is: some hold next to nothing.
+    pub(super) context_tokens: u32,
+    /// How many bytes users and tools say beside what matters.
+    pub(super) padding: usize,
     /// Whether somebody sees the events.
     pub(super) watched: bool,
     /// Which tools the model knows, one bit for each: few tools make for deep runs, too.
@@ -159,16 +171,27 @@ impl Plan {
             mode: [ToolModeChoice::Native, ToolModeChoice::Json][dice.pick(2)],
             on_restart: [OnRestart::Report, OnRestart::Resume][dice.pick(2)],
             max_waiting: dice.pick(4),
+            reads_files: false,
+            skills: on.contains(&Fault::Skills),
+            schema: dice.pick(3) == 0,
         };
-        Self {
+        let mut plan = Self {
             setup,
             steps: 30 + dice.pick(90),
             calmness: 4 + dice.pick(12),
+            context_tokens: 8_192,
+            padding: 0,
             watched: dice.pick(4) == 0,
             tools: (dice.pick(256) as u8 & dice.pick(256) as u8) | 1 << dice.pick(8),
             disturbances: on.iter().copied().filter(|fault| fault.disturbs()).collect(),
             on,
+        };
+        plan.setup.reads_files = dice.pick(2) == 0;
+        if dice.pick(2) == 0 {
+            plan.context_tokens = u32::try_from(160 + 40 * dice.pick(16)).unwrap_or(160);
+            plan.padding = 100 + 150 * dice.pick(8);
         }
+        plan
     }
 
     /// No faults at all.

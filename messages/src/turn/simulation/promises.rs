@@ -75,6 +75,7 @@ impl Monitor {
     }
 
     fn note_outcome(&mut self, outcome: &TurnOutcome) {
+        self.fits_its_schema(outcome);
         self.saw(format!("{:?}", outcome.finish_reason));
         if let Some(guard) = outcome.guard_reason {
             self.saw(format!("{guard:?}"));

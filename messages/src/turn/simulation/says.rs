@@ -2,7 +2,9 @@
 
 use super::dice::Dice;
 use super::plan::{Fault, Plan};
-use crate::chat::{CallStatus, FinishReason, StopReason};
+use crate::chat::{CallStatus, FinishReason, StopReason, Usage};
+use crate::condense::{CondenseRequest, Summary};
+use crate::error::AgentError;
 use crate::ids::{ApprovalId, Ticket};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ToolMode};
 use crate::sessions::Decision;
@@ -36,12 +38,13 @@ impl Moods {
 
 /// What a tool returns; the number makes it one of a kind.
 pub(super) fn returned(plan: &Plan, dice: &mut Dice, number: i64) -> ToolReturn {
+    let padding = "z".repeat(plan.padding);
     let (status, output) = match dice.pick(6) {
         1 | 2 if plan.has(Fault::ToolErrors) => (CallStatus::Error, ToolOutput::error(format!("failed {number}"))),
         3 if plan.has(Fault::ToolDoubts) => {
             (CallStatus::Unknown, ToolOutput::error(format!("outcome unknown {number}")))
         }
-        _ => (CallStatus::Ok, ToolOutput::text(format!("done {number}"))),
+        _ => (CallStatus::Ok, ToolOutput::text(format!("done {number}{padding}"))),
     };
     ToolReturn { status, output, duration_ms: 1 }
 }
@@ -49,12 +52,19 @@ pub(super) fn returned(plan: &Plan, dice: &mut Dice, number: i64) -> ToolReturn 
 /// What a model says; on a good day a final answer.
 pub(in crate::turn) fn reply(moods: Moods, request: &LlmRequest, dice: &mut Dice) -> Result<LlmAnswer, LlmError> {
     let json = request.mode == ToolMode::Json;
+    let structured = request.system.contains("JSON schema");
     let plain = |text: &str| {
-        let enveloped = serde_json::json!({"type": "final", "content": text}).to_string();
-        answer(if json { &enveloped } else { text }, &[])
+        let content = match (structured, text) {
+            (false, text) => serde_json::Value::from(text),
+            (true, text) => serde_json::json!({ "ok": text == "the answer" }),
+        };
+        let plain = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+        let enveloped = serde_json::json!({"type": "final", "content": content}).to_string();
+        answer(if json { &enveloped } else { &plain }, &[])
     };
     Ok(match dice.pick(16) {
         0..=2 => plain("the answer"),
+        11 if structured && moods.malformed => plain("a misfit"),
         12 | 13 if moods.malformed => answer(["", "{\"type\":\"final\"}", "{\"type\":", "hello"][dice.pick(4)], &[]),
         14 if moods.malformed && dice.pick(2) == 0 => {
             LlmAnswer { stop_reason: StopReason::Refusal, ..answer("I would rather not", &[]) }
@@ -78,6 +88,26 @@ pub(in crate::turn) fn reply(moods: Moods, request: &LlmRequest, dice: &mut Dice
     })
 }
 
+/// What becomes of a request for a summary.
+pub(super) fn summary(
+    plan: &Plan,
+    request: &CondenseRequest,
+    dice: &mut Dice,
+    now: i64,
+) -> Result<Summary, AgentError> {
+    let fails = plan.has(Fault::Summaries);
+    let usage = (dice.pick(2) == 0).then(|| Usage { total_tokens: 3, ..Usage::default() });
+    let text = match dice.pick(8) {
+        1 if fails => return Err(AgentError::Internal("nobody writes".into())),
+        2 if fails => String::new(),
+        3 if fails => " \n".to_owned(),
+        4 if fails => format!("{now} {}", "x".repeat(request.max_bytes)),
+        5 => format!("{now} {}", "x".repeat(request.max_bytes))[..request.max_bytes].to_owned(),
+        _ => format!("what was said before {now};"),
+    };
+    Ok(Summary { text, usage })
+}
+
 /// Something that answers no question, or has no place in this state.
 pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
     let ticket = Ticket(9_000_000);
@@ -89,7 +119,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         error: None,
     };
     let returned = ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("foreign"), duration_ms: 1 };
-    match dice.pick(11) {
+    match dice.pick(15) {
         0 => TurnMessage::Checked { ticket, verdict: None },
         1 => TurnMessage::ToolReturned { ticket, returned: Box::new(returned) },
         2 => TurnMessage::Saved { ticket, result: Ok(1) },
@@ -105,6 +135,10 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         8 if !matches!(state, State::BuildPrompt) => TurnMessage::BuildPrompt,
         9 if !matches!(state, State::CallTool(_)) => TurnMessage::CallTool,
         10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
+        12 => TurnMessage::Condensed { ticket, result: Ok(Arc::default()) },
+        11 => TurnMessage::LayersRead { ticket, result: Err(AgentError::Internal("foreign".into())) },
+        13 => TurnMessage::SkillsListed { ticket, index: Arc::default() },
+        14 => TurnMessage::OutputChecked { ticket, result: Ok(()) },
         _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
     }
 }

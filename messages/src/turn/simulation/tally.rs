@@ -51,6 +51,15 @@ impl Tally {
         Ok(())
     }
 
+    /// A summary was asked for: it costs tokens and is no step.
+    pub(super) fn summary(&mut self, usage: Option<Usage>) -> Result<(), String> {
+        if let Some(guard) = self.tripped() {
+            return Err(format!("a summary is written although {guard:?} has tripped"));
+        }
+        self.tokens += usage.map_or(0, |usage| usage.total_tokens);
+        Ok(())
+    }
+
     /// Whether the model's next call may run. Behind one that may not none may.
     pub(super) fn may_call(&mut self, name: &str, arguments: &Value) -> bool {
         if self.forbidden.is_some() {

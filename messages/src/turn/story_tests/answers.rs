@@ -30,7 +30,7 @@ fn an_envelope_in_native_mode_is_what_it_says() {
             > llm {"type":"ask_user","question":"which one?"}
                 save answered
                 save outcome
-                finish t1 Suspended "" token secret1-4
+                finish t1 Suspended "" token s~secret1-4
             > user the red one
                 save resumed
                 infer step 2 with 3 messages

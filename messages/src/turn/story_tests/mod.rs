@@ -6,9 +6,11 @@ mod endings;
 mod guards;
 mod people;
 mod recovery;
+mod skills;
+mod structured;
 
 use super::message::{Recover, ResumeReply};
-use super::world::{Question, World, answer, input};
+use super::world::{Question, World, answer, input, output_schema};
 use super::{Brief, Limits, Steer, TurnMessage};
 use crate::chat::{CallStatus, StopReason};
 use crate::ids::ResumeToken;
@@ -55,11 +57,13 @@ pub(crate) struct Setup {
     pub(crate) brief: Brief,
     pub(crate) limits: Limits,
     pub(crate) approvals: ApprovalsMode,
+    /// Whether answers must fit a schema.
+    pub(crate) structured: bool,
 }
 
 pub(crate) fn native() -> Setup {
     let brief = Brief::new(super::world::model());
-    Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny }
+    Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny, structured: false }
 }
 
 fn json() -> Setup {
@@ -91,7 +95,9 @@ impl Teller {
 
     fn next_input(&mut self, text: &str) -> Arc<TurnInput> {
         self.inputs += 1;
-        Arc::new(TurnInput { approvals: self.setup.approvals, ..input(self.inputs, text, self.setup.limits) })
+        let output_schema = self.setup.structured.then(output_schema);
+        let approvals = self.setup.approvals;
+        Arc::new(TurnInput { approvals, output_schema, ..input(self.inputs, text, self.setup.limits) })
     }
 
     fn step(&mut self, step: &str) {
@@ -217,6 +223,8 @@ impl Teller {
                     let kinds: Vec<_> = append.records.iter().map(|record| kind(record)).collect();
                     writeln!(self.trace, "    save {}", kinds.join(", "))
                 }
+                Question::Output(_, output) => writeln!(self.trace, "    does {output} fit?"),
+                Question::Skills(_) => writeln!(self.trace, "    list skills"),
                 _ => Ok(()),
             }
             .unwrap();

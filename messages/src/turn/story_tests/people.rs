@@ -72,7 +72,7 @@ fn an_approval_suspends_the_turn_and_a_new_program_goes_on() {
     let setup = Setup { approvals: ApprovalsMode::Suspend, ..native() };
     check(
         setup.clone(),
-        &["user go", "calls local__ask {}", "crash", "resume secret1-5 allow", "ok 1 done", "llm fine"],
+        &["user go", "calls local__ask {}", "crash", "resume s~secret1-5 allow", "ok 1 done", "llm fine"],
         expect![[r#"
             > user go
                 save options, input, started
@@ -80,9 +80,9 @@ fn an_approval_suspends_the_turn_and_a_new_program_goes_on() {
             > calls local__ask {}
                 save answered, approval_asked
                 save outcome
-                finish t1 Suspended "" token secret1-5
+                finish t1 Suspended "" token s~secret1-5
             > crash
-            > resume secret1-5 allow
+            > resume s~secret1-5 allow
                 save resumed, approval_decided
                 save intent
                 run c00000001 local/ask {}
@@ -104,7 +104,7 @@ fn an_approval_suspends_the_turn_and_a_new_program_goes_on() {
             > calls local__ask {}
                 save answered, approval_asked
                 save outcome
-                finish t1 Suspended "" token secret1-5
+                finish t1 Suspended "" token s~secret1-5
             > resume guess allow
                 refuse t2: no suspended turn has this token; it may have been answered already
             > user something else
@@ -158,7 +158,7 @@ fn a_question_suspends_and_the_next_message_answers_it() {
             > ok 1 a
                 save result
                 save outcome
-                finish t1 Suspended "" calls Ok token secret1-5
+                finish t1 Suspended "" calls Ok token s~secret1-5
             > crash
             > user red
                 save resumed

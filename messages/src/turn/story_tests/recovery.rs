@@ -336,9 +336,9 @@ fn a_token_that_was_lost_with_its_owner_resumes_no_later_suspension() {
     told.store_fails = false;
     told.step("crash");
     told.step("calls local__ask {\"a\":2}");
-    told.step("resume secret1-5 allow");
+    told.step("resume s~secret1-5 allow");
     assert_eq!(told.world.dispatched, Vec::<String>::new(), "{}", told.trace);
-    told.step("resume secret1-5-2 allow");
+    told.step("resume s~secret1-5-2 allow");
     assert_eq!(told.world.dispatched, ["c00000001"]);
 }
 

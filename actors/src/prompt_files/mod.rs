@@ -1,0 +1,152 @@
+//! The files that stand before a conversation: looked up for each session, read again when they changed.
+//!
+//! Owns the lookup (a session's working folder first, then the configuration's) and what was read last. The TurnActor
+//! asks once for each turn; the reading is done by a task, never in a handler. It writes nothing, follows no link out of
+//! the two folders, and knows neither the order nor the caps of the layers ([`PromptLayers`] and the machine do).
+
+mod look;
+
+use bob_messages::error::AgentError;
+use bob_messages::reply::Reply;
+use bob_messages::turn::PromptLayers;
+use look::Look;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// For how long the files of sessions without a folder of their own are taken to be as they were: many turns a second
+/// share one look.
+const FRESH_FOR: Duration = Duration::from_millis(100);
+
+/// How many folders are remembered with what their files said.
+const REMEMBERED_FOLDERS: usize = 64;
+
+/// How much of what files said is remembered, in bytes.
+const REMEMBERED_BYTES: usize = 8 << 20;
+
+/// Which files stand before a conversation, and what else does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptFiles {
+    /// The texts that are no files. `instructions` come before the files of `named`.
+    pub texts: PromptLayers,
+    /// Files behind the instructions, in order. Each must be there.
+    pub named: Vec<String>,
+    /// What is remembered between sessions: a file used when it is there; empty for none.
+    pub memory: String,
+    /// Notes about the tools: a file used when it is there; empty for none.
+    pub tool_notes: String,
+    /// The folder of sessions that name none.
+    pub workspace: PathBuf,
+    /// The configuration's folder, where a file is looked up that a session's folder does not have.
+    pub folder: PathBuf,
+}
+
+/// Reads the files. Clones share what was read.
+#[derive(Debug, Clone, Default)]
+pub struct PromptReader(Option<Arc<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    files: PromptFiles,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What the files of a folder said, with how to tell that they still do.
+    seen: HashMap<PathBuf, Look>,
+    /// When the files of sessions without a folder were looked at, and what came of it.
+    shared: Option<(Instant, Result<Arc<PromptLayers>, AgentError>)>,
+}
+
+impl PromptReader {
+    /// A reader of these files. Nothing is read yet.
+    pub fn new(files: PromptFiles) -> Self {
+        Self(Some(Arc::new(Shared { files, state: Mutex::default() })))
+    }
+
+    /// Whether there is anything to read.
+    pub fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Tells the layers of a session in this folder: at once where they were just read, else from a task that reads
+    /// them. Always tells exactly once, also when the task is dropped with its runtime.
+    pub(crate) fn read(
+        &self,
+        cwd: Option<String>,
+        tell: impl FnOnce(Result<Arc<PromptLayers>, AgentError>) + Send + 'static,
+    ) {
+        let Some(shared) = &self.0 else { return tell(Ok(Arc::default())) };
+        if let Some(known) = shared.just_read(cwd.as_deref()) {
+            return tell(known);
+        }
+        let gone = || Err(AgentError::Internal("the files before the history could not be read".into()));
+        let reply = Reply::to(move |read: Option<_>| tell(read.unwrap_or_else(gone)));
+        let shared = Arc::clone(shared);
+        tokio::task::spawn_blocking(move || reply.send(shared.look(cwd.as_deref())));
+    }
+
+    /// The layers of a session in this folder. Blocks for as long as the disk takes.
+    ///
+    /// # Errors
+    /// `Invalid` when a named file is not there, and when one that is there leads out of its folder, is no text, or is
+    /// larger than a mebibyte.
+    pub fn layers(&self, cwd: Option<&str>) -> Result<Arc<PromptLayers>, AgentError> {
+        self.0.as_ref().map_or_else(|| Ok(Arc::default()), |shared| shared.look(cwd))
+    }
+}
+
+impl Shared {
+    /// What is known without a look. Whoever finds it old looks, and the others go on with the old meanwhile.
+    fn just_read(&self, cwd: Option<&str>) -> Option<Result<Arc<PromptLayers>, AgentError>> {
+        if cwd.is_some() {
+            return None;
+        }
+        let mut state = self.state();
+        let (read_at, known) = state.shared.as_mut()?;
+        let now = Instant::now();
+        if now.duration_since(*read_at) < FRESH_FOR {
+            return Some(known.clone());
+        }
+        *read_at = now;
+        None
+    }
+
+    fn look(&self, cwd: Option<&str>) -> Result<Arc<PromptLayers>, AgentError> {
+        let folder = cwd.map_or(self.files.workspace.as_path(), Path::new);
+        let known = self.state().seen.get(folder).cloned();
+        let looked = look::look(&self.files, folder, known);
+        let mut state = self.state();
+        let layers = looked.map(|look| {
+            let layers = Arc::clone(&look.layers);
+            state.remember(folder, look);
+            layers
+        });
+        if cwd.is_none() {
+            state.shared = Some((Instant::now(), layers.clone()));
+        }
+        layers
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn remember(&mut self, folder: &Path, look: Look) {
+        self.seen.remove(folder);
+        let bytes: usize = self.seen.values().map(|seen| seen.bytes).sum();
+        if self.seen.len() >= REMEMBERED_FOLDERS || bytes + look.bytes > REMEMBERED_BYTES {
+            self.seen.clear();
+        }
+        self.seen.insert(folder.to_owned(), look);
+    }
+}
+
+#[cfg(test)]
+#[path = "../prompt_files_tests.rs"]
+mod tests;

@@ -1,0 +1,73 @@
+//! Whether a final answer fits the schema it was asked for with.
+//!
+//! Schemas come from callers, and are as bounded as those of tools: read within limits,
+//! checked within a budget, and nothing is fetched for one.
+
+use super::schema::{Checker, Misfit};
+use bob_messages::reply::Reply;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How large a schema may be as JSON, in bytes; it is also told to the model in words.
+pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
+
+/// Whether this is a schema that answers can be checked against.
+///
+/// # Errors
+/// Why it is not, naming the place where there is one.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    if !schema.is_object() {
+        return Err("a schema must be a JSON object".to_owned());
+    }
+    let bytes = schema.to_string().len();
+    if bytes > MAX_SCHEMA_BYTES {
+        return Err(format!("it has {bytes} bytes; at most {MAX_SCHEMA_BYTES} are taken"));
+    }
+    Checker::read(schema).map(drop)
+}
+
+/// Holds an answer against a schema.
+///
+/// # Errors
+/// What does not fit, each complaint with its place, in words for the model.
+pub fn check(schema: &Value, output: &Value) -> Result<(), String> {
+    let checker = Checker::read(schema).map_err(|why| format!("the schema cannot be read: {why}"))?;
+    checker.check(schema, output).map_err(|misfit| match misfit {
+        Misfit::Complaints(complaints) => complaints.join("; "),
+        Misfit::TooMuch => "it is too large to be checked; answer with less".to_owned(),
+    })
+}
+
+/// The same in a task, since reading a schema takes its milliseconds. A dropped reply
+/// answers.
+pub(crate) fn check_apart(schema: Arc<Value>, output: Arc<Value>, reply: Reply<Result<(), String>>) {
+    // An answer may be dropped while the program ends, outside any runtime.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn_blocking(move || reply.send(check(&schema, &output)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_fits_or_is_told_where_it_does_not() {
+        let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "array", "items": {"type": "integer"}}}});
+        assert_eq!(check(&schema, &json!({"n": [1, 2]})), Ok(()));
+        let misfit = check(&schema, &json!({"n": [1, "two"]})).unwrap_err();
+        assert!(misfit.starts_with("/n/1: ") && misfit.contains("integer"), "{misfit}");
+        let missing = check(&schema, &json!({})).unwrap_err();
+        assert!(missing.contains("\"n\""), "{missing}");
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_with_its_place() {
+        assert_eq!(check_schema(&json!({})), Ok(()));
+        assert!(check_schema(&json!([])).unwrap_err().contains("JSON object"));
+        let wrong = check_schema(&json!({"properties": {"a": {"type": "strin"}}})).unwrap_err();
+        assert!(wrong.contains("strin"), "{wrong}");
+        assert!(check_schema(&json!({"$ref": "http://127.0.0.1:1/x"})).unwrap_err().contains("fetched"));
+        assert!(check_schema(&json!({"title": "x".repeat(MAX_SCHEMA_BYTES)})).unwrap_err().contains("bytes"));
+    }
+}

@@ -1,0 +1,184 @@
+//! Skills: what is known of them, and which a turn gets.
+//!
+//! A skill is a text for the model with a name and a description, as the Agent Skills
+//! specification has it (`SKILL.md`). This room holds the words for skills and the pure
+//! choice among them; reading folders is the work of an adapter, and what enters a prompt
+//! passes through `turn/prompt.rs`. Nothing here runs anything: what runs is a tool.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `select` | which skills a request gets, and in which form they fit |
+//! | `render` | the layer of the prompt: a table, then the bodies |
+//! | `sections` | what of a body is an example, and what a checklist |
+//! | `words` | mentions and keywords of a text |
+//! | `patterns` | which tools a list of a skill means |
+
+mod patterns;
+mod render;
+mod sections;
+mod select;
+mod words;
+
+#[cfg(test)]
+mod select_tests;
+#[cfg(test)]
+mod text_tests;
+
+pub use patterns::matches;
+pub use render::{Layer, render};
+pub use select::{Asked, Selection, select};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the head of a `SKILL.md` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrontMatter {
+    /// Its name, which is also that of its folder.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// Under which terms it may be used.
+    pub license: Option<String>,
+    /// What it needs of its surroundings, in words; shown, and not judged.
+    pub compatibility: Option<String>,
+    /// Whatever else its author says of it.
+    pub metadata: BTreeMap<String, String>,
+    /// Names and patterns of the tools it may use; `None` says nothing about tools.
+    pub allowed_tools: Option<Arc<[String]>>,
+}
+
+/// One skill, read and checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skill {
+    /// What its head says.
+    pub front: FrontMatter,
+    /// What follows the head.
+    pub body: String,
+    /// The folder it is in; files it names are relative to that.
+    pub folder: String,
+    /// A hash of the whole `SKILL.md`, in hex.
+    pub hash: String,
+    /// The words of its name.
+    name_words: Vec<String>,
+    /// The words of its description that are not in its name.
+    words: Vec<String>,
+}
+
+impl Skill {
+    /// A skill of these parts.
+    pub fn new(front: FrontMatter, body: String, folder: String, hash: String) -> Self {
+        let of_name = words::words(&front.name);
+        let words = words::words(&front.description).into_iter().filter(|word| !of_name.contains(word)).collect();
+        Self { name_words: of_name.into_iter().collect(), words, front, body, folder, hash }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.front.name
+    }
+}
+
+/// The skills there are, each name once, and what is wrong with the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillIndex {
+    /// The skills; their order means nothing.
+    pub skills: Vec<Arc<Skill>>,
+    /// What was found wrong while they were read.
+    pub findings: Vec<SkillFinding>,
+}
+
+impl SkillIndex {
+    /// The skill of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Skill>> {
+        self.skills.iter().find(|skill| skill.name() == name)
+    }
+}
+
+/// Something wrong with a skill or a place of skills.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillFinding {
+    /// The file or the folder.
+    pub path: String,
+    /// The line, from 1; 0 when it is about the whole.
+    pub line: u32,
+    /// The column, from 1; 0 when it is about the whole.
+    pub column: u32,
+    /// Whether the skill is left out for it.
+    pub is_broken: bool,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl std::fmt::Display for SkillFinding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.line, self.column) {
+            (0, _) => write!(f, "{}: {}", self.path, self.message),
+            (line, 0) => write!(f, "{}:{line}: {}", self.path, self.message),
+            (line, column) => write!(f, "{}:{line}:{column}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// How skills are chosen here.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SkillRules {
+    /// Skills in one turn at most.
+    pub top_k: usize,
+    /// Which part of the model's context they may take, 0 to 1.
+    pub token_budget_ratio: f64,
+    /// The same as a number of tokens, which then counts alone.
+    pub token_budget_tokens: Option<u64>,
+}
+
+impl Default for SkillRules {
+    fn default() -> Self {
+        Self { top_k: 3, token_budget_ratio: 0.10, token_budget_tokens: None }
+    }
+}
+
+impl SkillRules {
+    /// How many tokens skills may take in the prompt of a model with this context.
+    pub fn budget_tokens(&self, context_tokens: u32) -> u64 {
+        self.token_budget_tokens.unwrap_or((f64::from(context_tokens) * self.token_budget_ratio.clamp(0.0, 1.0)) as u64)
+    }
+}
+
+/// How much of a skill the model is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillForm {
+    /// All of it.
+    Whole,
+    /// All but its examples.
+    WithoutExamples,
+    /// Its head and its checklists.
+    Essentials,
+}
+
+/// One chosen skill, as the journal keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectedSkill {
+    /// Its name.
+    pub name: String,
+    /// The hash of its file at that time.
+    pub hash: String,
+    /// How well it fits the request, in thousandths.
+    pub score_milli: u32,
+    /// How much of it is shown.
+    pub form: SkillForm,
+}
+
+/// The choice of one turn. Journaled, so that the turn has the same skills after a crash.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectedSkills {
+    /// The skills, the best first.
+    pub skills: Vec<SelectedSkill>,
+    /// The tools the turn is limited to by its skills, as names and patterns; `None`
+    /// when they do not limit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_tools: Option<Arc<[String]>>,
+    /// How many bytes of the prompt they may take.
+    pub budget_bytes: u64,
+}

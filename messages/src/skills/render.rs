@@ -1,0 +1,79 @@
+//! The layer of the prompt: a table of the chosen skills, then their bodies.
+
+use super::sections::in_form;
+use super::{SelectedSkill, SelectedSkills, Skill, SkillForm, SkillIndex};
+use std::fmt::Write;
+
+/// What stands before the skills.
+const HEAD: &str =
+    "# Skills\nChosen for this request; follow those that apply.\n\n| skill | what it is for |\n|---|---|\n";
+
+/// The layer as the model reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layer {
+    /// The text; empty without skills.
+    pub text: String,
+    /// The skills in it, each with the form it has there.
+    pub shown: Vec<SelectedSkill>,
+    /// Names of chosen skills that are not in it.
+    pub missing: Vec<String>,
+}
+
+/// The layer of a choice that was made earlier. A skill that is gone, or that has changed
+/// and no longer fits what the skills may take, is left out.
+pub fn render(index: &SkillIndex, chosen: &SelectedSkills) -> Layer {
+    let budget = usize::try_from(chosen.budget_bytes).unwrap_or(usize::MAX);
+    let (mut text, mut bodies) = (HEAD.to_owned(), String::new());
+    let (mut shown, mut missing) = (Vec::new(), Vec::new());
+    for selected in &chosen.skills {
+        let parts = index.get(&selected.name).map(|skill| (row(skill), body(skill, selected.form)));
+        match parts.filter(|(row, body)| text.len() + bodies.len() + row.len() + body.len() <= budget) {
+            Some((row, body)) => {
+                text.push_str(&row);
+                bodies.push_str(&body);
+                shown.push(selected.clone());
+            }
+            None => missing.push(selected.name.clone()),
+        }
+    }
+    if shown.is_empty() {
+        return Layer { missing, ..Layer::default() };
+    }
+    text.push_str(&bodies);
+    Layer { text, shown, missing }
+}
+
+/// How many bytes the layer of these skills has.
+pub(super) fn bytes(skills: &[(&Skill, SkillForm)]) -> usize {
+    match skills {
+        [] => 0,
+        skills => {
+            HEAD.len() + skills.iter().map(|(skill, form)| row(skill).len() + body(skill, *form).len()).sum::<usize>()
+        }
+    }
+}
+
+fn row(skill: &Skill) -> String {
+    let cell = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    let mut row = format!("| {} | {}", skill.name(), cell(&skill.front.description));
+    if let Some(needs) = &skill.front.compatibility {
+        let _a_string_takes_all = write!(row, " Needs: {}", cell(needs));
+    }
+    row.push_str(" |\n");
+    row
+}
+
+fn body(skill: &Skill, form: SkillForm) -> String {
+    let mut text = format!("\n## Skill {}\nFolder of its files: {}\n", skill.name(), skill.folder);
+    if let Some(tools) = &skill.front.allowed_tools {
+        let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(" ") };
+        let _a_string_takes_all = writeln!(text, "Tools it may use: {tools}");
+    }
+    let said = in_form(&skill.body, form);
+    if !said.is_empty() {
+        text.push('\n');
+        text.push_str(&said);
+        text.push('\n');
+    }
+    text
+}

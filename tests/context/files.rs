@@ -1,0 +1,67 @@
+//! Files of the session's folder and of the configuration's, as the model is told them.
+
+use super::Small;
+use crate::home::Home;
+use crate::support::runtime::{build, in_folder, over, say, turn};
+use bob::{AgentRuntime, FinishReason, PromptFiles, PromptLayers};
+use serde_json::json;
+use std::fs;
+
+#[tokio::test]
+async fn each_session_is_told_the_files_of_its_folder_as_they_are_now() {
+    let (workspace, folder, other) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("AGENTS.md"), "the configuration's rules").unwrap();
+    fs::write(other.path().join("AGENTS.md"), "the other folder's rules").unwrap();
+    let model = Small::of(30_000, "unused");
+    let files = PromptFiles {
+        texts: PromptLayers { instructions: "Be kind.".into(), ..PromptLayers::default() },
+        named: vec!["AGENTS.md".into()],
+        memory: "MEMORY.md".into(),
+        workspace: workspace.path().to_owned(),
+        folder: folder.path().to_owned(),
+        ..PromptFiles::default()
+    };
+    let runtime = build(over(model.clone()).local_tools(false).prompt_files(files)).await;
+    let system = |at: usize| model.requests(false)[at].system.to_string();
+
+    turn(&runtime, say("hello")).await;
+    assert!(system(0).starts_with("Be kind.\n\nthe configuration's rules"), "{}", system(0));
+    let mut there = say("hello");
+    there.session = crate::support::runtime::session("there");
+    there.options = Some(in_folder(other.path()));
+    turn(&runtime, there.clone()).await;
+    assert!(system(1).starts_with("Be kind.\n\nthe other folder's rules"), "{}", system(1));
+    // What is remembered by one turn is known in the next.
+    fs::write(other.path().join("MEMORY.md"), "the user likes tea").unwrap();
+    there.options = None;
+    turn(&runtime, there.clone()).await;
+    assert!(system(2).contains("the user likes tea"), "{}", system(2));
+    // A named file that goes away is an error of the turn that needs it.
+    fs::remove_file(other.path().join("AGENTS.md")).unwrap();
+    fs::remove_file(folder.path().join("AGENTS.md")).unwrap();
+    let response = turn(&runtime, there.clone()).await;
+    assert_eq!(response.finish_reason, FinishReason::Error);
+    let error = response.error.expect("an error").to_string();
+    assert!(error.contains("AGENTS.md") && error.contains(&other.path().display().to_string()), "{error}");
+    assert_eq!(model.requests(false).len(), 3, "nothing is sent");
+    fs::write(folder.path().join("AGENTS.md"), "again").unwrap();
+    assert_eq!(turn(&runtime, there).await.finish_reason, FinishReason::Final);
+    runtime.shutdown().await;
+}
+
+#[test]
+fn a_missing_file_is_told_to_a_person_with_its_places() {
+    let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
+    let config = home.scratch.read("agent.toml");
+    home.scratch.agent_toml(&format!("{config}[prompt]\nfiles = [\"SOUL.md\"]\n"));
+    let run = home.run(["run", "hi"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+    assert!(run.stderr.contains("SOUL.md"), "{}", run.stderr);
+    let doctor = home.run(["doctor"]);
+    assert!(doctor.stdout.contains("FAULT") && doctor.stdout.contains("SOUL.md"), "{doctor:?}");
+    // A folder that has it is a folder to work in.
+    home.scratch.write("sub/SOUL.md", "gentle");
+    let run = home.run(["run", "--cwd", "sub", "hi"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{run:?}");
+}
