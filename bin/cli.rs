@@ -100,6 +100,8 @@ A configuration in the current folder may have come with somebody else's files. 
 of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
 no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
+    /// Print the JSON schema of the events that `run --output stream-json` prints
+    EventsSchema,
     /// Write a configuration with every key explained to ./agent.toml
     Init(InitArgs),
     /// Print a completion script for a shell

@@ -2,6 +2,7 @@
 
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::stream::AgentStream;
+use super::subscribe::{AgentEvents, EventsFrom};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
@@ -30,6 +31,16 @@ pub trait AgentRuntime: Send + Sync {
 
     /// The same, with the turn's events as they happen.
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
+
+    /// The events of a session, for any number of readers: those its journal tells of from `from` on, then live, without
+    /// a gap and none twice, also when a turn runs at this moment. Which events are only live is in
+    /// [`rebuild`](bob_messages::event::rebuild). The session's journal is read once. A session that does not exist yet
+    /// is waited for. A reader that falls more than 1,024 events or 16 MiB behind misses what is only live and joins
+    /// again with the journal: it slows nobody, and turns do not end with their readers.
+    ///
+    /// # Errors
+    /// `Invalid` when `from` names a turn the session does not have; `Store` when the journal cannot be read.
+    fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>>;
 
     /// Stops the session's running turn; its caller gets the `Cancelled` outcome.
     /// `false` when nothing runs.

@@ -5,6 +5,7 @@ use super::agent_runtime::AgentRuntime;
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::runtime::{Runtime, outcome};
 use super::stream::AgentStream;
+use super::subscribe::{AgentEvents, EventsFrom};
 use super::things;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
@@ -53,6 +54,10 @@ impl AgentRuntime for Runtime {
             Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
         }
         .boxed()
+    }
+
+    fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>> {
+        super::subscribe::subscribe(self, session, from).boxed()
     }
 
     fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool> {

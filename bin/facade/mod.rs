@@ -15,10 +15,12 @@ mod options;
 mod request;
 mod resume;
 mod runtime;
+mod seam;
 mod servers;
 mod steer;
 mod stream;
 mod submission;
+mod subscribe;
 mod taped;
 mod things;
 
@@ -30,3 +32,4 @@ pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
 pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus, SessionLook};
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};
+pub use subscribe::{AgentEvents, EventsFrom};

@@ -80,6 +80,13 @@ pub enum SessionsMessage {
         /// Whether the running turn has taken it, told when that is durable; `false` when none runs.
         reply: Reply<Result<bool, AgentError>>,
     },
+    /// Send what the session's actor has written to the store, for somebody who reads the journal.
+    Flush {
+        /// Which session.
+        session: SessionId,
+        /// Told when it was sent; the store's own flush says when it is durable.
+        reply: Reply<()>,
+    },
     /// A turn tells how it went.
     News {
         /// Which session.
@@ -180,6 +187,8 @@ pub enum TurnNews {
         /// `false` when the turn that is meant does not run; an error when it was refused, or may not be kept.
         result: Result<bool, AgentError>,
     },
+    /// What was written when somebody began to read has gone to the store. Told once for each who asked.
+    Flushed,
     /// The actor was stopped and has said all it had to say.
     Left,
     /// A change of the session's options is durable, or was not taken.

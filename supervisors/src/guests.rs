@@ -53,6 +53,8 @@ pub(crate) struct Guest {
     pub(crate) ahead: Option<Box<Ahead>>,
     /// What was said into its turn and is not known to be taken.
     pub(crate) steers: Vec<(Steer, Reply<Result<bool, AgentError>>)>,
+    /// Who waits until what the actor has written is sent to the store, first come first.
+    pub(crate) readers: VecDeque<Reply<()>>,
     /// Since when it does what it does now.
     pub(crate) since: Instant,
     /// Its entry among the deadlines that looks whether it is idle for long.
@@ -196,6 +198,7 @@ impl Guest {
             has_place: false,
             ahead: None,
             steers: Vec::new(),
+            readers: VecDeque::new(),
             since: Instant::now(),
             idle_check: None,
             errands: Vec::new(),

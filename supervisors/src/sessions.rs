@@ -165,6 +165,7 @@ impl Actor for SessionsSupervisor {
                 state.decide(&session, approval, decision, reply);
             }
             SessionsMessage::Steer { session, steer, reply } => state.steer(&session, steer, reply),
+            SessionsMessage::Flush { session, reply } => state.flush_for_reader(&session, reply),
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
             SessionsMessage::Due => state.due(&myself),
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
@@ -264,6 +265,7 @@ impl SessionsState {
             TurnNews::Decided { approval, asker, counts } => self.decided(session, &approval, asker, counts),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
+            TurnNews::Flushed => self.flushed(session),
             TurnNews::Left => self.said_all(session, myself),
             TurnNews::Configured { request_id, result } => self.configured(session, &request_id, &result, myself),
         }

@@ -29,6 +29,7 @@ pub use shelf::Shelf;
 use crate::clock;
 use crate::feed::Feed;
 use crate::rooms::Address;
+use crate::tools::progress::ProgressRoom;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::{ServerId, SessionId, ToolName};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
@@ -286,7 +287,8 @@ impl ToolPlane {
 
     fn shelf(&self, host: &Arc<Host>) -> Shelf {
         let plane = self.clone();
-        Shelf::new(Arc::clone(host), move |events| {
+        let progress = ProgressRoom::of(self.0.feed.get().cloned());
+        Shelf::new(Arc::clone(host), progress, move |events| {
             for event in events {
                 if let Some(feed) = plane.0.feed.get() {
                     feed.emit_of_tree(clock::now(), event);

@@ -134,24 +134,21 @@ impl Turn {
             open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
         };
         let asked = suspended.filter(decides).and_then(|open| open.step.as_ref()).and_then(|step| {
-            step.calls.iter().find_map(|open| {
-                let asked = open.approval.as_ref().filter(|asked| asked.allowed.is_none())?;
-                Some((open.call.id.clone(), asked))
-            })
+            step.calls.iter().find_map(|call| call.approval.as_ref().filter(|asked| asked.allowed.is_none()))
         });
-        let asked = asked.map(|(call, asked)| (call, asked.id.clone()));
+        let asked = asked.map(|asked| asked.id.clone());
         let text = match &reply {
             ResumeReply::Answer(text) => text.clone(),
             ResumeReply::Decision(_) => String::new(),
         };
         self.record_in_turn(resumed(submission.clone(), text, brought_by));
-        if let Some((call, approval)) = asked {
+        if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
                 ResumeReply::Decision(decision) => super::approvals::understood(decision),
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
-            self.record_decision(&approval, &call, &decision, effects);
+            self.record_decision(&approval, &decision, effects);
         }
         let version = self.awaited();
         self.accepting.push((version, submission));

@@ -10,7 +10,7 @@ use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
 use crate::event::{AgentEvent, CallState};
-use crate::ids::Ticket;
+use crate::ids::{ApprovalId, Ticket};
 use crate::session::{ApprovalsMode, OpenCall, Session};
 use crate::store::{Fact, StoreError};
 use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
@@ -65,6 +65,12 @@ impl Turn {
                 }
             };
             self.called(&open.call, CallState::Proposed, effects);
+            if let Some((asked, allowed)) = asked.and_then(|asked| Some((asked, asked.allowed?)))
+                && open.result.is_none()
+            {
+                // It was decided while the turn was suspended, or before a crash.
+                self.emit(effects, || decided(asked.id.clone(), &open.call, allowed));
+            }
             calling.slots.push(slot);
         }
         let calls: Vec<_> = self.open_calls().iter().map(|open| Arc::clone(&open.call)).collect();
@@ -273,6 +279,7 @@ impl Turn {
             title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
             kind: tool.map(|tool| tool.kind).unwrap_or_default(),
             state,
+            progress: None,
         });
     }
 
@@ -323,6 +330,10 @@ impl Turn {
             traceparent,
         }))
     }
+}
+
+pub(super) fn decided(approval_id: ApprovalId, call: &ToolCall, allowed: bool) -> AgentEvent {
+    AgentEvent::ApprovalDecided { approval_id, call_id: call.id.clone(), allowed }
 }
 
 pub(super) fn denied(reason: &str) -> String {

@@ -56,7 +56,17 @@ impl Turn {
         self.settle_calls(effects);
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let ended = ended_by(reason, open);
+        self.trips(reason, effects);
         self.end(ended, effects);
+    }
+
+    /// Tells of the guard that is kept from outside.
+    fn trips(&self, reason: EndReason, effects: &mut Vec<Effect>) {
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        if let (_, Some(guard)) = reason.finishes() {
+            let limit = open.input.limits.of(guard);
+            self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
+        }
     }
 
     pub(super) fn close_failed(&mut self, why: &str, effects: &mut Vec<Effect>) {
@@ -109,6 +119,7 @@ impl Turn {
                 self.tell_withdrawn(effects);
                 self.tell_configured(effects);
                 self.tell_steered(effects);
+                self.tell_flushed(effects);
                 self.go_on_stored(Ok(()), effects);
             }
             // One before it was lost on its way and has not been missed: all of it goes again.
@@ -122,6 +133,7 @@ impl Turn {
                 self.tell_withdrawn_unsaved(effects);
                 self.tell_unconfigured(&AgentError::Store(error.clone()), effects);
                 self.tell_steered_unsaved(&error, effects);
+                self.tell_readers(effects);
                 self.go_on_stored(Err(error), effects);
             }
         }
@@ -172,6 +184,7 @@ impl Turn {
     fn lose(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         effects.push(Effect::AbandonAll);
         self.tell_steered_unsaved(&error, effects);
+        self.tell_readers(effects);
         let error = AgentError::Store(error);
         let submission = match &self.state {
             State::Done(finishing) => Some(finishing.submission.clone()),
@@ -227,6 +240,7 @@ impl Turn {
             _ if reason == EndReason::Passivated || self.unrecovered => None,
             _ => self.submission().filter(|running| meant.is_none_or(|meant| meant == running)).inspect(|_| {
                 self.settle_calls(effects);
+                self.trips(reason, effects);
                 if let Some(open) = self.session.as_ref().and_then(Session::running) {
                     let ended = ended_by(reason, open);
                     let content = words.unwrap_or(ended.content);

@@ -157,6 +157,8 @@ pub enum TurnMessage {
         /// What, and into which.
         steer: Box<Steer>,
     },
+    /// Somebody reads the journal: what is written goes to the store now, and whoever asks is told then.
+    Flush,
     /// Nobody wants this submission any more. What waits is taken out; a turn that has
     /// begun meanwhile is closed; one that has ended stays as it is.
     Withdrawn {
@@ -212,6 +214,7 @@ impl TurnMessage {
             | Self::Resume { .. }
             | Self::Decided { .. }
             | Self::Steered { .. }
+            | Self::Flush
             | Self::Withdrawn { .. }
             | Self::Dismissed { .. }
             | Self::Configure { .. }

@@ -35,6 +35,7 @@ mod journal;
 mod message;
 mod output;
 mod prompt;
+mod readers;
 mod recall;
 mod skills;
 mod start;
@@ -68,15 +69,17 @@ mod resume_tests;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod story_tests;
+pub(crate) mod story_tests;
 #[cfg(test)]
-mod world;
+pub(crate) mod world;
 
 pub use action::{AgentAction, parse_action};
+pub(crate) use approvals::CHOICES;
 pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, Steer, TurnMessage};
+pub(crate) use prompt::complaint;
 
 use crate::Millis;
 use crate::event::AgentEvent;
@@ -128,6 +131,9 @@ pub struct Turn {
     /// What was said into the turn and nobody was told of yet, with the version that makes it durable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steering: Vec<(u64, RequestId)>,
+    /// How many readers wait until what is written has gone to the store.
+    #[serde(default)]
+    flushing: u32,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
     tickets: u64,
@@ -156,6 +162,7 @@ impl Turn {
             unrecovered: false,
             early: Vec::new(),
             steering: Vec::new(),
+            flushing: 0,
             recover: None,
             tickets: 0,
             now: 0,
@@ -231,6 +238,7 @@ impl Turn {
                 self.saved(state, ticket, result, e);
             }
             (state, M::Steered { steer }) => self.steered(state, *steer, e),
+            (state, M::Flush) => self.flush_for_reader(state, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),

@@ -327,7 +327,7 @@ pub(super) fn complain(complaint: &str) -> String {
 }
 
 /// What a message of [`complain`] complains about.
-pub(super) fn complaint(message: &Message) -> Option<&str> {
+pub(crate) fn complaint(message: &Message) -> Option<&str> {
     let Message::User { parts } = message else { return None };
     let [ContentPart::Text { text }] = parts.as_slice() else { return None };
     text.strip_prefix(COMPLAINT.0)?.strip_suffix(COMPLAINT.1)

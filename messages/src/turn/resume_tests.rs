@@ -176,6 +176,7 @@ impl Life {
                 | TurnNews::Unpaused { .. }
                 | TurnNews::Configured { .. }
                 | TurnNews::Steered { .. }
+                | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => {}
             }

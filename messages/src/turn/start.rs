@@ -321,6 +321,7 @@ impl Turn {
             traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
             servers: wait.servers,
+            parent: session.options.parent.clone(),
         });
         let layers = match &wait.layers {
             Some(Ok(layers)) => layers,

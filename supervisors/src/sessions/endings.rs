@@ -207,6 +207,7 @@ impl SessionsState {
     fn reopen(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
         // The one that is started says again what it finds in the journal.
         self.drop_ahead(session);
+        self.readers_end(session);
         let Some(guest) = self.book.get_mut(session) else { return };
         if guest.running().is_none() {
             self.steers_end(session);

@@ -1,6 +1,7 @@
 //! What one host offers, and how it is doing.
 
 use super::{Door, Joining};
+use crate::tools::progress::ProgressRoom;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 pub struct Shelf {
     host: Arc<Host>,
     raise: Raise,
+    progress: ProgressRoom,
 }
 
 /// Called after each publication, with what is to be told of processes.
@@ -149,8 +151,12 @@ impl Standing {
 }
 
 impl Shelf {
-    pub(super) fn new(host: Arc<Host>, raise: impl Fn(Vec<AgentEvent>) + Send + Sync + 'static) -> Self {
-        Self { host, raise: Arc::new(raise) }
+    pub(super) fn new(
+        host: Arc<Host>,
+        progress: ProgressRoom,
+        raise: impl Fn(Vec<AgentEvent>) + Send + Sync + 'static,
+    ) -> Self {
+        Self { host, progress, raise: Arc::new(raise) }
     }
 
     /// The host sets out to start.
@@ -232,6 +238,11 @@ impl Shelf {
             let _it_has_ended = from.wait(None).await;
             questions.into_iter().for_each(|question| super::wait_for(Arc::clone(&host), question));
         });
+    }
+
+    /// Where calls of this host tell their progress.
+    pub(crate) fn progress(&self) -> ProgressRoom {
+        self.progress.clone()
     }
 
     fn publish(&self, change: impl FnOnce(&mut Standing)) {

@@ -138,7 +138,10 @@ impl House {
             // Whoever repeats a change is told again, and it is stored once.
             TurnMessage::Configure { .. } => return self.say(message),
             TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
-            TurnMessage::Steered { .. } | TurnMessage::Wake { .. } | TurnMessage::Stopped { .. } => return,
+            TurnMessage::Steered { .. }
+            | TurnMessage::Flush
+            | TurnMessage::Wake { .. }
+            | TurnMessage::Stopped { .. } => return,
             TurnMessage::BuildPrompt => matches!(state, State::BuildPrompt),
             TurnMessage::CallTool => matches!(state, State::CallTool(calling) if !calling.entered),
             TurnMessage::Done { .. } => matches!(state, State::Done(end) if end.version.is_none()),

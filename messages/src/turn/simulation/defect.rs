@@ -82,6 +82,8 @@ pub(super) enum Defect {
     TellsSteeringEarly,
     /// Whoever said it is not told.
     DropsSteering,
+    /// Whoever reads along is never told.
+    ForgetsReaders,
     /// The result of a call is missing from the prompt.
     LeavesCallUnpaired,
     /// The current message is missing from the prompt.
@@ -125,7 +127,7 @@ pub(super) enum Defect {
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 52] = [
+    pub(super) const ALL: [Self; 53] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -158,6 +160,7 @@ impl Defect {
         Self::TakesSteeringTwice,
         Self::TellsSteeringEarly,
         Self::DropsSteering,
+        Self::ForgetsReaders,
         Self::LeavesCallUnpaired,
         Self::LosesPrompt,
         Self::KeepsClockStopped,
@@ -300,6 +303,7 @@ impl Sabotage {
                 (Defect::DropsOutcome, Effect::Report(TurnNews::Finished { .. })) if self.dice.rarely(3) => continue,
                 (Defect::KeepsClockStopped, Effect::Report(TurnNews::Unpaused { .. })) => continue,
                 (Defect::BeginsSilently, Effect::Report(TurnNews::Began { .. })) => continue,
+                (Defect::ForgetsReaders, Effect::Report(TurnNews::Flushed)) => continue,
                 (Defect::DropsSteering, Effect::Report(TurnNews::Steered { .. })) => continue,
                 (Defect::TellsSteeringEarly, Effect::Append { append, .. }) => {
                     let steers = append.records.iter().filter_map(|record| match &record.fact {

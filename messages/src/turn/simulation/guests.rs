@@ -240,6 +240,7 @@ impl House {
                 _ => {}
             }
         }
+        self.readers.clear();
         self.world.crash();
         self.world.turn.watched(self.plan.watched);
         self.said.clear();

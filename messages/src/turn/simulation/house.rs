@@ -12,6 +12,7 @@ use crate::store::Append;
 use crate::turn::world::World;
 use crate::turn::{Effect, Turn, TurnMessage};
 use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// How a run is interrupted.
@@ -54,6 +55,8 @@ pub(super) struct House {
     pub(super) changes: u32,
     /// Changes of the options nobody was told of yet.
     pub(super) changing: Vec<Arc<Configuring>>,
+    /// Readers who wait until what was written is on its way to the store: up to which version.
+    pub(super) readers: VecDeque<u64>,
     /// What was said into turns and not answered yet; said again to a new machine.
     pub(super) steering: Vec<(RequestId, TurnMessage)>,
     pub(super) tokens: Vec<ResumeToken>,
@@ -91,6 +94,7 @@ impl House {
             steerings: 0,
             changes: 0,
             changing: Vec::new(),
+            readers: VecDeque::new(),
             steering: Vec::new(),
             tokens: Vec::new(),
             asked: Vec::new(),
@@ -247,6 +251,9 @@ impl House {
             if let TurnNews::Configured { request_id, result } = &news {
                 self.told_of_change(request_id, result);
             }
+            if matches!(news, TurnNews::Flushed) {
+                self.read_along();
+            }
             if let TurnNews::Steered { request_id, .. } = &news {
                 self.steering.retain(|(known, _)| known != request_id);
             }
@@ -282,6 +289,7 @@ impl House {
         monitor.must(monitor.usable || monitor.broken.is_some(), || "the session is not usable".to_owned());
         let owed: Vec<_> = self.owed.iter().map(|(owed, _)| owed).collect();
         monitor.must(owed.is_empty(), || format!("nobody answered {owed:?}"));
+        monitor.must(self.readers.is_empty(), || "somebody who reads along waits for ever".to_owned());
         let unanswered: Vec<_> = self.steering.iter().map(|(request, _)| request).collect();
         monitor.must(unanswered.is_empty(), || format!("nobody said whether {unanswered:?} was taken"));
         let waits = monitor.shadow.waiting.front().map(|input| input.turn.clone());

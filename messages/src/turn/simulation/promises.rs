@@ -41,6 +41,7 @@ impl Monitor {
                 self.life.paused.remove(submission);
             }
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
+            TurnNews::Flushed => self.saw("flushed".to_owned()),
             // The house sees to changes.
             TurnNews::Configured { .. } | TurnNews::Decided { .. } | TurnNews::Left => {}
         }

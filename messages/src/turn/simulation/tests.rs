@@ -167,6 +167,7 @@ fn the_seeds_reach_every_corner() {
                   result steered resumed withdrawn outcome summarised truncated";
     let wanted = wanted.split_whitespace().map(str::to_owned).chain(
         [
+            "flushed",
             "steered true",
             "steered false",
             "steered in doubt",
