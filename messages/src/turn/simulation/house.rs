@@ -11,7 +11,6 @@ use crate::sessions::{EndReason, TurnNews};
 use crate::store::Append;
 use crate::turn::world::World;
 use crate::turn::{Effect, Turn, TurnMessage};
-use std::collections::BTreeSet;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
