@@ -11,6 +11,7 @@ mod running;
 mod skills;
 #[cfg(feature = "drill")]
 mod soak;
+mod taping;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
 pub(crate) use skills::{SkillsAction, SkillsArgs};
 #[cfg(feature = "drill")]
 pub(crate) use soak::SoakArgs;
+pub(crate) use taping::{ReplayArgs, TapeArg};
 
 /// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
 #[derive(Debug, Parser)]
@@ -42,9 +44,9 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 1 a soak's FAIL or a broken skill, 2 usage or configuration, 3 a guard ended the turn, 4 the turn
-waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later, 129/130/143 ended by
-SIGHUP/SIGINT/SIGTERM.
+Exit codes: 0 answer, 1 a soak's FAIL, a replay's difference or a broken skill, 2 usage or configuration, 3 a guard
+ended the turn, 4 the turn waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later,
+129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// List, show, export or delete stored sessions
     Sessions(SessionsArgs),
+    /// Run a recorded journal through the machine of turns, and say where it would go on differently now
+    Replay(ReplayArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
     /// List, show or check the skills of the configuration
@@ -163,6 +167,9 @@ pub(crate) struct RunArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// A file beside the message: an image or a sound, for models that take them, or a text; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
     /// What is printed
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
@@ -187,6 +194,10 @@ pub(crate) struct RunArgs {
     /// Take the session over if another running process has it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
+    /// record:FILE writes down what model and tools say (overwrite:FILE also where there is a file), replay:FILE takes it
+    /// from there
+    #[arg(long, value_name = "HOW:FILE")]
+    pub(crate) tape: Option<TapeArg>,
 }
 
 /// `sessions`.
@@ -201,7 +212,7 @@ pub(crate) struct SessionsArgs {
 /// What can be done with stored sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsAction {
-    /// List all sessions, the last used first
+    /// List all sessions, the last used first, with their titles and states
     List(ListArgs),
     /// Show the conversation of a session
     Show {
@@ -217,6 +228,26 @@ pub(crate) enum SessionsAction {
         id: String,
         /// Accepted for symmetry: an export is always JSON
         #[arg(long, hide = true)]
+        json: bool,
+    },
+    /// Change options of a session, from its next turn on
+    Set {
+        /// The session, which must exist
+        id: String,
+        /// The model, as provider:model
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// The working folder, inside policy.workspace
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// The instructions instead of the configuration's
+        #[arg(long, value_name = "TEXT")]
+        instructions: Option<String>,
+        /// Give this option back to the configuration: model, cwd or instructions; may be repeated
+        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
+        clear: Vec<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
         json: bool,
     },
     /// Delete a session for good

@@ -21,8 +21,7 @@ use bob_messages::store::StoreError;
 pub(crate) enum Exit {
     /// There is a final answer, or the command did its work.
     Success = 0,
-    /// A soak's verdict is FAIL, or a skill is broken.
-    #[cfg(any(feature = "drill", feature = "skills"))]
+    /// A soak's verdict is FAIL, a replay found a difference, or a skill is broken.
     Failed = 1,
     /// Arguments, configuration, session id, size of the input, provider or model.
     Usage = 2,

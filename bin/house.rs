@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bob::TreeEnd;
-use bob::assemble::{Assembly, Choices, assemble};
+use bob::assemble::{Assembly, Choices, Opened, assemble};
 use bob::config::Config;
 use bob::facade::{AgentRuntime, ApprovalMemory, BuildError, Runtime};
 use bob_actors::llm::LlmPort;
@@ -35,6 +35,7 @@ pub(crate) struct House {
     pub(crate) workspace: std::path::PathBuf,
     remembered: Option<Arc<Remembered>>,
     grace: Duration,
+    tape: Option<Opened>,
 }
 
 impl House {
@@ -49,7 +50,7 @@ impl House {
             choices.memory = remembered.clone().map(|memory| memory as Arc<dyn ApprovalMemory>);
         }
         let environment = |name: &str| std::env::var(name).ok();
-        let Assembly { model, default_model, workspace, builder } = assemble(config, &environment, choices)?;
+        let Assembly { model, default_model, workspace, builder, tape } = assemble(config, &environment, choices)?;
         let runtime = builder.build().await.map_err(|error| match error {
             BuildError::RequiredServer(_) => AgentError::Tool(error.to_string()).into(),
             BuildError::ToolServers(text) => Failure::usage(text),
@@ -59,7 +60,7 @@ impl House {
         arm_traps(&runtime, environment(TRAPS))?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
-        Ok(Self { runtime, model, default_model, workspace, remembered, grace })
+        Ok(Self { runtime, model, default_model, workspace, remembered, grace, tape })
     }
 
     /// Tells from now on when tool servers fail.
@@ -92,14 +93,32 @@ impl House {
         let remembered = self.remembered;
         let written = tokio::task::spawn_blocking(move || remembered.iter().for_each(|memory| memory.flush()));
         let _written_or_left = tokio::time::timeout(CLOSING, written).await;
-        tokio::select! {
+        let caught = tokio::select! {
             () = self.runtime.shutdown() => None,
             () = tokio::time::sleep(limit) => {
                 print::note("the runtime did not end in time and is left");
                 None
             }
             caught = signals.next() => Some(caught),
+        };
+        keep(self.tape).await;
+        caught
+    }
+}
+
+/// Has a tape that was recorded whole on the disk, and says so when it is not. What a tape still had is said, too.
+async fn keep(tape: Option<Opened>) {
+    match tape {
+        Some(Opened::Recording(recorder)) => {
+            let kept = tokio::task::spawn_blocking(move || recorder.keep()).await;
+            if let Ok(Err(error)) = kept {
+                print::note(&format!("warning: the recording is not whole: {error}"));
+            }
         }
+        Some(Opened::Replaying(tape)) if tape.left() > 0 => {
+            print::note(&format!("note: {} answers and results of the tape were not asked for", tape.left()));
+        }
+        Some(Opened::Replaying(_)) | None => {}
     }
 }
 

@@ -26,6 +26,7 @@ pub mod config;
 pub mod facade;
 pub mod runner;
 pub mod sanitise;
+pub mod tape;
 
 pub use bob_actors::feed::EventSink;
 pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply};
@@ -49,12 +50,15 @@ pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Summary};
 pub use bob_messages::error::AgentError;
 pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
 pub use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
+pub use bob_messages::journal;
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
-pub use bob_messages::session::{ApprovalsMode, SessionOptions};
+pub use bob_messages::session::{
+    ApprovalsMode, Change, Hidden, Named, OptionsPatch, ParentTurn, Reach, ServerLaunch, SessionOptions, SessionState,
+};
 pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, TranscriptEntry};
 pub use bob_messages::skills::{FrontMatter, Skill, SkillFinding, SkillForm, SkillIndex, SkillRules};
-pub use bob_messages::store::{Record, SessionFilter, SessionPage};
+pub use bob_messages::store::{Record, SessionFilter, SessionPage, SessionSummary};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, CondenseRules, Limits, PromptLayers, ResumeReply};
 pub use bob_supervisors::look::NodeStatus;
@@ -64,7 +68,7 @@ pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
     AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalMemory,
     ApprovalPort, ApprovalQuestion, BuildError, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
-    Standing,
+    SessionLook, Standing,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

@@ -1,9 +1,8 @@
 //! A turn as a person sees it: the answer while it grows, tool calls as they happen, and what went wrong.
 //!
-//! Owns the wording and the order, and prints nothing itself: it turns events into pieces, and the pieces say where they
-//! belong. The answer goes to stdout, everything else to stderr.
+//! Owns the wording and the order, and prints nothing itself: it turns events into pieces, which [`crate::screen`] shows. The
+//! answer goes to stdout, everything else to stderr.
 
-use std::io;
 use std::time::Duration;
 
 use bob::sanitise::Sanitiser;
@@ -25,22 +24,32 @@ const MOST_RESULT: usize = 66;
 pub(crate) enum Piece {
     /// A part of the answer, cleaned.
     Answer(String),
+    /// The next part of the answer belongs to another message.
+    NewMessage,
     /// A line beside it, not cleaned yet.
     Note(String),
-}
-
-/// Prints pieces where they belong.
-///
-/// # Errors
-/// When stdout cannot be written.
-pub(crate) fn print(pieces: Vec<Piece>) -> io::Result<()> {
-    for piece in pieces {
-        match piece {
-            Piece::Answer(text) => print::cleaned(&text)?,
-            Piece::Note(line) => print::note(&line),
-        }
-    }
-    Ok(())
+    /// A call runs; the line says which. Not cleaned yet.
+    Call {
+        /// Which call.
+        id: CallId,
+        /// Its tool and what of its arguments fits.
+        line: String,
+    },
+    /// A call has its result. Not cleaned yet.
+    Result {
+        /// Which call.
+        id: CallId,
+        /// The tool, when the line before is not that of this call.
+        name: Option<String>,
+        /// How it ended.
+        status: CallStatus,
+        /// Its state, how long it took, and the first line of what it returned.
+        line: String,
+    },
+    /// What is done now, for whoever waits; no part of what stays.
+    Doing(&'static str),
+    /// The turn is over, whatever did not end.
+    End,
 }
 
 /// What was shown of one turn so far.
@@ -55,6 +64,10 @@ pub(crate) struct Show {
     is_line_open: bool,
     /// The calls whose line was shown.
     running: Vec<CallId>,
+    /// Whether a denied call was shown.
+    has_denied: bool,
+    /// Whether the next line of a person is said to the same session.
+    is_talk: bool,
 }
 
 impl Show {
@@ -67,7 +80,26 @@ impl Show {
             words: String::new(),
             is_line_open: false,
             running: Vec::new(),
+            has_denied: false,
+            is_talk: false,
         }
+    }
+
+    /// The same within a conversation.
+    pub(crate) fn talking(self) -> Self {
+        Self { is_talk: true, ..self }
+    }
+
+    /// What there is to print of calls of a turn whose events nobody saw.
+    pub(crate) fn unseen(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for entry in outcome.tool_transcript.iter() {
+            let line = one_line(entry.name.as_str(), &entry.arguments);
+            pieces.push(Piece::Call { id: entry.id.clone(), line });
+            let line = self.returned(entry.status, &entry.result, entry.duration_ms);
+            pieces.push(Piece::Result { id: entry.id.clone(), name: None, status: entry.status, line });
+        }
+        pieces
     }
 
     /// What there is to print of an event.
@@ -76,9 +108,14 @@ impl Show {
             AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
             AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
                 self.running.push(call.id.clone());
-                Some(format!("> {}", called(call)))
+                let piece = Piece::Call { id: call.id.clone(), line: called(call) };
+                return self.beside(piece);
             }
-            AgentEvent::ToolCompleted { result, .. } => Some(self.result(result)),
+            AgentEvent::ToolCompleted { result, .. } => {
+                let piece = self.result(result);
+                return self.beside(piece);
+            }
+            AgentEvent::LlmRequested { .. } => return vec![Piece::Doing("thinking")],
             AgentEvent::LlmRetried { attempt, of, delay_ms, reason, model, .. } => {
                 let wait = Duration::from_millis(*delay_ms).as_secs_f64();
                 Some(format!("[{reason}; asking {model} again in {wait:.1} s ({attempt} of {of})]"))
@@ -110,7 +147,6 @@ impl Show {
             | AgentEvent::ToolCalled { .. }
             | AgentEvent::TurnStarted { .. }
             | AgentEvent::PromptBuilt { .. }
-            | AgentEvent::LlmRequested { .. }
             | AgentEvent::LlmCompleted { .. }
             | AgentEvent::LlmFailed { .. }
             | AgentEvent::ActionParsed { .. }
@@ -131,13 +167,17 @@ impl Show {
         let is_shown =
             self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
         if !outcome.content.trim().is_empty() && !is_shown {
+            pieces.push(Piece::NewMessage);
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(outcome.content.trim_end()))));
         }
         let question = outcome.question.as_deref().filter(|question| question.trim() != outcome.content.trim());
         if let Some(question) = question {
+            pieces.push(Piece::NewMessage);
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
         }
-        pieces.extend(remarks(outcome).into_iter().map(Piece::Note));
+        pieces.push(Piece::End);
+        let tells_denied = !self.has_denied;
+        pieces.extend(remarks(outcome, tells_denied, self.is_talk).into_iter().map(Piece::Note));
         pieces
     }
 
@@ -147,6 +187,7 @@ impl Show {
                 let mut pieces = Vec::new();
                 if self.message != message_id {
                     pieces = self.end_line();
+                    pieces.extend([Piece::NewMessage, Piece::Doing("writing")]);
                     self.begin(message_id);
                 }
                 self.words.push_str(text);
@@ -171,27 +212,45 @@ impl Show {
         self.sanitiser = Sanitiser::new();
     }
 
-    fn result(&mut self, result: &ToolResult) -> String {
+    fn result(&mut self, result: &ToolResult) -> Piece {
         let known = self.running.iter().position(|call| *call == result.call);
         let is_alone = self.running.len() == 1 && known.is_some();
         if let Some(at) = known {
             self.running.remove(at);
         }
-        let name = if is_alone { String::new() } else { format!("{}: ", result.name) };
-        let status = match result.status {
+        let name = (!is_alone).then(|| result.name.to_string());
+        let line = self.returned(result.status, &result.output.plain(), result.duration_ms);
+        Piece::Result { id: result.call.clone(), name, status: result.status, line }
+    }
+
+    /// The state of a call, how long it took, and the first line of what it returned.
+    fn returned(&mut self, status: CallStatus, output: &str, duration_ms: u64) -> String {
+        let word = match status {
             CallStatus::Ok => "ok",
             CallStatus::Error => "error",
             CallStatus::Denied => "denied",
             CallStatus::Unknown => "unknown",
             CallStatus::Cancelled => "cancelled",
         };
-        let line = print::on_one_line(&result.output.plain(), MOST_RESULT);
-        format!("  {name}{status}, {} ms: {line}", result.duration_ms)
+        let first = print::first_line(output, MOST_RESULT);
+        let said = if first.is_empty() { String::new() } else { format!(": {first}") };
+        self.has_denied |= status == CallStatus::Denied;
+        match status {
+            // What is denied takes no time, and says so itself.
+            CallStatus::Denied => first.strip_prefix("denied").map_or(format!("denied{said}"), |_| first.clone()),
+            CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
+                format!("{word}, {}{said}", took(duration_ms))
+            }
+        }
     }
 
     fn note(&mut self, line: String) -> Vec<Piece> {
+        self.beside(Piece::Note(line))
+    }
+
+    fn beside(&mut self, piece: Piece) -> Vec<Piece> {
         let mut pieces = self.end_line();
-        pieces.push(Piece::Note(line));
+        pieces.push(piece);
         pieces
     }
 
@@ -203,13 +262,26 @@ impl Show {
     }
 }
 
+/// How long something took, as people say it.
+pub(crate) fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
 /// A call on one line.
 fn called(call: &ToolCall) -> String {
-    format!("{} {}", call.name, print::first_line(&call.arguments.to_string(), MOST_ARGUMENTS))
+    one_line(call.name.as_str(), &call.arguments)
+}
+
+fn one_line(name: &str, arguments: &Value) -> String {
+    format!("{name} {}", print::first_line(&arguments.to_string(), MOST_ARGUMENTS))
 }
 
 /// What a person should know about an outcome besides its content.
-fn remarks(outcome: &TurnOutcome) -> Vec<String> {
+fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
@@ -218,12 +290,15 @@ fn remarks(outcome: &TurnOutcome) -> Vec<String> {
             remarks.push(format!("[stopped by the guard {guard}]"));
         }
         FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
+        FinishReason::Suspended if is_talk && outcome.suspend_reason == Some(SuspendReason::AskUser) => {
+            remarks.push("[your next line is the answer]".to_owned())
+        }
         FinishReason::Suspended => {
             remarks.extend(how_to_go_on(outcome));
         }
         FinishReason::Error => {}
     }
-    for denied in &outcome.denied {
+    for denied in outcome.denied.iter().filter(|_| tells_denied) {
         remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
     }
     let kept = match outcome.saved {

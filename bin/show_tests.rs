@@ -54,6 +54,10 @@ fn check(grows: bool, events: &[AgentEvent], outcome: &TurnOutcome, expected: Ex
     let lines = pieces.iter().map(|piece| match piece {
         Piece::Answer(text) => format!("out {text:?}\n"),
         Piece::Note(line) => format!("err {line}\n"),
+        Piece::Call { line, .. } => format!("err > {line}\n"),
+        Piece::Result { name: None, line, .. } => format!("err   {line}\n"),
+        Piece::Result { name: Some(name), line, .. } => format!("err   {name}: {line}\n"),
+        Piece::NewMessage | Piece::Doing(_) | Piece::End => String::new(),
     });
     expected.assert_eq(&lines.collect::<String>());
 }
@@ -102,7 +106,7 @@ fn calls_are_shown_as_they_happen() {
             out "Let me look."
             out "\n"
             err > local/list_dir {"path":"."}
-            err   ok, 3 ms: a.txt b.txt
+            err   ok, 3 ms: a.txt…
             out "Two files."
             out "\n"
         "#]],
@@ -127,7 +131,7 @@ fn results_of_calls_side_by_side_say_whose_they_are() {
             err > local/read_file {"path":"b"}
             err   local/read_file: error, 3 ms: no such file
             err   ok, 3 ms: text
-            err   local/shell_exec: denied, 3 ms: the policy denies it
+            err   local/shell_exec: denied: the policy denies it
             out "Done.\n"
         "#]],
     );
@@ -236,7 +240,7 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
     for error in models.into_iter().chain(others) {
         for saved in [true, false] {
             let outcome = TurnOutcome { error: Some(error.clone()), saved, ..finished(FinishReason::Error, "") };
-            let said = remarks(&outcome);
+            let said = remarks(&outcome, true, false);
             assert_eq!(said.len(), 2, "{said:?}");
             assert!(said[0].starts_with("error: ") && said.iter().all(|line| !line.contains('\n')), "{said:?}");
             let (kept, to_do) = said[1].split_once("; ").expect("what was kept, and what to do");

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
-use crate::house;
+use crate::{house, terminal};
 
 /// How long nobody may listen once a signal came. What a front end does between two looks at the signals takes less.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
@@ -146,6 +146,7 @@ async fn guard(mut caught: Streams, ear: Ear) {
                     () = house::close_unheard() => {}
                     _at_once = caught.next() => {}
                 }
+                terminal::restore();
                 // Whatever still runs as a child is ended by the watcher when this process is gone.
                 std::process::exit(i32::from(first.exit() as u8));
             }

@@ -7,17 +7,20 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::facade::{AgentRequest, AgentRuntime, AgentStream};
+use bob::facade::{AgentRequest, AgentRunResult, AgentRuntime, AgentStream};
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope};
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::ids::{ResumeToken, SessionId, TurnId};
 use bob_messages::sessions::TurnOutcome;
+use bob_messages::turn::ResumeReply;
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::signals::{Caught, Signals};
+use crate::terminal;
 
 /// How long the outcome is still waited for after a second signal.
 const LAST_WAIT: Duration = Duration::from_millis(1_500);
@@ -61,18 +64,56 @@ impl Interrupted {
     }
 }
 
+/// A turn to be run.
+pub(crate) enum Work {
+    /// A message.
+    Say(Box<AgentRequest>),
+    /// A suspended turn goes on.
+    Resume(SessionId, ResumeToken, ResumeReply),
+    /// What an earlier process left goes on.
+    Finish(SessionId),
+}
+
+/// What tells of the turn.
+enum Source {
+    Events(Box<AgentStream>),
+    /// Only how it ended: each run of it, and no events.
+    Ends(BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>),
+}
+
+impl Work {
+    fn session(&self) -> SessionId {
+        match self {
+            Self::Say(request) => request.session.clone(),
+            Self::Resume(session, ..) | Self::Finish(session) => session.clone(),
+        }
+    }
+
+    async fn begin(self, house: &House) -> Result<Source, AgentError> {
+        let runtime = house.runtime.clone();
+        Ok(match self {
+            Self::Say(request) => Source::Events(Box::new(runtime.run_stream(*request).await?)),
+            Self::Resume(_session, token, said) => Source::Events(Box::new(runtime.resume_stream(token, said).await?)),
+            Self::Finish(session) => Source::Ends(Box::pin(async move { runtime.finish(session).await })),
+        })
+    }
+}
+
 /// Runs one turn and shows each of its events but the last. When showing fails, nobody reads, and the turn is cancelled.
 ///
 /// # Errors
 /// When the request was not taken.
 pub(crate) async fn follow(
     house: &House,
-    request: AgentRequest,
+    work: Work,
     signals: &mut Signals,
     show: impl FnMut(&Envelope) -> io::Result<()>,
 ) -> Result<Ended, Failure> {
-    let stream = house.runtime.run_stream(request).await?;
-    follow_stream(house, stream, signals, show).await
+    let session = work.session();
+    match work.begin(house).await? {
+        Source::Events(stream) => follow_stream(house, *stream, signals, show).await,
+        Source::Ends(ends) => wait(house, session, signals, ends).await,
+    }
 }
 
 /// The same for a turn that was handed in already.
@@ -117,6 +158,33 @@ pub(crate) async fn follow_stream(
     Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread })
 }
 
+/// The same for a turn that tells only how it ended.
+async fn wait(
+    house: &House,
+    session: SessionId,
+    signals: &mut Signals,
+    mut ends: BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>,
+) -> Result<Ended, Failure> {
+    let mut caught = Vec::new();
+    let mut deadline = None;
+    let ends = loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                caught.push(signal);
+                obey(house, &session, &caught, &mut deadline);
+            }
+            ends = &mut ends => break ends?,
+            () = until(deadline) => break Vec::new(),
+        }
+    };
+    let last = ends.last().map(|end| end.response().clone());
+    let nothing =
+        || TurnOutcome { saved: true, ..TurnOutcome::bare(session, TurnId::new(""), FinishReason::Final, "") };
+    let outcome = Box::new(last.unwrap_or_else(nothing));
+    Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread: None })
+}
+
 fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Option<Instant>) {
     match caught {
         [Caught::Interrupt] => cancel(house, session),
@@ -133,7 +201,10 @@ fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Op
             }
         }
         // Whatever still runs as a child is ended by the watcher when this process is gone.
-        [first, ..] => std::process::exit(i32::from(first.exit() as u8)),
+        [first, ..] => {
+            terminal::restore();
+            std::process::exit(i32::from(first.exit() as u8));
+        }
         [] => {}
     }
 }

@@ -22,5 +22,7 @@ mod resume;
 mod run;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/talk.rs"]
+mod talk;
 #[path = "cli/terminal.rs"]
 mod terminal;

@@ -16,6 +16,7 @@
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
+//! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
 //! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
@@ -39,5 +40,6 @@ pub mod pulse;
 pub mod rooms;
 pub mod skills;
 pub mod store;
+pub mod tape;
 pub mod tools;
 pub mod turn;

@@ -6,15 +6,16 @@
 //! - `model`: providers and keys
 //! - `servers`: the programs that serve a provider on this machine
 //! - `tool_servers`: the tool servers
+//! - `taped`: the tape, and what must not get onto it
 //! - `prompt`: texts and files that stand before the history; the files are read for each turn
 //! - `skills`: folders of skills
-//! - `prompt`: texts and files that stand before the history
 
 mod model;
 mod prompt;
 mod servers;
 #[cfg(feature = "skills")]
 mod skills;
+mod taped;
 #[cfg(feature = "mcp")]
 mod tool_servers;
 
@@ -42,6 +43,7 @@ pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
 #[cfg(feature = "skills")]
 pub use skills::skills;
+pub use taped::{Opened, TapeChoice, redactor};
 #[cfg(feature = "mcp")]
 pub use tool_servers::tool_servers;
 
@@ -55,6 +57,8 @@ pub struct Assembly {
     pub workspace: PathBuf,
     /// The builder that has all of it.
     pub builder: RuntimeBuilder,
+    /// The tape, if there is one.
+    pub tape: Option<Opened>,
 }
 
 /// What is decided beside the configuration.
@@ -72,6 +76,8 @@ pub struct Choices {
     pub spares_servers: bool,
     /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
     pub take_over: bool,
+    /// What is recorded or replayed; nothing if `None`.
+    pub tape: Option<TapeChoice>,
 }
 
 /// Translates a whole configuration. Unless a store is brought, opens the configured one,
@@ -84,7 +90,11 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
     let addresses = servers::addresses(config);
-    let model = model(config, environment, addresses.clone())?;
+    let tape = choices.tape.as_ref().map(|choice| taped::open(choice, config, environment)).transpose()?;
+    let model = match &tape {
+        Some(Opened::Replaying(tape)) => tape.model(),
+        Some(Opened::Recording(_)) | None => model(config, environment, addresses.clone())?,
+    };
     let store = match choices.store {
         Some(store) => store,
         None => store(config, choices.take_over)?,
@@ -115,7 +125,12 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         None => builder,
     };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
-    Ok(Assembly { model, default_model, workspace, builder })
+    let builder = match &tape {
+        Some(Opened::Recording(recorder)) => builder.record(recorder),
+        Some(Opened::Replaying(tape)) => builder.replay(tape),
+        None => builder,
+    };
+    Ok(Assembly { model, default_model, workspace, builder, tape })
 }
 
 #[cfg(feature = "mcp")]

@@ -27,7 +27,7 @@ use bob::config::Config;
 use bob_messages::session::ApprovalsMode;
 use bob_messages::tools::Risk;
 
-use crate::cli::BatchArgs;
+use crate::cli::{BatchArgs, TapeArg};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::house::House;
@@ -79,7 +79,8 @@ pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> R
 /// Everything that can be refused before a line is read.
 async fn prepare(args: &BatchArgs, config: &Config) -> Result<(House, Input), Failure> {
     let input = input::open(&args.file).await?;
-    let choices = Choices { progress: Some(crate::progress::to_stderr()), ..Choices::default() };
+    let tape = args.tape.as_ref().map(TapeArg::choice);
+    let choices = Choices { progress: Some(crate::progress::to_stderr()), tape, ..Choices::default() };
     let house = House::open(config, choices).await?;
     house.check_model(&house.default_model)?;
     Ok((house, input))

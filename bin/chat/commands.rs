@@ -5,26 +5,15 @@ use bob_messages::ids::{ModelName, ServerId, SessionId};
 use bob_messages::mcp::ServerState;
 use bob_messages::store::SessionFilter;
 
-use super::Chat;
+use super::{Chat, cost, help};
 use crate::exit::Failure;
 use crate::run::new_session;
+use crate::screen::look::Look;
+use crate::spending::Spending;
 use crate::{mcp, print, ps, sessions, tools};
 
 /// How many sessions `/sessions` names.
 const SESSIONS_SHOWN: usize = 20;
-
-const HELP: &str = "\
-/tools        the tools the model may use
-/mcp          the tool servers; /mcp restart ID starts one again, /mcp reload reads the configuration again
-/ps           what every actor of this process does
-/sessions     the sessions used last
-/new          begin another session
-/resume ID    go on with a session
-/model M      use another model from now on, as provider:model
-/cancel       cancel what else runs in this session (an answer: Ctrl-C)
-/quit         leave, as Ctrl-D does
-Everything else is said to the model.
-";
 
 /// What became of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,7 +36,12 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let argument = argument.trim();
     match command {
-        "/help" => print::text(HELP)?,
+        "/help" => print::text(&help::help(Look::now().columns))?,
+        "/cost" => {
+            let records = chat.house.runtime.records(chat.session.clone()).await?;
+            let records = records.iter().map(|record| &**record);
+            print::text(&cost::table(records, &chat.prices, Look::now().columns))?;
+        }
         "/tools" => {
             for tool in chat.house.runtime.tools_now() {
                 print::line(&tools::row(&tool))?;
@@ -64,13 +58,15 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             print::text(&ps::table::tree(&tree, &metrics, true))?;
         }
         "/sessions" => {
-            let filter = SessionFilter { prefix: None, limit: SESSIONS_SHOWN };
+            let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
             for summary in chat.house.runtime.sessions(filter, None).await?.sessions {
                 print::line(&sessions::row(&summary))?;
             }
         }
         "/new" => {
             chat.session = new_session()?;
+            chat.spent = Spending::default();
+            chat.is_asked = false;
             print::note(&format!("session {}", chat.session));
         }
         "/resume" | "/model" if argument.is_empty() => {
@@ -150,5 +146,5 @@ async fn resume(chat: &mut Chat, id: &str) -> Result<(), Failure> {
     }
     print::note(&format!("session {session}"));
     chat.session = session;
-    Ok(())
+    chat.look_back().await
 }

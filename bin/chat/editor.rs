@@ -3,32 +3,31 @@
 //! It reads only when it is asked to, so that during a turn the terminal belongs to the answer, and Ctrl-C is a signal.
 
 use std::cell::Cell;
-use std::fs::OpenOptions;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
-use bob::config::{Config, StoreKind};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustyline::CompletionType;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Context, Helper};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Input;
+use super::helper::{Aid, LookUp};
+use super::history::{self, HISTORY_LINES, History};
 use crate::exit::Failure;
-
-/// How many lines of history are kept.
-const HISTORY_LINES: usize = 1_000;
+use crate::terminal;
 
 /// A line to be read.
 struct Ask {
     /// What stands before it.
     prompt: String,
+    /// What stands in it already.
+    initial: String,
     /// Where it goes.
     answer: oneshot::Sender<Input>,
-    /// Whether it is kept in the history.
-    is_kept: bool,
+    /// Whether it is a message: kept in the history, completed, and maybe of several lines. Otherwise it is the answer to
+    /// a question.
+    is_message: bool,
 }
 
 /// The way to the editor's thread.
@@ -36,8 +35,6 @@ pub(super) struct Editor {
     ask: mpsc::UnboundedSender<Ask>,
     /// The answer to a question that was taken back while it was being answered.
     unwanted: Option<oneshot::Receiver<Input>>,
-    /// The terminal as it was found.
-    found: Option<Termios>,
 }
 
 impl Editor {
@@ -45,31 +42,29 @@ impl Editor {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(super) fn start(config: &Config) -> Result<Self, Failure> {
-        let found = tcgetattr(std::io::stdin()).ok();
-        let history = history_file(config);
+    pub(super) fn start(history: History, look_up: LookUp) -> Result<Self, Failure> {
+        terminal::remember();
         let (ask, asked) = mpsc::unbounded_channel();
         std::thread::Builder::new()
             .name("line editor".to_owned())
-            .spawn(move || serve(asked, history.as_deref()))
+            .spawn(move || serve(asked, &history, look_up))
             .map_err(|error| Failure::internal(format!("cannot start the line editor: {error}")))?;
-        Ok(Self { ask, unwanted: None, found })
+        Ok(Self { ask, unwanted: None })
     }
 
-    /// The next line a person types behind this prompt; the end when the editor is gone. What was being typed for a
-    /// question that is no longer asked is passed over first.
-    pub(super) async fn next(&mut self, prompt: &str) -> Input {
-        self.read(prompt, true).await
+    /// The next message a person types behind this prompt, after what stands there already; the end when the editor is
+    /// gone. What was being typed for a question that is no longer asked is passed over first.
+    pub(super) async fn next(&mut self, prompt: &str, initial: &str) -> Input {
+        self.read(prompt, initial, true).await
     }
 
     /// The same for the answer to a question, which is not kept in the history. Dropping the future takes the question
     /// back.
-    #[cfg(feature = "mcp")]
-    pub(super) async fn answer(&mut self, prompt: &str) -> Input {
-        self.read(prompt, false).await
+    pub(super) async fn answer(&mut self, prompt: &str, initial: &str) -> Input {
+        self.read(prompt, initial, false).await
     }
 
-    async fn read(&mut self, prompt: &str, is_kept: bool) -> Input {
+    async fn read(&mut self, prompt: &str, initial: &str, is_message: bool) -> Input {
         if let Some(unwanted) = &mut self.unwanted {
             // The editor still reads it; its line means nothing any more.
             let is_gone = unwanted.await.is_err();
@@ -79,57 +74,66 @@ impl Editor {
             }
         }
         let (answer, answered) = oneshot::channel();
-        let _the_answer_says_so_when_it_is_gone = self.ask.send(Ask { prompt: prompt.to_owned(), answer, is_kept });
+        let ask = Ask { prompt: prompt.to_owned(), initial: initial.to_owned(), answer, is_message };
+        let _the_answer_says_so_when_it_is_gone = self.ask.send(ask);
         let answered = self.unwanted.insert(answered);
         let input = answered.await.unwrap_or(Input::End);
         self.unwanted = None;
         input
     }
-
-    /// Gives the terminal back as it was found, also when the editor is still reading from it.
-    pub(super) fn restore(&self) {
-        if let Some(found) = &self.found {
-            let _the_terminal_may_be_gone = tcsetattr(std::io::stdin(), OptionalActions::Now, found);
-        }
-    }
 }
 
-/// Whether the terminal was closed, and not only what a person had to say.
-pub(super) fn terminal_is_gone() -> bool {
-    tcgetattr(std::io::stdin()).is_err()
-}
+type Rustyline = rustyline::Editor<Aid, FileHistory>;
 
 /// Answers each question with one line.
-fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: Option<&Path>) {
+fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: LookUp) {
     let is_typed = Rc::new(Cell::new(false));
-    let settings = rustyline::Config::builder().auto_add_history(false).bracketed_paste(true);
-    let settings = match settings.max_history_size(HISTORY_LINES) {
+    let is_message = Rc::new(Cell::new(true));
+    let settings = rustyline::Config::builder()
+        .auto_add_history(false)
+        .bracketed_paste(true)
+        .completion_type(CompletionType::List)
+        .max_history_size(HISTORY_LINES);
+    let settings = match settings {
         Ok(settings) => settings.build(),
         Err(_refused_and_not_needed) => rustyline::Config::default(),
     };
-    let Ok(mut editor) = rustyline::Editor::<Watch, FileHistory>::with_config(settings) else { return };
-    editor.set_helper(Some(Watch { is_typed: Rc::clone(&is_typed) }));
-    if let Some(file) = history {
+    let Ok(mut editor) = Rustyline::with_config(settings) else { return };
+    editor.set_helper(Some(Aid::new(Rc::clone(&is_typed), Rc::clone(&is_message), look_up)));
+    let file: Option<PathBuf> = history.file();
+    if let Some(file) = &file {
         let _there_may_be_none_yet = editor.load_history(file);
     }
-    while let Some(Ask { prompt, answer, is_kept }) = asked.blocking_recv() {
+    while let Some(ask) = asked.blocking_recv() {
         is_typed.set(false);
-        let input = read(&mut editor, &prompt, &is_typed);
-        if let (Input::Line(line), true) = (&input, is_kept) {
-            keep(&mut editor, line, history);
+        is_message.set(ask.is_message);
+        let input = read(&mut editor, &ask, &is_typed);
+        if let (Input::Line(line), true) = (&input, ask.is_message) {
+            let line = String::from_utf8_lossy(line);
+            let is_kept = history.keeps(&line) && editor.add_history_entry(line).unwrap_or(false);
+            if let Some(file) = file.as_ref().filter(|_| is_kept) {
+                // A history that cannot be kept is no reason to stop talking.
+                let _not_kept = editor.append_history(file);
+                history::keep_private(file);
+            }
         }
         // The end of a question is not the end of the conversation.
-        let is_end = input == Input::End && is_kept;
-        if answer.send(input).is_err() || is_end {
+        let is_end = input == Input::End && ask.is_message;
+        if ask.answer.send(input).is_err() || is_end {
             return;
         }
     }
 }
 
-fn read(editor: &mut rustyline::Editor<Watch, FileHistory>, prompt: &str, is_typed: &Cell<bool>) -> Input {
+fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>) -> Input {
     loop {
-        match editor.readline(prompt) {
+        let line = match ask.initial.is_empty() {
+            true => editor.readline(ask.prompt.as_str()),
+            false => editor.readline_with_initial(ask.prompt.as_str(), (&ask.initial, "")),
+        };
+        match line {
             Ok(line) => return Input::Line(line.into_bytes()),
+            Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,
             Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
             // A signal or a new size of the window: the line goes on.
             Err(ReadlineError::Signal(_)) => {}
@@ -137,49 +141,4 @@ fn read(editor: &mut rustyline::Editor<Watch, FileHistory>, prompt: &str, is_typ
             Err(_ended) => return Input::End,
         }
     }
-}
-
-/// Puts a line into the history.
-fn keep(editor: &mut rustyline::Editor<Watch, FileHistory>, line: &[u8], history: Option<&Path>) {
-    if editor.add_history_entry(String::from_utf8_lossy(line)).unwrap_or(false)
-        && let Some(file) = history
-    {
-        // A history that cannot be kept is no reason to stop talking.
-        let _not_kept = editor.append_history(file);
-    }
-}
-
-/// Knows whether anything is typed on the line: the editor shows it each change, asking for a hint.
-struct Watch {
-    is_typed: Rc<Cell<bool>>,
-}
-
-impl rustyline::hint::Hinter for Watch {
-    type Hint = String;
-
-    fn hint(&self, line: &str, _position: usize, _context: &Context<'_>) -> Option<String> {
-        self.is_typed.set(!line.is_empty());
-        None
-    }
-}
-
-impl rustyline::completion::Completer for Watch {
-    type Candidate = String;
-}
-impl rustyline::highlight::Highlighter for Watch {}
-impl rustyline::validate::Validator for Watch {}
-impl Helper for Watch {}
-
-/// Where the history is kept: beside the sessions, readable by nobody else. None when sessions are not kept either.
-fn history_file(config: &Config) -> Option<PathBuf> {
-    let store = config.store_path()?;
-    let folder = match config.store.kind {
-        StoreKind::Memory => return None,
-        StoreKind::Json => store.as_path(),
-        StoreKind::Sqlite => store.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-    };
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).ok()?;
-    let file = folder.join("chat_history");
-    OpenOptions::new().create(true).append(true).mode(0o600).open(&file).ok()?;
-    Some(file)
 }

@@ -1,18 +1,13 @@
 //! What tool servers ask a person in the middle of a call: a form, field by field.
 //!
-//! The port hands a question to the conversation, which asks it while the turn runs. Every word of a question is the
-//! server's own and is cleaned before it is shown. A question the server takes back is no longer asked.
+//! Every word of a question is the server's own and is cleaned before it is shown.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-
-use bob::facade::{ApprovalPort, Elicitation, ElicitationAnswer};
+use bob::facade::{Elicitation, ElicitationAnswer};
 use bob::sanitise;
-use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
 
-use super::{Input, Source};
+use super::Input;
+use super::editor::Editor;
 use crate::print;
 
 /// How many characters of a field's name or of a choice are shown.
@@ -24,54 +19,19 @@ const MOST_QUESTION: usize = 2_000;
 /// How many choices of a field are named.
 const MOST_CHOICES: usize = 20;
 
-/// A question under way.
-struct Open {
-    question: Elicitation,
-    answer: oneshot::Sender<ElicitationAnswer>,
-}
-
-struct Port(mpsc::UnboundedSender<Open>);
-
-impl ApprovalPort for Port {
-    fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
-        let (answer, answered) = oneshot::channel();
-        let _nobody_is_there = self.0.send(Open { question, answer });
-        Box::pin(async { answered.await.unwrap_or(ElicitationAnswer::Cancel) })
+/// Asks the person. `None`: they pressed Ctrl-C, which ends more than the question.
+pub(super) async fn ask(question: &Elicitation, editor: &mut Editor) -> Option<ElicitationAnswer> {
+    for line in opening(question) {
+        print::note(&line);
     }
-}
-
-/// The questions of the tool servers.
-pub(super) struct Asked(mpsc::UnboundedReceiver<Open>);
-
-/// A port, and where its questions arrive. There are never more than the servers have calls under way.
-pub(super) fn port() -> (Arc<dyn ApprovalPort>, Asked) {
-    let (ask, asked) = mpsc::unbounded_channel();
-    (Arc::new(Port(ask)), Asked(asked))
-}
-
-impl Asked {
-    /// Asks the person whatever comes, one question after the other. Dropping the future takes an open one back.
-    pub(super) async fn answer(&mut self, source: &mut Source) -> Infallible {
-        let Source::Person(editor) = source else { return std::future::pending().await };
-        while let Some(Open { question, mut answer }) = self.0.recv().await {
-            if answer.is_closed() {
-                continue;
-            }
-            for line in opening(&question) {
-                print::note(&line);
-            }
-            let mut next = async |prompt: String| editor.answer(&prompt).await;
-            let form = tokio::select! {
-                form = fill_in(&question.schema, &mut next) => form,
-                () = answer.closed() => {
-                    print::note("[the question was taken back; press Enter]");
-                    continue;
-                }
-            };
-            let _taken_back = answer.send(form);
-        }
-        std::future::pending().await
-    }
+    let mut is_interrupted = false;
+    let mut next = async |prompt: String| {
+        let input = editor.answer(&prompt, "").await;
+        is_interrupted |= input == Input::Interrupted;
+        input
+    };
+    let form = fill_in(&question.schema, &mut next).await;
+    (!is_interrupted).then_some(form)
 }
 
 fn opening(question: &Elicitation) -> Vec<String> {
@@ -132,7 +92,7 @@ impl<'a> Field<'a> {
             let line = match next(self.prompt()).await {
                 Input::Line(line) => String::from_utf8_lossy(&line).trim().to_owned(),
                 Input::Cleared => continue,
-                Input::End => return Said::No,
+                Input::End | Input::Interrupted => return Said::No,
             };
             if line.is_empty() {
                 return match self.property.get("default") {

@@ -3,24 +3,39 @@
 //! Owns the loop: read a line, run it as a turn or obey it as a command, show what happens. The lines come from the
 //! editor on a terminal and plainly from anything else; turns go the way of every turn.
 //!
-//! - `editor`: the line editor, on a thread of its own
+//! - `editor`, `helper`, `history`: the line editor on a thread of its own, what it helps with, and what it remembers
+//! - `message`: a message of several lines
 //! - `lines`: lines of a pipe
-//! - `commands`: what begins with a slash
-//! - `forms`: what tool servers ask
+//! - `commands`, `help`, `cost`: what begins with a slash
+//! - `say`: one turn
+//! - `floor`, `keys`, `draft`: who has the terminal during a turn, and what is typed into it
+//! - `questions`, `approvals`, `forms`: what is asked during a turn
+//! - `look_back`: what a session waits for that is gone on with
 
+mod approvals;
 mod commands;
+mod cost;
+mod draft;
 mod editor;
+mod floor;
 #[cfg(feature = "mcp")]
 mod forms;
+mod help;
+mod helper;
+mod history;
+mod keys;
 mod lines;
+mod look_back;
+mod look_up;
+mod message;
+mod questions;
+mod say;
 
-#[cfg(not(feature = "mcp"))]
-use std::convert::Infallible;
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 
 use bob::assemble::Choices;
 use bob::config::Config;
-use bob::facade::AgentRequest;
 use bob_messages::ids::{ModelName, SessionId};
 
 use crate::cli::ChatArgs;
@@ -29,16 +44,24 @@ use crate::exit::{Exit, Failure};
 use crate::house::House;
 use crate::origin::Origin;
 use crate::run::new_session;
-use crate::show::{self, Show};
+use crate::screen::{self, Live};
 use crate::signals::Signals;
+use crate::spending::{Prices, Spending};
 use crate::warnings::Warnings;
-use crate::{print, progress, prompt, turn};
+use crate::{print, progress, prompt, terminal};
 use commands::Obeyed;
 use editor::Editor;
+use floor::{Typed, Typing};
+use history::History;
 use lines::Lines;
+use look_back::Left;
+use questions::Asked;
 
 /// What stands before a person's line.
 const PROMPT: &str = "you> ";
+
+/// The same when the model has asked something.
+const ANSWER_PROMPT: &str = "answer> ";
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +70,8 @@ pub(crate) enum Input {
     Line(Vec<u8>),
     /// Ctrl-C on a line with text: nothing to do.
     Cleared,
+    /// Ctrl-C at a question.
+    Interrupted,
     /// The end: Ctrl-D, Ctrl-C on an empty line, or nothing more to read.
     End,
 }
@@ -58,9 +83,9 @@ enum Source {
 }
 
 impl Source {
-    async fn next(&mut self) -> Input {
+    async fn next(&mut self, prompt: &str, initial: &str) -> Input {
         match self {
-            Self::Person(editor) => editor.next(PROMPT).await,
+            Self::Person(editor) => editor.next(prompt, initial).await,
             Self::Pipe(lines) => lines.next().await,
         }
     }
@@ -72,14 +97,28 @@ pub(crate) struct Chat {
     origin: Origin,
     control: Control,
     warnings: Warnings,
-    #[cfg(feature = "mcp")]
-    asked: forms::Asked,
+    asked: Asked,
     session: SessionId,
     /// The model of the turns from now on; the session's or the default one if `None`.
     model: Option<ModelName>,
     is_person: bool,
     /// Whether answers are shown while they grow.
     grows: bool,
+    /// The lines below everything else, on a terminal that can be drawn on.
+    live: Option<Live>,
+    typing: Typing,
+    typed: Typed,
+    /// Lines that were typed during a turn that did not take them.
+    waiting: VecDeque<String>,
+    /// What stands on the next line already: typed during a turn, and not ended.
+    begun: String,
+    /// Whether the session waits for the answer to a question.
+    is_asked: bool,
+    /// What an earlier process left open in the session and is gone on with.
+    left: Option<Left>,
+    prices: Prices,
+    /// What the session used so far.
+    spent: Spending,
     /// The code of the first turn that failed.
     failed: Option<Exit>,
 }
@@ -96,13 +135,9 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     };
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    #[cfg(feature = "mcp")]
-    let (port, asked) = forms::port();
+    let (port, asked) = questions::port();
     // On a pipe nobody can be asked.
-    #[cfg(feature = "mcp")]
     let approvals = is_person.then_some(port);
-    #[cfg(not(feature = "mcp"))]
-    let approvals = None;
     let progress = Some(progress::to_stderr());
     let choices = Choices { progress, approvals, take_over: args.take_over, ..Choices::default() };
     let house = tokio::select! {
@@ -114,28 +149,38 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     let model = args.model.as_deref().map(ModelName::parse).transpose()?;
     let grows = is_person && config.llm.stream_default;
     let mut source = match is_person {
-        true => Source::Person(Editor::start(&config)?),
+        true => Source::Person(Editor::start(History::of(&config), look_up::of(&house, &config))?),
         false => Source::Pipe(Lines::start()),
     };
     let control = Control::open(&house.runtime, &config, "chat", origin.clone()).await;
+    let (typing, typed) = Typing::new();
     let mut chat = Chat {
         house,
         origin,
         control,
         warnings,
-        #[cfg(feature = "mcp")]
         asked,
         session,
         model,
         is_person,
         grows,
+        live: (is_person && screen::is_drawn_on()).then(Live::new),
+        typing,
+        typed,
+        waiting: VecDeque::new(),
+        begun: String::new(),
+        is_asked: false,
+        left: None,
+        prices: config.prices.clone(),
+        spent: Spending::default(),
         failed: None,
     };
     chat.greet();
-    let result = chat.talk(&mut source, &mut signals).await;
-    if let Source::Person(editor) = &source {
-        editor.restore();
+    if args.session.is_some() {
+        chat.look_back().await?;
     }
+    let result = chat.talk(&mut source, &mut signals).await;
+    terminal::restore();
     // Whoever does not want to wait for the children any more has ended the program.
     match (chat.house.close(&mut signals).await, result) {
         (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
@@ -155,18 +200,31 @@ impl Chat {
     async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
         let mut tree = self.house.runtime.ended();
         while !self.control.is_drained() {
+            if let Some(exit) = self.go_on(source, signals).await? {
+                return Ok(exit);
+            }
+            let prompt = if self.is_asked { ANSWER_PROMPT } else { PROMPT };
+            let next = async {
+                match self.waiting.pop_front() {
+                    Some(line) => {
+                        print::note(&format!("{prompt}{line}"));
+                        Input::Line(line.into_bytes())
+                    }
+                    None => source.next(prompt, &std::mem::take(&mut self.begun)).await,
+                }
+            };
             let input = tokio::select! {
                 // Nobody waits for an answer at the prompt, and there will be none any more.
                 _ = tree.wait_for(Option::is_some) => return Err(self.house.gave_up()),
-                input = source.next() => input,
+                input = next => input,
                 caught = signals.next() => return Ok(caught.exit()),
                 () = self.control.drained() => break,
             };
             let line = match input {
                 // The signal of a terminal that was closed may come after the end of what is read from it.
-                Input::End if self.is_person && editor::terminal_is_gone() => return Ok(Exit::HungUp),
+                Input::End if self.is_person && terminal::is_gone() => return Ok(Exit::HungUp),
                 Input::End => break,
-                Input::Cleared => continue,
+                Input::Cleared | Input::Interrupted => continue,
                 Input::Line(line) => line,
             };
             if line.iter().all(u8::is_ascii_whitespace) {
@@ -179,11 +237,13 @@ impl Chat {
                     continue;
                 }
             };
+            let text = if self.is_person { message::meant(&text) } else { text };
             match commands::obey(self, &text).await {
                 Ok(Obeyed::Leave) => break,
                 Ok(Obeyed::Done) => {}
                 Ok(Obeyed::NoCommand) => {
-                    if let Some(exit) = self.say(text, source, signals).await? {
+                    let work = self.message(text);
+                    if let Some(exit) = self.run(work, source, signals).await? {
                         return Ok(exit);
                     }
                 }
@@ -199,58 +259,6 @@ impl Chat {
             print::note("somebody asked this process to drain; it takes no further message");
         }
         Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
-    }
-
-    /// Runs one turn. An exit code means that a signal ends the program.
-    async fn say(&mut self, text: String, source: &mut Source, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
-        let request = AgentRequest {
-            model: self.model.clone(),
-            interactive: true,
-            ..AgentRequest::text(self.session.clone(), text)
-        };
-        let mut shown = Show::new(self.grows);
-        let followed = turn::follow(&self.house, request, signals, |event| show::print(shown.event(&event.event)));
-        let warnings = &mut self.warnings;
-        let warned = async {
-            // What came while a person was typing is told now, and not across the line.
-            let mut news = warnings.now();
-            loop {
-                news.iter().for_each(|line| print::note(line));
-                news = warnings.next().await;
-            }
-        };
-        #[cfg(feature = "mcp")]
-        let answered = self.asked.answer(source);
-        #[cfg(not(feature = "mcp"))]
-        let answered = {
-            let _nobody_asks = source;
-            std::future::pending::<Infallible>()
-        };
-        let followed = tokio::select! {
-            followed = followed => followed,
-            never = answered => match never {},
-            () = warned => return Ok(None),
-        };
-        let ended = match followed {
-            Ok(ended) => ended,
-            Err(failure) => {
-                self.tell(&failure);
-                return Ok(None);
-            }
-        };
-        let told = ended.unread.map_or_else(|| show::print(shown.outcome(&ended.outcome)), Err);
-        match ended.caught {
-            // The signal that closed a terminal says more than the writes that fail because of it.
-            None | Some(turn::Interrupted::Once) => told?,
-            Some(turn::Interrupted::ToLeave(_)) => {}
-        }
-        match ended.caught {
-            // A person who presses Ctrl-C during an answer wants to go on talking; on a pipe there is nobody.
-            Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
-            Some(interrupted) => return Ok(Some(interrupted.exit())),
-            None => self.count(Exit::of(&ended.outcome)),
-        }
-        Ok(None)
     }
 
     fn count(&mut self, exit: Exit) {

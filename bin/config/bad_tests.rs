@@ -128,7 +128,7 @@ fn b1_unknown_keys() {
             > providers.x.baseurl = 'http://h/'
             2:13 unknown key `baseurl` in `providers.x` (did you mean `base_url`?)
             > providers.x.capabilities.vision = true
-            2:26 unknown key `vision` in `providers.x.capabilities` (accepted here: native_tools, json_schema, system_role, context_tokens)
+            2:26 unknown key `vision` in `providers.x.capabilities` (accepted here: native_tools, json_schema, system_role, context_tokens, images, audio)
             > tools.'local/x'.timeout = 3
             2:17 unknown key `timeout` in `tools."local/x"` (did you mean `timeout_ms`?)
             > [[mcp.servers]]
@@ -137,9 +137,9 @@ fn b1_unknown_keys() {
             > environ = {}
             5:1 unknown key `environ` in `mcp.servers[0]` (did you mean `env`?)
             > "max steps" = 3
-            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, policy, tools, mcp, prompt, skills, store, log)
+            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, prices, policy, tools, mcp, prompt, skills, store, log)
             > a.b.c.d = 1
-            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, policy, tools, mcp, prompt, skills, store, log)
+            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, prices, policy, tools, mcp, prompt, skills, store, log)
         "#]],
     );
 }
@@ -301,4 +301,37 @@ fn g2_a_server_never_inherits_the_whole_environment() {
         "providers.x = { base_url = 'http://127.0.0.1:1/', start = { command = 'sh', inherit_env = ['A', '*'] } }";
     let told = told(&refused(&format!("runtime.default_model = 'a:b'\n{case}"), &Environment::default()));
     assert!(told.starts_with("2:") && told.contains("a lone `*`"), "{told}");
+}
+
+#[test]
+fn b1_prices_without_a_model_or_a_half() {
+    check(
+        &[
+            "[prices.gpt]\ninput = 1\noutput = 2",
+            "[prices.'a:b']\ninput = 1",
+            "[prices.'a:b']\ninput = '1'\noutput = 2\ncurrency = ' '",
+            "prices = 1",
+            "prices.currency = 'EUR'",
+        ],
+        expect![[r#"
+            > [prices.gpt]
+            > input = 1
+            > output = 2
+            2:9 the key below `prices` must have the form provider:model, for example "openai:gpt-4o-mini", in quotes
+            > [prices.'a:b']
+            > input = 1
+            2:1 each entry of `prices."a:b"` needs `output`
+            > [prices.'a:b']
+            > input = '1'
+            > output = 2
+            > currency = ' '
+            3:9 `prices."a:b".input`: expected a float, found a string
+            5:12 `prices."a:b".currency` must not be empty
+            > prices = 1
+            2:10 `prices`: expected a table, found an integer
+            > prices.currency = 'EUR'
+            2:8 the key below `prices` must have the form provider:model, for example "openai:gpt-4o-mini", in quotes
+            2:19 `prices.currency`: expected a table, found a string
+        "#]],
+    );
 }

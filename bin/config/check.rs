@@ -21,6 +21,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
         default_model(root, findings);
     }
     providers(root, findings);
+    prices(root, findings);
     tool_names(root, findings);
     servers(root, findings);
     prompt_and_skills(root, findings);
@@ -137,6 +138,15 @@ fn providers(root: &Table<'_>, findings: &mut Findings) {
         }
         if provider.get("base_url").is_none() {
             findings.add(at, format!("`{path}` starts a server and needs `base_url`, where it answers"));
+        }
+    }
+}
+
+fn prices(root: &Table<'_>, findings: &mut Findings) {
+    let Some(prices) = root.get("prices").and_then(Item::as_table) else { return };
+    for (name, _) in prices.iter() {
+        if let Some(complaint) = model(name.name) {
+            findings.add(name.span.range(), format!("the key below `prices` {complaint}, in quotes"));
         }
     }
 }

@@ -32,6 +32,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
         "[providers.local]",
         &["kind", "base_url", "api_key", "timeout_ms", "max_concurrent", "start", "capabilities", "script"],
     ),
+    ("[prices.", &["input", "output", "cached_input", "cache_write", "currency"]),
     (
         "[policy]",
         &["workspace", "allow_tools", "deny_tools", "deny_commands", "max_payload_bytes", "require_high_risk_approval"],
@@ -143,6 +144,7 @@ fn every_accepted_key_is_in_the_example_and_the_example_in_full_is_accepted() {
     let config = config.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(config.mcp.servers.len(), 2);
     assert_eq!(config.skills.sources.len(), 1);
+    assert_eq!(config.prices.len(), 1);
     for (key, _) in KEYS {
         let name = key.rsplit('.').next().unwrap_or_default();
         let explained = Config::example();

@@ -35,6 +35,9 @@ const TIME: Rule = Whole(1, WEEK_MS);
 /// More of anything that is counted in a turn or in a process is a slip of the finger.
 const COUNT: Rule = Whole(1, 1_000_000);
 
+/// A million tokens for more than this is a slip of the finger, or a currency that wants another unit.
+const PRICE: Rule = Decimal(0.0, 10_000_000.0);
+
 /// Every key that is accepted.
 pub(super) const KEYS: &[(&str, Rule)] = &[
     ("runtime.default_model", Model),
@@ -70,10 +73,17 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("providers.*.capabilities.native_tools", Any),
     ("providers.*.capabilities.json_schema", Any),
     ("providers.*.capabilities.system_role", Any),
+    ("providers.*.capabilities.images", Any),
+    ("providers.*.capabilities.audio", Any),
     ("providers.*.capabilities.context_tokens", Whole(256, 1_000_000_000)),
     ("providers.*.script", Text),
     ("providers.*.temperature", Decimal(0.0, 2.0)),
     ("providers.*.max_tokens", Whole(1, 10_000_000)),
+    ("prices.*.input", PRICE),
+    ("prices.*.output", PRICE),
+    ("prices.*.cached_input", PRICE),
+    ("prices.*.cache_write", PRICE),
+    ("prices.*.currency", Text),
     ("policy.workspace", Text),
     ("policy.allow_tools", Pattern),
     ("policy.deny_tools", Pattern),

@@ -19,23 +19,30 @@ const PREFIX: &str = "BOB__";
 ///
 /// Has no `Debug`: environments are full of secrets.
 #[derive(Clone, Default)]
-pub struct Environment(BTreeMap<OsString, OsString>);
+pub struct Environment(BTreeMap<OsString, OsString>, Option<&'static str>);
 
 impl Environment {
     /// The environment of this process.
     pub fn of_process() -> Self {
-        Self(std::env::vars_os().collect())
+        Self(std::env::vars_os().collect(), None)
+    }
+
+    /// The same where a variable that is not set holds this: for whoever sends nothing anywhere.
+    #[must_use]
+    pub fn or_else(self, unset: &'static str) -> Self {
+        Self(self.0, Some(unset))
     }
 
     /// The value of a variable: nothing when it is not set, `Err` when it is not valid UTF-8.
     pub(super) fn get(&self, name: &str) -> Option<Result<&str, ()>> {
-        self.0.get(OsStr::new(name)).map(|value| value.to_str().ok_or(()))
+        let value = self.0.get(OsStr::new(name)).map(|value| value.to_str().ok_or(()));
+        value.or_else(|| self.1.map(Ok))
     }
 }
 
 impl<const N: usize> From<[(&str, &str); N]> for Environment {
     fn from(variables: [(&str, &str); N]) -> Self {
-        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(), None)
     }
 }
 

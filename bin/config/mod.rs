@@ -12,16 +12,20 @@
 //! - `convert`: what the TOML parser and the conversion complain about, in our words
 //! - `problem`, `report`: complaints, collected and shown
 //! - `secret`: what must not be shown
+//! - `prices`: what models cost
+//! - `secret`, `confided`: what must not be shown, and all of it for whoever keeps it
 //! - `tree`: finding a value by its path, and a path by its place in the text
 //! - `load`: the order in which all of this happens
 
 mod check;
+mod confided;
 mod convert;
 mod endpoints;
 mod interpolate;
 mod keys;
 mod layers;
 mod load;
+mod prices;
 mod problem;
 mod report;
 mod schema;
@@ -34,6 +38,7 @@ use std::path::{Path, PathBuf};
 pub use endpoints::{Capabilities, Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, digest, load, parse};
+pub use prices::Price;
 pub use problem::{Origin, Problem};
 pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store, ToolRule};

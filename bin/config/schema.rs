@@ -10,6 +10,7 @@ use bob_actors::tools::policy::DENIED_COMMANDS;
 use toml_spanner::Toml;
 
 use super::endpoints::{Mcp, Provider, Skills};
+use super::prices::Price;
 use super::secret::Secret;
 use super::words::{LogFormat, LogLevel, OnRestart, Risk, StoreKind, ToolMode};
 
@@ -55,6 +56,9 @@ pub struct Config {
     /// Model providers by name; the well-known ones work without an entry.
     #[toml(default)]
     pub providers: BTreeMap<String, Provider>,
+    /// What models cost, by `provider:model`.
+    #[toml(default)]
+    pub prices: BTreeMap<String, Price>,
     /// What tools may do.
     #[toml(default)]
     pub policy: Policy,

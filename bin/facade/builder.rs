@@ -3,6 +3,7 @@
 use super::agent_runtime::AgentRuntime;
 use super::approvals::{ApprovalPort, Asks};
 use super::runtime::{Inner, Runtime};
+use super::taped::Taped;
 use bob_actors::child::Watcher;
 use bob_actors::feed::{EventSink, Feed};
 use bob_actors::llm::{LlmPort, RetryPolicy};
@@ -35,24 +36,27 @@ use std::time::Duration;
 pub struct RuntimeBuilder {
     pub(super) brief: Brief,
     pub(super) limits: Limits,
-    model: Option<Arc<dyn LlmPort>>,
-    tools: Vec<Arc<dyn ToolPort>>,
-    local_tools: bool,
+    pub(super) model: Option<Arc<dyn LlmPort>>,
+    pub(super) tools: Vec<Arc<dyn ToolPort>>,
+    pub(super) local_tools: bool,
     store: Option<Arc<dyn SessionStore>>,
     sinks: Vec<Arc<dyn EventSink>>,
     policy: Policy,
-    retry: RetryPolicy,
-    model_servers: (ModelServers, Vec<ModelServerSpec>),
+    pub(super) retry: RetryPolicy,
+    pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
     watcher: Watcher,
     #[cfg(feature = "mcp")]
-    tool_servers: Vec<ServerSpec>,
+    pub(super) tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
+    #[cfg(feature = "mcp")]
+    brought_end_after: Duration,
     prompt_files: Option<PromptFiles>,
     compactor: Compactor,
     skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
     memory: Memory,
     rules: SessionRules,
     blocked_after: Duration,
+    pub(super) taped: Taped,
     pub(super) shutdown_grace: Duration,
 }
 
@@ -100,12 +104,15 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
             approvals: None,
+            #[cfg(feature = "mcp")]
+            brought_end_after: bob_supervisors::tools::brought::ENDS_AFTER,
             prompt_files: None,
             compactor: Compactor::default(),
             skills: None,
             memory: Memory::default(),
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
+            taped: Taped::No,
             shutdown_grace: Duration::from_secs(2),
         }
     }
@@ -188,6 +195,23 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn tool_server(mut self, spec: ServerSpec) -> Self {
         self.tool_servers.push(spec);
+        self
+    }
+
+    /// The folder that local tools and the folders of sessions stay inside; the current folder
+    /// unless said otherwise. The same as `roots` of the [`brief`](Self::brief).
+    #[must_use]
+    pub fn workspace(mut self, folder: impl Into<String>) -> Self {
+        self.brief.roots = Arc::from([folder.into()]);
+        self
+    }
+
+    /// How long a tool server that sessions brought stays after the last of them was closed; ten
+    /// minutes unless said otherwise.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn brought_servers_end_after(mut self, unused: Duration) -> Self {
+        self.brought_end_after = unused;
         self
     }
 
@@ -296,11 +320,16 @@ impl RuntimeBuilder {
     /// when an actor or a required tool server does not start; whatever was started is
     /// stopped again.
     pub async fn build(self) -> Result<Runtime, BuildError> {
-        let model = self.model.ok_or(BuildError::NoModel)?;
-        let mut tools = self.tools;
-        if self.local_tools {
-            tools.splice(0..0, local::tools(&self.watcher));
+        let mut builder = self;
+        if builder.local_tools && !builder.is_replay() {
+            builder.tools.splice(0..0, local::tools(&builder.watcher));
         }
+        builder.on_tape().start().await
+    }
+
+    async fn start(self) -> Result<Runtime, BuildError> {
+        let model = self.model.ok_or(BuildError::NoModel)?;
+        let tools = self.tools;
         let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
         let people = people.unwrap_or_default();
         let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
@@ -321,7 +350,9 @@ impl RuntimeBuilder {
                 metrics: Arc::clone(&rooms.metrics),
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),
+                brought_end_after: self.brought_end_after,
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
+                recorder: self.taped.recorder(),
             };
             ToolServers::new(house, self.tool_servers).map_err(|error| BuildError::ToolServers(error.to_string()))?
         };
@@ -329,6 +360,8 @@ impl RuntimeBuilder {
         let roster = tool_servers.roster();
         #[cfg(not(feature = "mcp"))]
         let roster = Roster::default();
+        // Whatever a session names is compared with it; links in it must not make that fail.
+        let roots = brief.roots.iter().map(|root| absolute(root)).collect();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
@@ -348,7 +381,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            brief: Arc::new(brief),
+            brief: Arc::new(Brief { roots, ..brief }),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,
@@ -362,6 +395,12 @@ impl RuntimeBuilder {
             }
         }
     }
+}
+
+/// A folder as it is; as it was named, if it is not there.
+fn absolute(folder: &str) -> String {
+    let real = std::path::Path::new(folder).canonicalize().ok();
+    real.and_then(|real| real.into_os_string().into_string().ok()).unwrap_or_else(|| folder.to_owned())
 }
 
 impl std::fmt::Debug for RuntimeBuilder {

@@ -332,6 +332,7 @@ impl Run {
             | TurnNews::Began { .. }
             | TurnNews::Paused { .. }
             | TurnNews::Unpaused { .. }
+            | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}

@@ -27,6 +27,7 @@ pub mod condense;
 pub mod error;
 pub mod event;
 pub mod ids;
+pub mod journal;
 pub mod llm;
 pub mod mcp;
 pub mod native;

@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 26] = [
+const COMMANDS: [&[&str]; 28] = [
     &[],
     &["chat"],
     &["run"],
@@ -14,7 +14,9 @@ const COMMANDS: [&[&str]; 26] = [
     &["sessions", "list"],
     &["sessions", "show"],
     &["sessions", "export"],
+    &["sessions", "set"],
     &["sessions", "delete"],
+    &["replay"],
     &["tools"],
     &["skills"],
     &["skills", "list"],

@@ -201,7 +201,7 @@ fn x3_a_closed_terminal_ends_the_program_in_time_and_without_a_busy_loop() {
         ("in a silent turn of run", &["run", "--session", "s", "hi"]),
         ("in a growing answer of run", &["run", "--session", "s", "--output", "stream-json", "grow"]),
     ] {
-        let growing = Reply::text(&"word ".repeat(400)).paced(Duration::from_millis(20));
+        let growing = Reply::text(&"word ".repeat(4_000)).paced(Duration::from_millis(20));
         let provider = FakeProvider::answering(move |body| match body.to_string().contains("grow") {
             true => growing.clone(),
             false => Reply::Silence,

@@ -4,6 +4,7 @@
 //! feeds the emulator, another waits for the exit; a program that is still there when the handle is dropped is killed.
 
 use std::io::{Read, Write};
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,7 +35,20 @@ impl Terminal {
     /// Starts a program with the kept variables, `TERM=xterm-256color`, and those given.
     #[track_caller]
     pub(crate) fn start(program: impl AsRef<Path>, args: &[&str], dir: &Path, env: &[(&str, &str)]) -> Self {
-        let pair = native_pty_system().openpty(SIZE).expect("a pseudo-terminal");
+        Self::start_on(SIZE.cols, program, args, dir, env)
+    }
+
+    /// The same on a terminal of so many columns.
+    #[track_caller]
+    pub(crate) fn start_on(
+        columns: u16,
+        program: impl AsRef<Path>,
+        args: &[&str],
+        dir: &Path,
+        env: &[(&str, &str)],
+    ) -> Self {
+        let size = PtySize { cols: columns, ..SIZE };
+        let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(program.as_ref());
         command.args(args);
         command.cwd(dir);
@@ -54,7 +68,7 @@ impl Terminal {
         let reader = pair.master.try_clone_reader().expect("a reader of the terminal");
         let writer = pair.master.take_writer().expect("a writer to the terminal");
         let process = child.process_id();
-        let view = Arc::new(View { seen: Mutex::new(Seen::new()), changed: Condvar::new() });
+        let view = Arc::new(View { seen: Mutex::new(Seen::new(size)), changed: Condvar::new() });
         view.watch(reader);
         let inside = view.clone();
         std::thread::spawn(move || {
@@ -161,8 +175,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn new() -> Self {
-        Self { parser: vt100::Parser::default(), bytes: Vec::new(), ended: false, exit: None }
+    fn new(size: PtySize) -> Self {
+        let [rows, columns] =
+            [size.rows, size.cols].map(|count| NonZeroU16::new(count).expect("a terminal of some size"));
+        Self { parser: vt100::Parser::new(rows, columns, 0), bytes: Vec::new(), ended: false, exit: None }
     }
 }
 

@@ -12,11 +12,12 @@ use super::elicit::Elicit;
 use super::keeper::Keeper;
 use super::spec::{ServerSpec, Start};
 use crate::child::{Ladder, Watcher};
-use crate::tools::Policy;
+use crate::tape::Recorder;
 use crate::tools::grant::RoomKey;
 use crate::tools::host::Host;
 use crate::tools::plane::Shelf;
 use crate::tools::policy::Rules;
+use crate::tools::{Policy, ToolPort};
 use bob_messages::chat::CallStatus;
 use bob_messages::mcp::McpMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage, Verdict};
@@ -55,6 +56,8 @@ pub struct McpServerArguments {
     pub elicit: Option<Arc<dyn Elicit>>,
     /// Where its tools are published.
     pub shelf: Option<Shelf>,
+    /// What writes its calls down, if anything does.
+    pub recorder: Option<Recorder>,
     pub(super) place: Arc<Place>,
 }
 
@@ -71,7 +74,8 @@ pub(super) struct Place {
 impl McpServerArguments {
     /// A server under a policy, without anybody to answer what it asks.
     pub fn new(spec: ServerSpec, policy: Policy, watcher: Watcher) -> Self {
-        Self { spec, policy, watcher, ladder: Ladder::default(), elicit: None, shelf: None, place: Arc::default() }
+        let (elicit, shelf, recorder) = (None, None, None);
+        Self { spec, policy, watcher, ladder: Ladder::default(), elicit, shelf, recorder, place: Arc::default() }
     }
 
     /// The same in the place of another server, whose process ends before this one's
@@ -232,6 +236,11 @@ impl McpServerState {
         self.phase = Phase::Ready { since: Instant::now() };
         self.arguments.place.was_ready.store(true, Ordering::Relaxed);
         if let Some(Offer { port, server }) = self.desk.take() {
+            let port: Arc<dyn ToolPort> = port;
+            let port = match &self.arguments.recorder {
+                Some(recorder) => recorder.tools(port),
+                None => port,
+            };
             self.host.renew(vec![port])?;
             if let Some(shelf) = &self.arguments.shelf {
                 shelf.offer(self.host.offered(), server);

@@ -21,6 +21,8 @@ fn b8_numbers_out_of_bounds() {
             "providers.x.temperature = 3",
             "providers.x.temperature = nan",
             "providers.x.capabilities.context_tokens = 1",
+            "prices.'a:b' = { input = -1, output = nan }",
+            "prices.'a:b' = { input = 1, output = 1e9 }",
             "policy.max_payload_bytes = 0",
             "tools.'local/x'.timeout_ms = 0",
             "prompt.condense_trigger_ratio = 1.5",
@@ -54,6 +56,11 @@ fn b8_numbers_out_of_bounds() {
             2:27 `providers.x.temperature` must be between 0 and 2
             > providers.x.capabilities.context_tokens = 1
             2:43 `providers.x.capabilities.context_tokens` must be between 256 and 1000000000
+            > prices.'a:b' = { input = -1, output = nan }
+            2:26 `prices."a:b".input` must be between 0 and 10000000
+            2:39 `prices."a:b".output` must be between 0 and 10000000
+            > prices.'a:b' = { input = 1, output = 1e9 }
+            2:38 `prices."a:b".output` must be between 0 and 10000000
             > policy.max_payload_bytes = 0
             2:28 `policy.max_payload_bytes` must be between 1 and 67108864
             > tools.'local/x'.timeout_ms = 0

@@ -48,6 +48,11 @@ impl Journal {
         self.in_flight.is_empty() && self.sent.is_empty() && self.unsent.is_empty()
     }
 
+    /// What waits for the next append.
+    pub(super) fn unsent(&self) -> &[Arc<Record>] {
+        &self.unsent
+    }
+
     /// Keeps a record for the next append.
     pub(super) fn write(&mut self, record: Arc<Record>) {
         self.unsent.push(record);

@@ -47,6 +47,8 @@ impl Tools {
             policy: Policy::default(),
             watcher: Watcher::new(),
             elicit: None,
+            recorder: None,
+            brought_end_after: super::super::brought::ENDS_AFTER,
         };
         let servers = ToolServers::new(house, specs).unwrap();
         before(&rooms.tools);

@@ -21,6 +21,7 @@
 //! **Planted defects** ([`defect`]) show that the checks find what they are for.
 
 mod answers;
+mod changes;
 mod defect;
 mod dice;
 mod gifts;
@@ -51,6 +52,8 @@ struct Run {
     log: Vec<String>,
     /// How many messages the machines were told.
     messages: usize,
+    /// What was stored in the end.
+    journal: Vec<std::sync::Arc<crate::store::Record>>,
     /// How often there was what: outcomes, calls, records, crashes in each state.
     seen: BTreeMap<String, usize>,
 }

@@ -41,7 +41,8 @@ impl Monitor {
                 self.life.paused.remove(submission);
             }
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
-            TurnNews::Decided { .. } | TurnNews::Left => {}
+            // The house sees to changes.
+            TurnNews::Configured { .. } | TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 

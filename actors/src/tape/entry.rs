@@ -1,0 +1,123 @@
+//! The lines of a tape, as they are written and read.
+//!
+//! A tape is JSON lines: a header, and then what happened, in the order in which it was written. Texts and messages that
+//! many requests share stand on lines of their own, once, and are named by number.
+
+use bob_messages::chat::Message;
+use bob_messages::ids::{ModelName, ToolName};
+use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, ToolMode};
+use bob_messages::tools::{ToolDescriptor, ToolOutput};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The format of the tapes this program writes. Another one is refused.
+pub const FORMAT: u32 = 1;
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The format of the lines behind it.
+    pub tape: u32,
+    /// The version of the program that wrote them.
+    pub bob: String,
+    /// What its author says of it.
+    pub note: String,
+}
+
+/// Every other line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    /// What a model can do, as the provider's configuration says.
+    Profile { model: ModelName, capabilities: Capabilities },
+    /// Some tools as a port lists them: what a replay offers.
+    Offered { tools: Vec<ToolDescriptor> },
+    /// Instructions.
+    System { id: u32, text: String },
+    /// The tools of a request, as a model was offered them.
+    Tools { id: u32, tools: Vec<Arc<ToolDescriptor>> },
+    /// A message of a request.
+    Message { id: u32, message: Message },
+    /// A model was asked.
+    Asked(Asked),
+    /// A tool was called.
+    Called(Called),
+}
+
+/// One attempt at an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    /// When it began, as a number: whoever began before has a smaller one.
+    pub(super) began: u64,
+    /// Of which session; never compared, it only keeps what happened at once apart.
+    pub(super) session: String,
+    /// Which step of its turn, to be read.
+    pub(super) step: u32,
+    pub(super) model: ModelName,
+    pub(super) mode: ToolMode,
+    pub(super) system: u32,
+    pub(super) tools: u32,
+    pub(super) messages: Vec<u32>,
+    pub(super) end: AskedEnd,
+}
+
+/// How an attempt at an answer ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AskedEnd {
+    /// With an answer; its pieces are joined.
+    Answered(LlmAnswer),
+    Failed(LlmError),
+    /// Nobody waited for it any more: a cancel, or a clock. A replay never answers it.
+    Abandoned,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Called {
+    pub(super) began: u64,
+    pub(super) session: String,
+    pub(super) tool: ToolName,
+    pub(super) arguments: Value,
+    pub(super) end: CalledEnd,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CalledEnd {
+    Returned(ToolOutput),
+    Failed {
+        text: String,
+        /// Whether it may have run all the same.
+        unknown: bool,
+    },
+    /// Nobody waited for it any more.
+    Abandoned,
+    /// The tool panicked.
+    Panicked,
+}
+
+/// What is wrong with a tape.
+#[derive(Debug, thiserror::Error)]
+pub enum TapeError {
+    /// The file cannot be written or read.
+    #[error("the tape {path}: {why}")]
+    File {
+        /// Which file.
+        path: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// A line is not one of a tape.
+    #[error("the tape {path} cannot be read at line {line}: {why}")]
+    Line {
+        /// Which file.
+        path: String,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+}

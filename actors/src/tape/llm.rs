@@ -1,0 +1,146 @@
+//! The model port of a tape: in front of a real one while it records, instead of one while it replays.
+
+use super::Tape;
+use super::entry::AskedEnd;
+use super::recorder::{Recorder, Seen};
+use crate::llm::{DeltaSink, LlmPort, ProviderLimits};
+use bob_messages::ids::ModelName;
+use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A model that is recorded, or that answers from a tape.
+///
+/// Each attempt is an entry of its own, so what was tried again is tried again. A replay needs no provider, no key and
+/// no network, and answers as fast as it is asked.
+#[derive(Debug)]
+pub struct TapeLlm(Side);
+
+enum Side {
+    Recording {
+        recorder: Recorder,
+        port: Arc<dyn LlmPort>,
+        /// The models whose profile is on the tape.
+        known: Mutex<BTreeSet<ModelName>>,
+    },
+    Replaying(Tape),
+}
+
+impl std::fmt::Debug for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Recording { recorder, .. } => recorder.fmt(f),
+            Self::Replaying(tape) => tape.fmt(f),
+        }
+    }
+}
+
+impl TapeLlm {
+    /// Asks this port and writes down what it says.
+    pub fn recording(recorder: Recorder, port: Arc<dyn LlmPort>) -> Self {
+        Self(Side::Recording { recorder, port, known: Mutex::default() })
+    }
+
+    /// Says what is on this tape.
+    pub fn replaying(tape: Tape) -> Self {
+        Self(Side::Replaying(tape))
+    }
+}
+
+impl LlmPort for TapeLlm {
+    fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
+        match &self.0 {
+            Side::Recording { recorder, port, known } => {
+                let capabilities = port.capabilities(model)?;
+                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+                if !known.contains(model) {
+                    known.insert(model.clone());
+                    recorder.tell(Seen::Profile(model.clone(), capabilities.clone()));
+                }
+                Ok(capabilities)
+            }
+            Side::Replaying(tape) => {
+                tape.profile(model).ok_or_else(|| LlmError::new(LlmErrorKind::UnknownModel, tape.no_model(model)))
+            }
+        }
+    }
+
+    fn complete_stream(
+        &self,
+        request: Arc<LlmRequest>,
+        model: &ModelName,
+        deltas: DeltaSink,
+    ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
+        match &self.0 {
+            Side::Recording { recorder, port, .. } => {
+                let mut noting = Noting::begin(recorder, &request, model);
+                let answer = port.complete_stream(request, model, deltas);
+                Box::pin(async move {
+                    let result = answer.await;
+                    noting.end(match &result {
+                        Ok(answer) => AskedEnd::Answered(answer.clone()),
+                        Err(error) => AskedEnd::Failed(error.clone()),
+                    });
+                    result
+                })
+            }
+            Side::Replaying(tape) => {
+                let end = tape.asked(&request, model);
+                Box::pin(async move {
+                    match end? {
+                        AskedEnd::Answered(answer) => {
+                            if let Some(thought) = &answer.reasoning {
+                                deltas.reasoning(thought);
+                            }
+                            deltas.text(&answer.text);
+                            Ok(answer)
+                        }
+                        AskedEnd::Failed(error) => Err(error),
+                        AskedEnd::Abandoned => std::future::pending().await,
+                    }
+                })
+            }
+        }
+    }
+
+    fn estimate_tokens(&self, request: &LlmRequest) -> u64 {
+        match &self.0 {
+            Side::Recording { port, .. } => port.estimate_tokens(request),
+            Side::Replaying(_) => request.bytes().div_ceil(4) as u64,
+        }
+    }
+
+    fn limits(&self, provider: &str) -> ProviderLimits {
+        match &self.0 {
+            Side::Recording { port, .. } => port.limits(provider),
+            Side::Replaying(_) => ProviderLimits::default(),
+        }
+    }
+}
+
+/// One attempt that is being made. Dropped before its end, it was abandoned.
+struct Noting {
+    recorder: Recorder,
+    began: u64,
+    asked: Option<(Arc<LlmRequest>, ModelName)>,
+}
+
+impl Noting {
+    fn begin(recorder: &Recorder, request: &Arc<LlmRequest>, model: &ModelName) -> Self {
+        let asked = Some((Arc::clone(request), model.clone()));
+        Self { began: recorder.begin(), recorder: recorder.clone(), asked }
+    }
+
+    fn end(&mut self, end: AskedEnd) {
+        if let Some((request, model)) = self.asked.take() {
+            self.recorder.tell(Seen::Asked { began: self.began, request, model, end });
+        }
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        self.end(AskedEnd::Abandoned);
+    }
+}

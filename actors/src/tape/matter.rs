@@ -1,0 +1,101 @@
+//! What matters of a request: what a model or a tool could tell apart.
+//!
+//! Ids, times and traces do not matter, nor does who is waiting or which other models could be asked. What matters is
+//! made canonical and hashed; a request on the tape and one that is asked now are the same when their hashes are.
+
+use super::redact::Redactor;
+use bob_messages::chat::Message;
+use bob_messages::ids::{ModelName, ToolName};
+use bob_messages::llm::{LlmRequest, ToolMode};
+use bob_messages::tools::ToolDescriptor;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The hash of what matters.
+pub(super) type Key = blake3::Hash;
+
+/// What matters of a question to a model, in the order in which it is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Matter {
+    pub(super) model: Value,
+    pub(super) mode: Value,
+    pub(super) system: Value,
+    pub(super) tools: Value,
+    pub(super) messages: Vec<Value>,
+}
+
+impl Matter {
+    pub(super) fn of(request: &LlmRequest, model: &ModelName, redactor: &Redactor) -> Self {
+        Self {
+            model: clean(model, redactor),
+            mode: mode(request.mode),
+            system: clean(&*request.system, redactor),
+            tools: tools(request.tools.tools(), redactor),
+            messages: request.messages.iter().map(|one| message(one, redactor)).collect(),
+        }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        let Self { model, mode, system, tools, messages } = self;
+        hash(&json!([model, mode, system, tools, messages]))
+    }
+
+    /// The parts with their names, in the order in which they are compared.
+    pub(super) fn parts(&self) -> [(&'static str, Value); 5] {
+        let Self { model, mode, system, tools, messages } = self.clone();
+        [("model", model), ("mode", mode), ("system", system), ("tools", tools), ("messages", Value::Array(messages))]
+    }
+}
+
+pub(super) fn mode(mode: ToolMode) -> Value {
+    serde_json::to_value(mode).unwrap_or_default()
+}
+
+/// A message without the ids of its calls and the time they took.
+pub(super) fn message(message: &Message, redactor: &Redactor) -> Value {
+    let mut value = clean(message, redactor);
+    if let Some(calls) = value.get_mut("calls").and_then(Value::as_array_mut) {
+        for call in calls {
+            forget(call, &["id", "argument_bytes"]);
+        }
+    }
+    if let Some(result) = value.get_mut("result") {
+        forget(result, &["call", "duration_ms"]);
+    }
+    value
+}
+
+/// Tools as a model sees them: in their order, by name, description and schema.
+pub(super) fn tools(tools: &[Arc<ToolDescriptor>], redactor: &Redactor) -> Value {
+    let seen = tools.iter().map(|tool| {
+        let ToolDescriptor { id, description, schema, .. } = &**tool;
+        clean(&json!({ "name": id, "description": description, "schema": schema }), redactor)
+    });
+    Value::Array(seen.collect())
+}
+
+/// What matters of a call.
+pub(super) fn call(tool: &ToolName, arguments: &Value, redactor: &Redactor) -> Value {
+    json!([clean(tool, redactor), clean(arguments, redactor)])
+}
+
+/// Anything as JSON without what must not be seen.
+pub(super) fn clean(thing: &(impl Serialize + ?Sized), redactor: &Redactor) -> Value {
+    let mut value = serde_json::to_value(thing).unwrap_or_default();
+    redactor.value(&mut value);
+    value
+}
+
+/// The hash of a value in its canonical form.
+pub(super) fn hash(value: &Value) -> Key {
+    // Whatever was JSON has a canonical form but for numbers beyond it, which count as they are written.
+    let canonical = serde_jcs::to_vec(value).unwrap_or_else(|_beyond| value.to_string().into_bytes());
+    blake3::hash(&canonical)
+}
+
+fn forget(value: &mut Value, names: &[&str]) {
+    if let Some(fields) = value.as_object_mut() {
+        names.iter().for_each(|name| drop(fields.shift_remove(*name)));
+    }
+}

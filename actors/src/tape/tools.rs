@@ -1,0 +1,118 @@
+//! The tool port of a tape: in front of a real one while it records, instead of all of them while it replays.
+
+use super::Tape;
+use super::entry::CalledEnd;
+use super::recorder::{Recorder, Seen};
+use crate::tools::{Invocation, ToolError, ToolPort};
+use bob_messages::chat::ToolCall;
+use bob_messages::ids::SessionId;
+use bob_messages::tools::{ToolDescriptor, ToolOutput};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// Tools that are recorded, or that return what is on a tape.
+///
+/// It stands behind the gate: policy, grants and clocks are those of the runtime, also in a replay, which starts no tool
+/// and no server.
+#[derive(Debug)]
+pub struct TapeTools(Side);
+
+enum Side {
+    Recording(Recorder, Arc<dyn ToolPort>),
+    Replaying(Tape),
+}
+
+impl std::fmt::Debug for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Recording(recorder, _) => recorder.fmt(f),
+            Self::Replaying(tape) => tape.fmt(f),
+        }
+    }
+}
+
+impl TapeTools {
+    /// Calls this port and writes down what it returns.
+    pub fn recording(recorder: Recorder, port: Arc<dyn ToolPort>) -> Self {
+        Self(Side::Recording(recorder, port))
+    }
+
+    /// Offers all tools of this tape under their names, and returns what is on it.
+    pub fn replaying(tape: Tape) -> Self {
+        Self(Side::Replaying(tape))
+    }
+}
+
+impl ToolPort for TapeTools {
+    fn list_tools(&self) -> Vec<ToolDescriptor> {
+        match &self.0 {
+            Side::Recording(recorder, port) => {
+                let tools = port.list_tools();
+                recorder.tell(Seen::Offered(tools.clone()));
+                tools
+            }
+            Side::Replaying(tape) => tape.offered(),
+        }
+    }
+
+    fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        match &self.0 {
+            Side::Recording(recorder, port) => {
+                let mut noting = Noting::begin(recorder, &invocation);
+                Box::pin(async move {
+                    let result = port.call_tool(invocation).await;
+                    noting.end(match &result {
+                        Ok(output) => CalledEnd::Returned(output.clone()),
+                        Err(error) => {
+                            CalledEnd::Failed { text: error.to_string(), unknown: error.is_outcome_unknown() }
+                        }
+                    });
+                    result
+                })
+            }
+            Side::Replaying(tape) => {
+                let end = tape.called(&invocation.context.session, &invocation.call);
+                Box::pin(async move {
+                    match end? {
+                        CalledEnd::Returned(output) => Ok(output),
+                        CalledEnd::Failed { text, unknown: false } => Err(ToolError::new(text)),
+                        CalledEnd::Failed { text, unknown: true } => {
+                            let why = text.strip_prefix("outcome unknown: ").unwrap_or(&text);
+                            Err(ToolError::outcome_unknown(why))
+                        }
+                        CalledEnd::Abandoned => std::future::pending().await,
+                        // The host catches it, as it caught the first one. Nothing is printed for this one.
+                        CalledEnd::Panicked => std::panic::resume_unwind(Box::new("as it did when it was recorded")),
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// One call that runs. Dropped before its end, it was abandoned, or the tool panicked.
+struct Noting {
+    recorder: Recorder,
+    began: u64,
+    called: Option<(SessionId, Arc<ToolCall>)>,
+}
+
+impl Noting {
+    fn begin(recorder: &Recorder, invocation: &Invocation) -> Self {
+        let called = Some((invocation.context.session.clone(), Arc::clone(&invocation.call)));
+        Self { began: recorder.begin(), recorder: recorder.clone(), called }
+    }
+
+    fn end(&mut self, end: CalledEnd) {
+        if let Some((session, call)) = self.called.take() {
+            self.recorder.tell(Seen::Called { began: self.began, session, call, end });
+        }
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        let end = if std::thread::panicking() { CalledEnd::Panicked } else { CalledEnd::Abandoned };
+        self.end(end);
+    }
+}

@@ -1,0 +1,110 @@
+//! What there is to know of a session that is gone on with: what it used so far, and what it waits for. A question of the
+//! model waits for the next line; a call that waits for a decision is asked about again, and its turn goes on.
+
+use bob::facade::{AgentRuntime, ApprovalQuestion};
+use bob_messages::session::{OpenTurn, Session};
+use bob_messages::sessions::SuspendReason;
+use bob_messages::store::Suspension;
+use bob_messages::turn::ResumeReply;
+
+use super::questions::Asked;
+use super::{Chat, Source};
+use crate::exit::{Exit, Failure};
+use crate::print;
+use crate::signals::Signals;
+use crate::spending::Spending;
+use crate::turn::Work;
+
+/// What was left open.
+pub(super) enum Left {
+    /// A suspended turn that waits for a decision about this call.
+    Call(Box<ApprovalQuestion>, Suspension),
+    /// A turn that an earlier process left at a question about a call.
+    Turn,
+}
+
+/// What a person can say about a call that was asked about earlier.
+const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
+
+impl Chat {
+    /// Looks at the session's journal.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn look_back(&mut self) -> Result<(), Failure> {
+        let records = self.house.runtime.records(self.session.clone()).await?;
+        self.spent = Spending::of_records(records.iter().map(|record| &**record));
+        self.is_asked = false;
+        self.left = None;
+        let folded = Session::fold(self.session.clone(), &records);
+        let Some(open) = folded.open.as_ref().filter(|_| self.is_person) else { return Ok(()) };
+        match &open.suspended {
+            Some(suspension) if suspension.reason == SuspendReason::AskUser => {
+                print::note("[the model asked, and your next line is the answer:]");
+                print::note(&suspension.question);
+                self.is_asked = true;
+            }
+            Some(suspension) => match self.question(open) {
+                Some(question) => self.left = Some(Left::Call(Box::new(question), suspension.clone())),
+                None => print::note("[the session waits for something outside; a message is its reply]"),
+            },
+            // What else was interrupted is the business of `runtime.on_restart`.
+            None if self.question(open).is_some() => {
+                print::note("[a turn of this session was left at a question; it goes on]");
+                self.left = Some(Left::Turn);
+            }
+            None => print::note("[the last turn of this session was interrupted]"),
+        }
+        Ok(())
+    }
+
+    /// Counts again what the session used, after a turn whose events nobody saw.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub(super) async fn count_again(&mut self) -> Result<(), Failure> {
+        let records = self.house.runtime.records(self.session.clone()).await?;
+        self.spent = Spending::of_records(records.iter().map(|record| &**record));
+        Ok(())
+    }
+
+    /// Goes on with what was left open. An exit code means that a signal ends the program.
+    pub(super) async fn go_on(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
+        match self.left.take() {
+            None => Ok(None),
+            Some(Left::Turn) => {
+                let work = Work::Finish(self.session.clone());
+                self.run(work, source, signals).await
+            }
+            Some(Left::Call(question, suspension)) => {
+                let Source::Person(editor) = source else { return Ok(None) };
+                let Some(decision) = Asked::at_the_prompt(&question, editor).await else { return Ok(None) };
+                let work = Work::Resume(self.session.clone(), suspension.token, ResumeReply::Decision(decision));
+                self.run(work, source, signals).await
+            }
+        }
+    }
+
+    /// The question about the first call of the turn that waits for a decision.
+    fn question(&self, open: &OpenTurn) -> Option<ApprovalQuestion> {
+        let calls = open.step.iter().flat_map(|step| &step.calls);
+        let mut waiting = calls.filter(|open| open.result.is_none());
+        let (call, asked) = waiting.find_map(|open| {
+            let asked = open.approval.as_ref().filter(|asked| asked.allowed.is_none())?;
+            Some((&open.call, asked))
+        })?;
+        Some(ApprovalQuestion {
+            session: self.session.clone(),
+            turn: open.submission.clone(),
+            approval_id: asked.id.clone(),
+            call: call.clone(),
+            risk: asked.risk,
+            reason: "the question is still open".to_owned(),
+            title: String::new(),
+            choices: CHOICES.map(str::to_owned).to_vec(),
+            exact: false,
+            changes: None,
+            timeout_ms: 0,
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! Everything secret that a configuration holds, for whoever must keep it from getting out.
+
+use secrecy::SecretString;
+
+use super::secret::{Secret, is_secret_key};
+use super::{Config, Transport};
+
+impl Config {
+    /// Every value that is secret by its place: keys of providers, the environment and headers of servers, whatever a
+    /// variable filled in, what stands in an address beside the place, and what arguments pass under the name of a secret.
+    /// The keys that well-known providers take from the environment are not among them.
+    pub fn secrets(&self) -> Vec<SecretString> {
+        let mut found: Vec<SecretString> = self.filled.values().map(|value| value.wrapped().clone()).collect();
+        for (_, provider) in &self.providers {
+            found.extend(provider.api_key.iter().map(|key| key.wrapped().clone()));
+            if let Some(start) = &provider.start {
+                found.extend(start.env.values().map(|value| value.wrapped().clone()));
+                in_arguments(&start.args, &mut found);
+            }
+            in_address(provider.base_url.as_deref(), &mut found);
+        }
+        for server in &self.mcp.servers {
+            let values = server.env.values().chain(server.headers.values());
+            found.extend(values.map(Secret::wrapped).cloned());
+            match server.transport {
+                Transport::Stdio => in_arguments(&server.args, &mut found),
+                Transport::Http => in_address(server.url.as_deref(), &mut found),
+            }
+        }
+        found
+    }
+}
+
+/// `--api-key=VALUE` and `--api-key VALUE`.
+fn in_arguments(arguments: &[String], found: &mut Vec<SecretString>) {
+    let mut is_next = false;
+    for argument in arguments {
+        match argument.split_once('=') {
+            Some((name, value)) if is_secret_key(name) => found.push(value.into()),
+            _ if is_next => found.push(argument.as_str().into()),
+            _ => {}
+        }
+        is_next = argument.starts_with('-') && !argument.contains('=') && is_secret_key(argument);
+    }
+}
+
+/// A user and a password before the host, and the values behind a question mark.
+fn in_address(address: Option<&str>, found: &mut Vec<SecretString>) {
+    let Some((_, rest)) = address.and_then(|address| address.split_once("://")) else { return };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some((user, _host)) = authority.rsplit_once('@') {
+        found.extend(user.split(':').map(SecretString::from));
+    }
+    if let Some((_, query)) = rest.split_once('?') {
+        found.extend(query.split('&').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value.into()));
+    }
+}

@@ -1,0 +1,28 @@
+//! The terminal as it was found, for every way out of the program.
+
+use std::io::stdin;
+use std::sync::OnceLock;
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+static FOUND: OnceLock<Termios> = OnceLock::new();
+
+/// Remembers how the terminal is, before anything is changed about it. Only the first time counts.
+pub(crate) fn remember() {
+    if let Ok(found) = tcgetattr(stdin()) {
+        let _the_first_time_counts = FOUND.set(found);
+    }
+}
+
+/// Gives the terminal back as it was found, also when somebody still reads from it. Does nothing where nothing was
+/// changed.
+pub(crate) fn restore() {
+    if let Some(found) = FOUND.get() {
+        let _the_terminal_may_be_gone = tcsetattr(stdin(), OptionalActions::Now, found);
+    }
+}
+
+/// Whether the terminal was closed, and not only what a person had to say.
+pub(crate) fn is_gone() -> bool {
+    tcgetattr(stdin()).is_err()
+}

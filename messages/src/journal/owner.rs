@@ -1,0 +1,102 @@
+//! How an owner of the session began: with an input, with a reply, or with what its predecessor left.
+//!
+//! A predecessor leaves by an orderly stop, by a crash of its actor, or by the end of its program. Which it was is seen
+//! in what the next one makes of an open turn.
+
+use super::cause::{PROGRAM_STOPPED, is_settled, reason_of};
+use super::driver::Driver;
+use crate::error::AgentError;
+use crate::session::{OpenTurn, Session};
+use crate::sessions::EndReason;
+use crate::store::{Ended, Fact, Record};
+use crate::turn::{OnRestart, Recover, TurnMessage};
+use std::sync::Arc;
+
+/// How a turn is closed whose actor, or whose program, died.
+const TOO_OFTEN: &str = "the turn's actor crashed too often";
+const PROGRAM_CRASHED: &str = "a crash of the program interrupted";
+
+impl Driver<'_> {
+    /// What the new owner may have been told before it read the journal; the likeliest first.
+    pub(super) fn beginnings(&self) -> Vec<Vec<TurnMessage>> {
+        let mut ways = vec![self.beginning()];
+        let session = self.next().map(|next| Session::fold(next.session.clone(), &self.journal[..self.done]));
+        // An input may have come before the journal was read.
+        let before_a_start = self.ahead().take_while(|record| !matches!(record.fact, Fact::Started { .. }));
+        if before_a_start.skip(1).any(|record| matches!(record.fact, Fact::Input(_))) {
+            ways.extend(self.input().map(|start| self.beginning().into_iter().chain([start]).collect::<Vec<_>>()));
+        }
+        if let Some(open) = session.as_ref().and_then(Session::running) {
+            let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
+            let start =
+                |on_restart| TurnMessage::Start { input: Arc::clone(&open.input), brief: self.brief(on_restart) };
+            let closes = Recover::Close(EndReason::Cancelled);
+            let others = [wake(Recover::Continue), start(OnRestart::Report), wake(closes), wake(Recover::GiveUp)];
+            ways.extend(others.into_iter().map(|message| vec![message]));
+        }
+        ways
+    }
+
+    fn beginning(&self) -> Vec<TurnMessage> {
+        let Some(next) = self.next() else { return Vec::new() };
+        let session = Session::fold(next.session.clone(), &self.journal[..self.done]);
+        let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
+        let mut begins = match (session.running(), &next.fact) {
+            (Some(open), _) => vec![self.recovery(open)],
+            (None, Fact::Options(_) | Fact::Input(_)) => self.input().into_iter().collect(),
+            (None, Fact::Resumed { submission, .. }) => {
+                let waits = session.waiting.iter().any(|input| input.turn == *submission);
+                let resumes = session.open.as_ref().and_then(|open| self.resume(&session, open));
+                vec![resumes.filter(|_| !waits).unwrap_or_else(|| wake(Recover::Continue))]
+            }
+            (None, _) => vec![wake(Recover::Continue)],
+        };
+        // What is taken back before the journal was read never begins.
+        if let (Fact::Withdrawn, Some(turn)) = (&next.fact, &next.turn) {
+            begins.push(TurnMessage::Withdrawn { submission: turn.clone() });
+        }
+        begins
+    }
+
+    /// What becomes of the turn that the last owner left open.
+    fn recovery(&self, open: &OpenTurn) -> TurnMessage {
+        let brief = self.brief(OnRestart::Report);
+        let in_doubt = self.ahead().take_while(|record| is_settled(record)).any(|record| match &record.fact {
+            Fact::Result(result) => result.output.plain() == PROGRAM_STOPPED,
+            _another => false,
+        });
+        // An input may have come before the end was written.
+        let ended = self.ahead().find_map(|record| match &record.fact {
+            Fact::Outcome(ended) => Some(ended),
+            _another => None,
+        });
+        let recover = match ended {
+            Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(TOO_OFTEN) => Recover::GiveUp,
+            Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(PROGRAM_CRASHED) => {
+                // The same input again is known, and asks for nothing but that the journal be read.
+                return TurnMessage::Start { input: Arc::clone(&open.input), brief };
+            }
+            Some(_) if !in_doubt => match self.closing().and_then(reason_of) {
+                Some(reason) => Recover::Close(reason),
+                None => Recover::Continue,
+            },
+            // It was being closed when this owner died, too.
+            None if !in_doubt && self.next().is_some_and(|next| is_settled(next)) => {
+                Recover::Close(EndReason::Cancelled)
+            }
+            Some(_) | None => Recover::Continue,
+        };
+        TurnMessage::Wake { brief, recover }
+    }
+
+    /// How the open turn is closed at once, whatever comes in meanwhile.
+    fn closing(&self) -> Option<&Ended> {
+        let comes_in = |record: &&Record| {
+            is_settled(record) || matches!(record.fact, Fact::Options(_) | Fact::Input(_) | Fact::Withdrawn)
+        };
+        match &self.ahead().find(|record| !comes_in(record))?.fact {
+            Fact::Outcome(ended) => Some(ended),
+            _goes_on => None,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `chat` as a person has it: what is asked, typed and shown in the middle of a turn, on terminals of several kinds.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::home::{AGENT, Home};
+use crate::support::terminal::{CTRL_C, CTRL_D, ENTER, Terminal};
+
+const PROMPT: &str = "you>";
+const ASKED: &str = "allow? [y/s/a/e/N]";
+
+/// A home whose model may ask for the shell.
+fn home(script: &Value) -> Home {
+    let tables = "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n[policy]\ndeny_tools = []\n\
+                  [prices.\"demo:one\"]\ninput = 1\noutput = 2\n";
+    let home = Home::with("default_model = \"demo:one\"", tables);
+    home.scratch.write("s.json", script.to_string());
+    home
+}
+
+/// A model that calls the shell and then says that it is done.
+fn shell(command: &str) -> Value {
+    let call = json!({ "name": "local/shell_exec", "arguments": { "command": command } });
+    json!([{ "when": "run", "replies": [{ "calls": [call] }, { "text": "It is done." }] },
+           { "replies": [{ "text": "Something else." }] }])
+}
+
+fn chat_on(columns: u16, home: &Home, env: &[(&str, &str)]) -> Terminal {
+    let args = ["--config", "agent.toml", "chat", "--session", "s"];
+    let terminal = Terminal::start_on(columns, AGENT, &args, home.scratch.path(), env);
+    let terminal = terminal.deadline(Duration::from_secs(30));
+    terminal.wait_for(PROMPT);
+    terminal
+}
+
+fn chat(home: &Home) -> Terminal {
+    chat_on(80, home, &[])
+}
+
+/// Waits until the prompt is the last thing on the screen again.
+fn wait_prompt(terminal: &Terminal) {
+    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
+}
+
+fn leave(mut terminal: Terminal) {
+    wait_prompt(&terminal);
+    terminal.press(CTRL_D);
+    assert!(terminal.wait_exit().success());
+}
+
+/// What the script says as pieces of the result of the last turn.
+fn made(home: &Home) -> bool {
+    home.scratch.join("made.txt").exists()
+}
+
+#[test]
+fn g6_a_call_that_needs_a_person_is_asked_about_in_full_and_runs_once_it_is_allowed() {
+    let home = home(&shell("echo \u{200b}hi > made.txt"));
+    let mut terminal = chat(&home);
+    terminal.type_line("run it");
+    terminal.wait_for(ASKED);
+    let screen = terminal.screen();
+    assert!(screen.contains("may this run? local/shell_exec") && screen.contains("risk: high"), "{screen}");
+    assert!(screen.contains("\"command\": \"echo <U+200B>hi > made.txt\""), "{screen}");
+    assert!(!made(&home), "nothing runs before it is allowed");
+    terminal.type_line("perhaps");
+    terminal.wait_for("Enter alone is no");
+    assert!(!made(&home));
+    terminal.type_line("y");
+    terminal.wait_for("[allowed once]");
+    terminal.wait_for("It is done.");
+    assert!(made(&home));
+    terminal.wait_for("tokens in");
+    leave(terminal);
+}
+
+#[test]
+fn g12_an_empty_line_is_a_no_and_a_reason_reaches_the_model() {
+    let home = home(&shell("echo hi > made.txt"));
+    let mut terminal = chat(&home);
+    terminal.type_line("run it");
+    terminal.wait_for(ASKED);
+    terminal.press(ENTER);
+    terminal.wait_for("It is done.");
+    wait_prompt(&terminal);
+    terminal.type_line("run it again");
+    terminal.wait_for(ASKED);
+    terminal.type_line("n not on a Sunday");
+    terminal.wait_for("[denied: not on a Sunday]");
+    wait_prompt(&terminal);
+    assert!(!made(&home));
+    let journal = home.run(["sessions", "export", "s"]).stdout;
+    assert!(journal.contains("not on a Sunday"), "{journal}");
+    leave(terminal);
+}
+
+#[test]
+fn arguments_are_edited_on_a_line_of_their_own() {
+    let home = home(&shell("echo hi > other.txt"));
+    let mut terminal = chat(&home);
+    terminal.type_line("run it");
+    terminal.wait_for(ASKED);
+    terminal.type_line("e");
+    terminal.wait_for("arguments> {\"command\":\"echo hi > other.txt\"}");
+    terminal.press(b"\x15");
+    terminal.type_line("not json");
+    terminal.wait_for("that is no JSON");
+    terminal.wait_until("the line again", |screen| screen.contents().matches("arguments> not json").count() == 2);
+    terminal.press(b"\x15");
+    terminal.type_line("{\"command\": \"echo hi > made.txt\"}");
+    terminal.wait_for("It is done.");
+    assert!(made(&home) && !home.scratch.join("other.txt").exists());
+    leave(terminal);
+}
+
+#[test]
+fn ctrl_c_at_a_question_cancels_the_turn() {
+    let home = home(&shell("echo hi > made.txt"));
+    let mut terminal = chat(&home);
+    terminal.type_line("run it");
+    terminal.wait_for(ASKED);
+    terminal.press(CTRL_C);
+    terminal.wait_for("[cancelled]");
+    wait_prompt(&terminal);
+    assert!(!made(&home) && !terminal.screen().contains(ASKED), "{}", terminal.screen());
+    terminal.type_line("hello");
+    terminal.wait_for("Something else.");
+    leave(terminal);
+}
+
+#[test]
+fn a_question_that_was_open_when_the_program_died_is_asked_again() {
+    let home = home(&shell("echo hi >> made.txt"));
+    let mut terminal = chat(&home);
+    terminal.type_line("run it");
+    terminal.wait_for(ASKED);
+    terminal.signal(Signal::KILL);
+    terminal.wait_exit();
+    drop(terminal);
+    assert!(!made(&home));
+
+    let args = ["--config", "agent.toml", "chat", "--session", "s"];
+    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]);
+    let mut terminal = terminal.deadline(Duration::from_secs(30));
+    terminal.wait_for("left at a question; it goes on");
+    terminal.wait_for(ASKED);
+    terminal.type_line("y");
+    terminal.wait_for("It is done.");
+    assert_eq!(home.scratch.read("made.txt"), "hi\n", "the call ran once");
+    leave(terminal);
+}
+
+#[test]
+fn the_next_line_answers_a_question_of_the_model_also_after_the_program_died() {
+    let ask = json!({ "name": "ask_user", "arguments": { "question": "Which file?" } });
+    let home = home(&json!([{ "when": "look", "replies": [{ "calls": [ask] }, { "text": "I looked." }] }]));
+    let mut terminal = chat(&home);
+    terminal.type_line("look at it");
+    terminal.wait_for("Which file?");
+    terminal.wait_for("answer>");
+    terminal.signal(Signal::KILL);
+    terminal.wait_exit();
+    drop(terminal);
+
+    let terminal = Terminal::start(AGENT, &["--config", "agent.toml", "chat"], home.scratch.path(), &[]);
+    let mut terminal = terminal.deadline(Duration::from_secs(30));
+    terminal.wait_for(PROMPT);
+    terminal.type_line("/resume s");
+    terminal.wait_for("Which file?");
+    terminal.wait_for("answer>");
+    terminal.type_line("the first one");
+    terminal.wait_for("I looked.");
+    leave(terminal);
+}
+
+#[test]
+fn what_is_typed_while_an_answer_grows_is_said_into_the_turn_or_waits_and_is_never_lost() {
+    let home = home(&json!([{ "when": "slow", "stall": true, "replies": [{ "text": "I begin" }] },
+                            { "replies": [{ "text": "Something else." }] }]));
+    let mut terminal = chat(&home);
+    terminal.type_line("slow please");
+    terminal.wait_for("I begin");
+    terminal.type_line("make it short");
+    terminal.wait_for("» make it short");
+    terminal.press(b"half a th");
+    terminal.wait_for("» half a th");
+    terminal.press(CTRL_C);
+    terminal.wait_for("[cancelled]");
+    terminal.wait_for("you> half a th");
+    let journal = home.run(["sessions", "export", "s"]).stdout;
+    assert!(journal.contains("steered") && journal.contains("make it short"), "{journal}");
+    terminal.type_line("ought");
+    terminal.wait_for("Something else.");
+    leave(terminal);
+}
+
+#[test]
+fn markdown_is_printed_as_it_is_meant_and_fits_a_narrow_terminal() {
+    let text = "# Title\n\nSome **bold** words that are longer than forty columns of a terminal.\n\n- `one`\n- 漢字 \
+                 and more words behind them that wrap\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
+    let home = home(&json!([{ "replies": [{ "text": text }] }]));
+    let mut terminal = chat_on(40, &home, &[("NO_COLOR", "1")]);
+    terminal.type_line("hi");
+    terminal.wait_for("1 │ 2");
+    wait_prompt(&terminal);
+    let screen = terminal.screen();
+    for row in ["Title", "• `one`", "• 漢字 and more words behind them that", "  wrap", "a │ b", "──┼──"]
+    {
+        assert!(screen.lines().any(|line| line.trim_end() == row), "{row:?} in\n{screen}");
+    }
+    assert!(!screen.contains("**") && !screen.contains("# Title"), "{screen}");
+    let bytes = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+    assert!(bytes.contains("\u{1b}[1m") && !bytes.contains("\u{1b}[2m"), "{bytes:?}");
+    assert!((30..38).all(|colour| !bytes.contains(&format!("\u{1b}[{colour}m"))), "{bytes:?}");
+    leave(terminal);
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_escape_codes_and_still_asks() {
+    let home = home(&shell("echo hi > made.txt"));
+    let mut terminal = chat_on(80, &home, &[("TERM", "dumb")]);
+    terminal.press(b"run it\n");
+    terminal.wait_for(ASKED);
+    terminal.press(b"y\n");
+    terminal.wait_for("It is done.");
+    terminal.press(b"/help\n");
+    terminal.wait_for("/resume ID");
+    terminal.press(b"/quit\n");
+    assert!(terminal.wait_exit().success());
+    assert!(made(&home));
+    assert!(!terminal.bytes().contains(&0x1b), "{:?}", String::from_utf8_lossy(&terminal.bytes()));
+}
+
+#[test]
+fn tab_completes_and_a_message_may_have_several_lines() {
+    let home = home(&json!([{ "when": "one\ntwo", "replies": [{ "text": "Two lines." }] },
+                            { "replies": [{ "text": "One line." }] }]));
+    let mut terminal = chat(&home);
+    terminal.type_line("hi");
+    terminal.wait_for("One line.");
+    wait_prompt(&terminal);
+    terminal.press(b"/res\t");
+    terminal.wait_for("/resume ID");
+    terminal.press(b"\t");
+    terminal.wait_for("you> /resume s");
+    terminal.press(ENTER);
+    terminal.wait_for("session s");
+    wait_prompt(&terminal);
+    terminal.type_line("one\\");
+    terminal.type_line("two");
+    terminal.wait_for("Two lines.");
+    wait_prompt(&terminal);
+    terminal.press(b"\x1b[200~one\ntwo\x1b[201~");
+    terminal.press(ENTER);
+    terminal.wait_until("the answer twice", |screen| screen.contents().matches("Two lines.").count() == 2);
+    wait_prompt(&terminal);
+    terminal.type_line("/cost");
+    terminal.wait_for("last turn  demo:one");
+    leave(terminal);
+}

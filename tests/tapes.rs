@@ -1,0 +1,21 @@
+//! Recorded turns, replayed: the fixtures, their journals, and what the two ports of a tape promise.
+//!
+//! `BOB_RECORD_TAPES=1` records the scripted ones anew before it replays them; see `scripts/record-fixtures.sh`.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+#![cfg(all(feature = "mcp", feature = "drill"))]
+
+mod support;
+
+#[path = "tapes/broken.rs"]
+mod broken;
+#[path = "tapes/fixtures.rs"]
+mod fixtures;
+#[path = "tapes/program.rs"]
+mod program;
+#[path = "tapes/scenes/mod.rs"]
+mod scenes;
+#[path = "tapes/stage.rs"]
+mod stage;
+#[path = "tapes/strict.rs"]
+mod strict;

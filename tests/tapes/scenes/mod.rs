@@ -1,0 +1,50 @@
+//! The scripted scenes: what is said to a house, and with which model and tools it is recorded.
+//!
+//! A scene plays the same way before the world and before its tape. What differs from one playing to the next (chance,
+//! clocks, who comes first) has no place in it, but for scenes that say that they are timed.
+
+mod calls;
+mod endings;
+mod people;
+mod talk;
+
+use crate::stage::Stage;
+use futures_util::future::BoxFuture;
+
+/// One scene.
+pub(crate) struct Scene {
+    /// The name of its files.
+    pub(crate) name: &'static str,
+    /// Its sessions, whose journals are kept.
+    pub(crate) sessions: &'static [&'static str],
+    /// Whether a clock ends something in it.
+    pub(crate) timed: bool,
+    pub(crate) play: for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>,
+}
+
+/// All of them.
+pub(crate) const SCENES: &[Scene] = &[
+    scene("talk", &["s"], |stage| Box::pin(talk::talk(stage))),
+    scene("envelopes", &["s"], |stage| Box::pin(talk::envelopes(stage))),
+    scene("malformed", &["s"], |stage| Box::pin(talk::malformed(stage))),
+    scene("retries", &["s"], |stage| Box::pin(talk::retries(stage))),
+    scene("crowd", &["a", "b", "c", "d", "e", "f"], |stage| Box::pin(talk::crowd(stage))),
+    scene("calls", &["s"], |stage| Box::pin(calls::calls(stage))),
+    scene("failing_tools", &["s"], |stage| Box::pin(calls::failing(stage))),
+    scene("guards", &["s"], |stage| Box::pin(calls::guards(stage))),
+    scene("denied", &["s"], |stage| Box::pin(people::denied(stage))),
+    scene("questions", &["s"], |stage| Box::pin(people::questions(stage))),
+    scene("approvals", &["s"], |stage| Box::pin(people::approvals(stage))),
+    Scene { timed: true, ..scene("timeouts", &["s"], |stage| Box::pin(endings::timeouts(stage))) },
+    Scene { timed: true, ..scene("cancels", &["s"], |stage| Box::pin(endings::cancels(stage))) },
+    Scene { timed: true, ..scene("crash", &["s"], |stage| Box::pin(endings::crash(stage))) },
+    Scene { timed: true, ..scene("program_dies", &["s"], |stage| Box::pin(endings::program_dies(stage))) },
+];
+
+const fn scene(
+    name: &'static str,
+    sessions: &'static [&'static str],
+    play: for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>,
+) -> Scene {
+    Scene { name, sessions, timed: false, play }
+}
