@@ -90,8 +90,12 @@ fn started() -> Fact {
 }
 
 fn ended(reason: Option<SuspendReason>) -> Fact {
-    let suspended =
-        reason.map(|reason| Suspension { reason, token: ResumeToken::new("t"), question: "which?".to_owned() });
+    let suspended = reason.map(|reason| Suspension {
+        reason,
+        token: ResumeToken::new("t"),
+        question: "which?".to_owned(),
+        expires_at: None,
+    });
     let finish_reason = if suspended.is_some() { FinishReason::Suspended } else { FinishReason::Final };
     Fact::Outcome(Ended { finish_reason, guard_reason: None, content: "done".to_owned(), suspended, error: None })
 }
