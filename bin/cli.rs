@@ -170,7 +170,7 @@ pub(crate) struct RunArgs {
     /// What is printed
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
-    /// The final answer must be JSON that fits the JSON schema in this file; the model is asked again if it does not
+    /// The final answer must be JSON that fits the schema in this file; if it does not, the model is asked again
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
     /// Tool calls up to this risk need no approval
