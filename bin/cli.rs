@@ -175,7 +175,7 @@ pub(crate) struct RunArgs {
     /// What is printed
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
-    /// The final answer must be JSON that fits the JSON schema in this file; the model is asked again if it does not
+    /// The final answer must be JSON that fits the schema in this file; if it does not, the model is asked again
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
     /// Tool calls up to this risk need no approval
@@ -196,8 +196,7 @@ pub(crate) struct RunArgs {
     /// Take the session over if another running process has it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// record:FILE writes down what model and tools say (overwrite:FILE also where there is a file), replay:FILE takes it
-    /// from there
+    /// record:FILE keeps what model and tools say (overwrite:FILE: over an old one), replay:FILE takes it from there
     #[arg(long, value_name = "HOW:FILE")]
     pub(crate) tape: Option<TapeArg>,
 }
