@@ -35,7 +35,8 @@ pub enum Opened {
 /// # Errors
 /// `Invalid` when the file is there and was not to be, when it is not, or when it is no tape.
 pub(super) fn open(choice: &TapeChoice, config: &Config, environment: Lookup<'_>) -> Result<Opened, AgentError> {
-    let redactor = redactor(config, environment);
+    let workspace = super::workspace(config)?;
+    let redactor = redactor(config, environment).at(&workspace.to_string_lossy());
     let opened = match choice {
         TapeChoice::Record(path) => Recorder::create(path, redactor, "").map(Opened::Recording),
         TapeChoice::Overwrite(path) => {

@@ -20,13 +20,20 @@ const SHORTEST: usize = 6;
 /// Words that stand before a key and are none.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "apikey"];
 
+/// What stands on a tape where the working folder was: another machine has another one.
+const FOLDER: &str = "[folder]";
+
 /// Finds secrets in what is about to be written. Clones share what they know; nothing of it is shown.
 #[derive(Clone, Default)]
-pub struct Redactor(Arc<[Spellings]>);
+pub struct Redactor {
+    secrets: Arc<[Spellings]>,
+    /// Where the house works.
+    folder: Option<Arc<str>>,
+}
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redactor").field("secrets", &self.0.len()).finish()
+        f.debug_struct("Redactor").field("secrets", &self.secrets.len()).finish()
     }
 }
 
@@ -43,17 +50,40 @@ impl Redactor {
         // One may be the beginning of another, whose rest would be left.
         words.sort_unstable_by_key(|word| (std::cmp::Reverse(word.len()), *word));
         words.dedup();
-        Self(words.into_iter().map(Spellings::of).collect())
+        Self { secrets: words.into_iter().map(Spellings::of).collect(), folder: None }
+    }
+
+    /// The same in a house that works in this folder, an absolute path: on the tape it has no name, and in a replay the
+    /// name of the replay's own.
+    #[must_use]
+    pub fn at(self, folder: &str) -> Self {
+        let folder = folder.trim_end_matches('/');
+        let is_place = folder.len() > 1 && folder.starts_with('/');
+        Self { folder: is_place.then(|| folder.into()), ..self }
+    }
+
+    /// A value as it is in this house: with its folder where a tape has none.
+    pub(super) fn at_home(&self, value: &mut Value) {
+        if let Some(folder) = &self.folder {
+            replace(value, FOLDER, folder);
+        }
     }
 
     /// A text without them.
     pub fn text(&self, text: &str) -> String {
+        let text = match &self.folder {
+            Some(folder) => &text.replace(&**folder, FOLDER),
+            None => text,
+        };
         cut(text, 0, &self.spans(text))
     }
 
     /// A value without them, wherever in it they stand.
     pub fn value(&self, value: &mut Value) {
-        if self.0.is_empty() {
+        if let Some(folder) = &self.folder {
+            replace(value, folder, FOLDER);
+        }
+        if self.secrets.is_empty() {
             return;
         }
         // Pieces of one secret have the same name: the texts of a list, the parts of a message.
@@ -98,12 +128,12 @@ impl Redactor {
 
     /// Where in a text secrets stand, in order and apart.
     fn spans(&self, text: &str) -> Vec<Range<usize>> {
-        if self.0.is_empty() || text.len() < SHORTEST {
+        if self.secrets.is_empty() || text.len() < SHORTEST {
             return Vec::new();
         }
         let mut found = Vec::new();
         for view in spelling::views(text) {
-            self.0.iter().for_each(|secret| secret.find(&view, &mut found));
+            self.secrets.iter().for_each(|secret| secret.find(&view, &mut found));
         }
         found.sort_unstable_by_key(|span| (span.start, span.end));
         let mut apart: Vec<Range<usize>> = Vec::new();
@@ -124,6 +154,16 @@ type Groups = BTreeMap<String, String>;
 struct Group {
     spans: Vec<Range<usize>>,
     at: usize,
+}
+
+/// Replaces a part of every text.
+fn replace(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text.contains(from) => *text = text.replace(from, to),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, from, to)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| replace(field, from, to)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn collect(name: &str, value: &Value, groups: &mut Groups) {

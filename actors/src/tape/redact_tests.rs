@@ -79,3 +79,14 @@ fn what_is_no_secret_stays_as_it_is() {
     assert_eq!(redactor().text("sk-other-one, Bearer sk-other-one"), "[redacted], [redacted]");
     assert_eq!(Redactor::default().text(CANARY), CANARY);
 }
+
+#[test]
+fn the_working_folder_is_the_replays_own() {
+    let (there, here) = (Redactor::default().at("/home/one/"), Redactor::default().at("/srv/other"));
+    let mut value = json!({"text": "in /home/one/docs", "list": ["/home/one", "/home"]});
+    there.value(&mut value);
+    assert_eq!(value, json!({"text": "in [folder]/docs", "list": ["[folder]", "/home"]}));
+    here.at_home(&mut value);
+    assert_eq!(value, json!({"text": "in /srv/other/docs", "list": ["/srv/other", "/home"]}));
+    assert_eq!(Redactor::default().at("/").text("/a/b"), "/a/b");
+}

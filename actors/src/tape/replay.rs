@@ -14,6 +14,8 @@ use bob_messages::ids::{ModelName, SessionId, ToolName};
 use bob_messages::journal::first_difference;
 use bob_messages::llm::{Capabilities, LlmError, LlmErrorKind, LlmRequest};
 use bob_messages::tools::ToolDescriptor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -173,7 +175,7 @@ impl Tape {
             let told = self.not_asked(&taken, &matter, request);
             return Err(LlmError::new(LlmErrorKind::NotScripted, told));
         };
-        let mut end = shelf.entries[at].end.clone();
+        let mut end = self.at_home(&shelf.entries[at].end);
         if let AskedEnd::Failed(error) = &mut end {
             // Who is tried again is not waited for here. The last failure is told as it was.
             let is_left = |at: &usize| !taken.asked.get(*at).copied().unwrap_or(false);
@@ -190,7 +192,7 @@ impl Tape {
         let shelf = &self.0.called;
         let mut taken = self.taken();
         if let Some(at) = taken.take(shelf, &matter::hash(&matter), session, Kind::Called) {
-            return Ok(shelf.entries[at].end.clone());
+            return Ok(self.at_home(&shelf.entries[at].end));
         }
         let tape = &self.0.path;
         let near = shelf
@@ -236,6 +238,13 @@ impl Tape {
             None => format!("line {} was answered already", entry.line),
         };
         format!("{what}: {nearest}; record it anew if the change is meant")
+    }
+
+    /// What was said or returned, in the folder of this house.
+    fn at_home<E: Clone + Serialize + DeserializeOwned>(&self, end: &E) -> E {
+        let mut value = serde_json::to_value(end).unwrap_or_default();
+        self.0.redactor.at_home(&mut value);
+        serde_json::from_value(value).unwrap_or_else(|_it_fitted_before| end.clone())
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {

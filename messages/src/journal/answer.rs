@@ -119,9 +119,12 @@ fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
 /// An answer that is understood as this one was.
 fn said(answered: &Answered, is_plain: bool) -> LlmAnswer {
     let declined = matches!(answered.cost.stop_reason, StopReason::Refusal | StopReason::ContentFilter);
+    let is_cut = answered.cost.stop_reason == StopReason::MaxTokens;
     let text = match answered.calls.as_slice() {
         // An envelope is understood in either mode, whatever the words are; a refusal is taken as it is.
         [] if !declined && !is_plain => json!({ "type": "final", "content": answered.text }).to_string(),
+        // A native call at the limit would count as cut.
+        [call] if is_cut => return answer(enveloped(call), Vec::new(), &answered.cost),
         _ => answered.text.clone(),
     };
     let calls = answered.calls.iter().map(|call| RawCall {
@@ -130,6 +133,15 @@ fn said(answered: &Answered, is_plain: bool) -> LlmAnswer {
         signatures: call.signatures.clone(),
     });
     answer(text, calls.collect(), &answered.cost)
+}
+
+/// A call as one envelope.
+fn enveloped(call: &ToolCall) -> String {
+    let envelope = match call.arguments.get("question") {
+        Some(question) if call.name.is_ask_user() => json!({ "type": "ask_user", "question": question }),
+        _ => json!({ "type": "tool_call", "name": call.name, "arguments": call.arguments }),
+    };
+    envelope.to_string()
 }
 
 fn answer(text: String, calls: Vec<RawCall>, cost: &StepCost) -> LlmAnswer {

@@ -9,7 +9,7 @@ use super::cause::Cause;
 use super::first_difference;
 use super::{Difference, Same};
 use crate::chat::ToolCall;
-use crate::ids::{ModelName, Ticket};
+use crate::ids::{ModelName, ResumeToken, Ticket};
 use crate::store::{Answered, Claim, Ended, Fact, Record};
 use crate::turn::{Effect, OnRestart, Recover, Turn, TurnMessage};
 use serde_json::Value;
@@ -394,7 +394,14 @@ fn comparable(record: &Record) -> Option<Value> {
             *calls = calls.iter().map(|call| Arc::new(ToolCall { argument_bytes: 0, ..(**call).clone() })).collect();
         }
         Fact::Malformed { cost, .. } => cost.prompt_bytes = 0,
-        Fact::Outcome(Ended { suspended: Some(suspended), .. }) => suspended.expires_at = None,
+        Fact::Outcome(Ended { suspended: Some(suspended), .. }) => {
+            suspended.expires_at = None;
+            // Older tokens did not begin with their session.
+            let begins = format!("{}~", record.session);
+            if let Some(bare) = suspended.token.as_str().strip_prefix(&begins) {
+                suspended.token = ResumeToken::new(bare);
+            }
+        }
         _without_sizes => {}
     }
     serde_json::to_value(&record).ok()
