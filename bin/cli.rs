@@ -169,6 +169,9 @@ pub(crate) struct RunArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// A file beside the message: an image or a sound, for models that take them, or a text; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
     /// What is printed
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
@@ -211,7 +214,7 @@ pub(crate) struct SessionsArgs {
 /// What can be done with stored sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsAction {
-    /// List all sessions, the last used first
+    /// List all sessions, the last used first, with their titles and states
     List(ListArgs),
     /// Show the conversation of a session
     Show {
@@ -227,6 +230,26 @@ pub(crate) enum SessionsAction {
         id: String,
         /// Accepted for symmetry: an export is always JSON
         #[arg(long, hide = true)]
+        json: bool,
+    },
+    /// Change options of a session, from its next turn on
+    Set {
+        /// The session, which must exist
+        id: String,
+        /// The model, as provider:model
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// The working folder, inside policy.workspace
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// The instructions instead of the configuration's
+        #[arg(long, value_name = "TEXT")]
+        instructions: Option<String>,
+        /// Give this option back to the configuration: model, cwd or instructions; may be repeated
+        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
+        clear: Vec<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
         json: bool,
     },
     /// Delete a session for good

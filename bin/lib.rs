@@ -54,10 +54,12 @@ pub use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, Serve
 pub use bob_messages::journal;
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
-pub use bob_messages::session::{ApprovalsMode, SessionOptions};
+pub use bob_messages::session::{
+    ApprovalsMode, Change, Hidden, Named, OptionsPatch, ParentTurn, Reach, ServerLaunch, SessionOptions, SessionState,
+};
 pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, TranscriptEntry};
 pub use bob_messages::skills::{FrontMatter, Skill, SkillFinding, SkillForm, SkillIndex, SkillRules};
-pub use bob_messages::store::{Record, SessionFilter, SessionPage};
+pub use bob_messages::store::{Record, SessionFilter, SessionPage, SessionSummary};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, CondenseRules, Limits, PromptLayers, ResumeReply};
 pub use bob_supervisors::look::NodeStatus;
@@ -67,7 +69,7 @@ pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
     AgentBootstrap, AgentEvents, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream,
     ApprovalMemory, ApprovalPort, ApprovalQuestion, BuildError, EventsFrom, OnDrop, Runtime, RuntimeBuilder,
-    RuntimeHealth, RuntimeStatus, Standing,
+    RuntimeHealth, RuntimeStatus, SessionLook, Standing,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

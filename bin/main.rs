@@ -3,6 +3,7 @@
 
 mod advice;
 mod approval;
+mod attach;
 mod batch;
 mod chat;
 mod cli;

@@ -333,6 +333,7 @@ impl Run {
             | TurnNews::Began { .. }
             | TurnNews::Paused { .. }
             | TurnNews::Unpaused { .. }
+            | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }
             | TurnNews::Flushed
             | TurnNews::Decided { .. }

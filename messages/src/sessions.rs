@@ -5,7 +5,7 @@ use crate::chat::{CallStatus, FinishReason, GuardReason, StopReason, Usage};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use crate::reply::Reply;
-use crate::session::TurnInput;
+use crate::session::{Configuring, TurnInput};
 use crate::turn::{Brief, Limits, ResumeReply, Steer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -115,6 +115,17 @@ pub enum SessionsMessage {
         /// Told when no turn is left.
         reply: Reply<()>,
     },
+    /// Open a session with its options, or change those of one, also while a turn runs.
+    Configure {
+        /// Which session; it is made when it does not exist.
+        session: SessionId,
+        /// What is to be, under which name.
+        asked: Arc<Configuring>,
+        /// How turns are run.
+        brief: Arc<Brief>,
+        /// Told when it is durable.
+        reply: Reply<Result<(), AgentError>>,
+    },
 }
 
 /// What a turn tells its supervisor.
@@ -180,6 +191,14 @@ pub enum TurnNews {
     Flushed,
     /// The actor was stopped and has said all it had to say.
     Left,
+    /// A change of the session's options is durable, or was not taken.
+    Configured {
+        /// The name of the change.
+        request_id: RequestId,
+        /// Why not. After an error of the store it is not known whether it was kept: the
+        /// same change under the same name may be sent again.
+        result: Result<(), AgentError>,
+    },
 }
 
 /// What became of a decision.

@@ -14,6 +14,7 @@ const COMMANDS: [&[&str]; 28] = [
     &["sessions", "list"],
     &["sessions", "show"],
     &["sessions", "export"],
+    &["sessions", "set"],
     &["sessions", "delete"],
     &["replay"],
     &["tools"],

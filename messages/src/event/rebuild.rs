@@ -111,6 +111,7 @@ impl Rebuild {
             | Fact::Result(_)
             | Fact::Steered { .. }
             | Fact::Condensed(_)
+            | Fact::Configured { .. }
             | Fact::SkillsSelected(_) => {}
         }
         let Some(turn) = &record.turn else { return Vec::new() };

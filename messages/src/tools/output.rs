@@ -83,7 +83,7 @@ impl ToolOutput {
     pub fn model_bytes(&self) -> usize {
         let whole = match self.parts.as_slice() {
             [] => self.structured.as_ref().map_or(0, |_| 64),
-            parts => parts.iter().map(ContentPart::bytes).sum(),
+            parts => parts.iter().map(ContentPart::weight).sum(),
         };
         whole.min(MODEL_RESULT_BYTES)
     }

@@ -16,7 +16,10 @@ use std::sync::Arc;
 impl Turn {
     /// Takes an arrival up, once: what is known already is not taken again.
     pub(super) fn take_up(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
-        let (submission, Some(session)) = (arrival.submission(), &self.session) else { return };
+        if let Arrival::Configure(asked) = &arrival {
+            return self.take_configure(asked, effects);
+        }
+        let (Some(submission), Some(session)) = (arrival.submission(), &self.session) else { return };
         // An outcome that is being journaled is told when it is durable, and not before.
         let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
         if is_ending || self.withdrawing.iter().any(|(_, outcome)| outcome.turn_id == *submission) {
@@ -31,6 +34,7 @@ impl Turn {
         match arrival {
             Arrival::Input(input) => self.take_input(input, effects),
             Arrival::Resume { submission, token, reply } => self.take_resume(submission, &token, reply, None, effects),
+            Arrival::Configure(_) => {}
         }
     }
 
@@ -82,7 +86,9 @@ impl Turn {
 
     fn accept(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
-        let changed = input.options.as_ref().is_some_and(|options| *options != session.options);
+        // What waits brings its options along when its turn begins.
+        let begins = matches!(self.state, State::Idle);
+        let changed = begins && input.options.as_ref().is_some_and(|options| *options != session.options);
         if changed || !session.opened {
             let options = input.options.clone().unwrap_or_else(|| session.options.clone());
             self.record(None, Fact::Options(options));

@@ -197,8 +197,11 @@ impl Turn {
             return self.go_on(effects);
         }
         let suspends = self.approvals() == ApprovalsMode::Suspend;
-        // A call may run that was judged and started at once; one with side effects runs alone.
-        let may_run_behind = |slot: &Slot| matches!(slot, Slot::Running { .. } | Slot::Checking { run: true, .. });
+        // A call may run that was judged and started at once, and one behind a question to a person
+        // may be about to; one with side effects runs alone.
+        let may_run_behind = |slot: &Slot| {
+            matches!(slot, Slot::Running { .. } | Slot::Recording { .. } | Slot::Checking { run: true, .. })
+        };
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
         for at in 0..calling.slots.len() {
             match &calling.slots[at] {
@@ -305,8 +308,9 @@ impl Turn {
         let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
         let open = session.running()?;
         let options = &session.options;
-        let roots = match &options.cwd {
-            Some(cwd) => std::iter::once(cwd).chain(&options.roots).cloned().collect(),
+        let roots = match options.folders().next() {
+            // They were judged when they were given, and a journal may come from elsewhere.
+            Some(_) => options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect(),
             None => Arc::clone(&brief.roots),
         };
         // What skills leave of the tools is told name by name: two lists of patterns have no common one.

@@ -1,5 +1,6 @@
 //! A history that fills too much of the model's context: what is asked, what stays, and what is told.
 
+use super::message::Steer;
 use super::world::{Question, World, answer, input, model, paired};
 use super::{Brief, CondenseRules, Limits, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, Usage};
@@ -10,7 +11,7 @@ use crate::ids::{ModelName, RequestId, Ticket};
 use crate::llm::LlmRequest;
 use crate::sessions::{EndReason, TurnNews, TurnOutcome};
 use crate::store::Fact;
-use crate::turn::{Recover, Steer};
+use crate::turn::Recover;
 use proptest::prelude::*;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
-use crate::session::TurnInput;
+use crate::session::{Configuring, TurnInput};
 use crate::sessions::{Decision, EndReason};
 use crate::skills::SkillIndex;
 use crate::store::{Claim, Ended, StoreError};
@@ -180,6 +180,13 @@ pub enum TurnMessage {
         /// behind the one that is meant is left open: the next actor goes on with it.
         submission: Option<TurnId>,
     },
+    /// Somebody changes the session's options; answered by the news of that name.
+    Configure {
+        /// What is to be.
+        asked: Arc<Configuring>,
+        /// How turns are run here.
+        brief: Arc<Brief>,
+    },
 }
 
 impl TurnMessage {
@@ -210,6 +217,7 @@ impl TurnMessage {
             | Self::Flush
             | Self::Withdrawn { .. }
             | Self::Dismissed { .. }
+            | Self::Configure { .. }
             | Self::Stopped { .. } => None,
         }
     }

@@ -25,6 +25,7 @@ mod approvals;
 mod brief;
 mod calls;
 mod condense;
+mod configure;
 mod done;
 mod effect;
 mod guard;
@@ -117,6 +118,13 @@ pub struct Turn {
     unwanted: Vec<TurnId>,
     /// Outcomes of withdrawn inputs, with the version that makes them durable.
     withdrawing: Vec<(u64, TurnOutcome)>,
+    /// Changes of the options nobody was told of yet, with the version that makes them durable.
+    #[serde(default)]
+    configuring: Vec<(u64, RequestId)>,
+    /// The journal was read for a change of the options only: what an earlier process left
+    /// in it is as it was, until an input comes.
+    #[serde(default)]
+    unrecovered: bool,
     /// What was said into the turn before its journal was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     early: Vec<Steer>,
@@ -150,6 +158,8 @@ impl Turn {
             accepting: Vec::new(),
             unwanted: Vec::new(),
             withdrawing: Vec::new(),
+            configuring: Vec::new(),
+            unrecovered: false,
             early: Vec::new(),
             steering: Vec::new(),
             flushing: 0,
@@ -180,6 +190,7 @@ impl Turn {
             (state, M::Resume { submission, token, reply, brief }) => {
                 self.arrive(state, Arrival::Resume { submission, token, reply: *reply }, brief, e);
             }
+            (state, M::Configure { asked, brief }) => self.arrive(state, Arrival::Configure(asked), brief, e),
             (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
             (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
             (State::Start(wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {

@@ -174,6 +174,7 @@ impl Life {
                 | TurnNews::Accepted { .. }
                 | TurnNews::Paused { .. }
                 | TurnNews::Unpaused { .. }
+                | TurnNews::Configured { .. }
                 | TurnNews::Steered { .. }
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }

@@ -9,7 +9,7 @@ use bob::{
 use serde_json::json;
 
 use crate::stage::Stage;
-use crate::support::runtime::{Nothing, build, say, session, within};
+use crate::support::runtime::{Nothing, build, say, within};
 
 fn risky() -> FnTool {
     tool("test/risky", "Does something risky.", |_: Nothing, _| async { Ok(ToolOutput::text("did it")) })
@@ -53,7 +53,7 @@ pub(crate) async fn questions(stage: &Stage) {
     let asked = stage.say(&runtime, say("paint the other one")).await;
     stage.began();
     let token = asked.token.expect("a token");
-    within(runtime.resume(session("s"), token, ResumeReply::Answer("red".into()))).await.expect("it is taken");
+    within(runtime.resume(token, ResumeReply::Answer("red".into()))).await.expect("it is taken");
     stage.say(&runtime, say("and the last one")).await;
     let labels = [("who".to_owned(), "somebody".to_owned())].into();
     stage.say(&runtime, AgentRequest { labels, ..say("green") }).await;
@@ -68,7 +68,7 @@ pub(crate) async fn approvals(stage: &Stage) {
         let asked = stage.say(&runtime, AgentRequest { approvals: ApprovalsMode::Suspend, ..say("do it") }).await;
         stage.began();
         let token = asked.token.expect("a token");
-        within(runtime.resume(session("s"), token, ResumeReply::Decision(decision))).await.expect("it is taken");
+        within(runtime.resume(token, ResumeReply::Decision(decision))).await.expect("it is taken");
     }
     // One that is not answered is closed by whatever is said next.
     stage.say(&runtime, AgentRequest { approvals: ApprovalsMode::Suspend, ..say("do it again") }).await;

@@ -11,6 +11,7 @@ use bob_messages::tools::ToolsMessage;
 #[cfg(feature = "mcp")]
 use ractor::ActorCell;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -30,6 +31,8 @@ type Raise = Arc<dyn Fn(Vec<AgentEvent>) + Send + Sync>;
 /// One host of tools.
 #[derive(Debug)]
 pub(super) struct Host {
+    /// Tells it from every other host there ever was.
+    pub(super) serial: u64,
     pub(super) door: Box<dyn Door>,
     /// How long a turn's first prompt waits for its first start.
     pub(super) patience: Duration,
@@ -66,17 +69,22 @@ pub(super) enum Settling {
     Asleep,
 }
 
+fn next_serial() -> u64 {
+    static SERIALS: AtomicU64 = AtomicU64::new(1);
+    SERIALS.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Host {
     pub(super) fn local(door: Box<dyn Door>) -> Self {
         let standing = Standing { state: ServerState::Ready, ..Standing::default() };
-        Self { door, patience: Duration::ZERO, server: None, standing: Mutex::new(standing) }
+        Self { serial: next_serial(), door, patience: Duration::ZERO, server: None, standing: Mutex::new(standing) }
     }
 
     pub(super) fn server(joining: Joining, door: Box<dyn Door>) -> Self {
         let Joining { id, transport, required, asleep, patience } = joining;
         let standing = if asleep { Standing::default() } else { Standing::starting(patience) };
         let server = Some(Server { id, transport, required });
-        Self { door, patience, server, standing: Mutex::new(standing) }
+        Self { serial: next_serial(), door, patience, server, standing: Mutex::new(standing) }
     }
 
     pub(super) fn id(&self) -> Option<&ServerId> {
@@ -128,7 +136,7 @@ impl Host {
     }
 
     pub(super) fn brief(&self) -> Option<ServerBrief> {
-        Some(ServerBrief { id: self.server.as_ref()?.id.clone(), state: self.standing().state })
+        Some(ServerBrief { id: self.server.as_ref()?.id.clone(), state: self.standing().state, note: None })
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {

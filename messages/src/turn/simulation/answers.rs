@@ -135,6 +135,8 @@ impl House {
             TurnMessage::Start { input, .. } if owed(&input.turn) => return self.say(message),
             TurnMessage::Resume { submission, .. } if owed(submission) => return self.say(message),
             TurnMessage::Withdrawn { submission } if owed(submission) => return self.say(message),
+            // Whoever repeats a change is told again, and it is stored once.
+            TurnMessage::Configure { .. } => return self.say(message),
             TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
             TurnMessage::Steered { .. }
             | TurnMessage::Flush

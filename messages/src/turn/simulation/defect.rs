@@ -120,10 +120,14 @@ pub(super) enum Defect {
     WidensTools,
     /// An answer that does not fit its schema is taken.
     TakesMisfit,
+    /// A change of the options does not reach the journal.
+    ForgetsChange,
+    /// A change of the options is told before it is stored.
+    TellsChangeEarly,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 51] = [
+    pub(super) const ALL: [Self; 53] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -168,6 +172,8 @@ impl Defect {
         Self::OneErrorMore,
         Self::OneRepeatMore,
         Self::ForgetsTokens,
+        Self::ForgetsChange,
+        Self::TellsChangeEarly,
         Self::LosesSummary,
         Self::CutsElsewhere,
         Self::TakesStaleSummary,
@@ -317,6 +323,14 @@ impl Sabotage {
                     });
                     effects.extend(inputs.map(|submission| Effect::Report(TurnNews::Accepted { submission })));
                 }
+                (Defect::TellsChangeEarly, Effect::Append { append, .. }) => {
+                    let changes = append.records.iter().filter_map(|record| match &record.fact {
+                        Fact::Configured { request_id, .. } => Some(request_id.clone()),
+                        _ => None,
+                    });
+                    let told = |request_id| Effect::Report(TurnNews::Configured { request_id, result: Ok(()) });
+                    effects.extend(changes.map(told));
+                }
                 (Defect::WidensTools, Effect::Check { context, .. }) => Arc::make_mut(context).allow = None,
                 (Defect::ChangesArguments, Effect::Call { call, grant, .. }) => {
                     *call = Arc::new(ToolCall { arguments: serde_json::json!({"all": true}), ..(**call).clone() });
@@ -375,6 +389,9 @@ impl Sabotage {
             }
             Defect::ForgetsResult => change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Result(_)))),
             Defect::ForgetsOutcome => change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Outcome(_)))),
+            Defect::ForgetsChange => {
+                change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Configured { .. })));
+            }
             Defect::LosesInput if self.dice.rarely(3) => {
                 change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Input(_))));
             }

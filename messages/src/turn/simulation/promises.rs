@@ -42,7 +42,8 @@ impl Monitor {
             }
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
             TurnNews::Flushed => self.saw("flushed".to_owned()),
-            TurnNews::Decided { .. } | TurnNews::Left => {}
+            // The house sees to changes.
+            TurnNews::Configured { .. } | TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 

@@ -186,7 +186,7 @@ fn the_seeds_reach_every_corner() {
         .map(str::to_owned),
     );
     let statuses = ["Ok", "Error", "Denied", "Unknown", "Cancelled"].map(|status| format!("call {status}"));
-    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "ParseAction", "CallTool", "Done"];
+    let states = ["Idle", "Start", "BuildPrompt", "LlmInfer", "CallTool", "Done"];
     let ends = states.iter().flat_map(|state| {
         let stops = ["Cancelled", "TurnTimeout", "Passivated"].map(|reason| format!("{reason} in {state}"));
         let after = ["Some(Continue)", "Some(GiveUp)", "Some(Close(Cancelled))", "None"];
@@ -195,9 +195,11 @@ fn the_seeds_reach_every_corner() {
     let wanted = wanted.chain(statuses).chain(ends);
     let missing: Vec<_> = wanted.filter(|wanted| !seen.contains_key(wanted)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
-    // A summary is wanted now and then only.
-    let interrupted = seen.keys().filter(|what| what.ends_with("Condense")).count();
-    assert!(interrupted > 0, "never interrupted while a summary is written");
+    // A summary is wanted now and then only, and so is an answer that must fit a schema.
+    for state in ["Condense", "ParseAction"] {
+        let interrupted = seen.keys().filter(|what| what.ends_with(state)).count();
+        assert!(interrupted > 0, "never interrupted in {state}");
+    }
 }
 
 /// What any of the machines of a run wrote, one machine writes again from the journal alone.
@@ -205,7 +207,7 @@ fn the_seeds_reach_every_corner() {
 fn every_simulated_journal_is_replayed() {
     let (first, last) = match wanted("BOB_SEED") {
         Some(seed) => (seed, seed + 1),
-        None => (0, wanted("BOB_SEEDS").unwrap_or(SEEDS) / 20),
+        None => (0, wanted("BOB_SEEDS").unwrap_or(SEEDS) / 40),
     };
     let mut failures = Vec::new();
     for seed in first..last {
@@ -230,7 +232,7 @@ fn a_journal_that_the_machine_would_not_write_is_told_at_its_record() {
     use crate::store::{Fact, Record};
     use std::sync::Arc;
     let mut told = 0;
-    for seed in 0..40 {
+    for seed in 0..20 {
         let journal = run(seed, None, false).journal;
         for (at, record) in journal.iter().enumerate() {
             let Fact::Outcome(ended) = &record.fact else { continue };
@@ -246,5 +248,5 @@ fn a_journal_that_the_machine_would_not_write_is_told_at_its_record() {
             told += 1;
         }
     }
-    assert!(told > 60, "{told} changes were made");
+    assert!(told > 20, "{told} changes were made");
 }

@@ -248,6 +248,7 @@ impl Teller {
                 TurnNews::Paused { .. } => writeln!(self.trace, "    pause the clock"),
                 TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
                 TurnNews::Began { submission, .. } => writeln!(self.trace, "    {submission} begins"),
+                TurnNews::Configured { request_id, .. } => writeln!(self.trace, "    changed {request_id}"),
                 TurnNews::Steered { request_id, result } => match result {
                     Ok(taken) => writeln!(self.trace, "    {request_id:?} is taken: {taken}"),
                     Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
