@@ -86,7 +86,7 @@ fn of_the_tree(event: &AgentEvent) -> bool {
 }
 
 fn all() -> Vec<AgentEvent> {
-    let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep };
+    let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep, note: Some("why".into()) };
     let parent = ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9") };
     let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down"));
     let output = ToolOutput {

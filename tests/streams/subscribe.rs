@@ -205,7 +205,8 @@ async fn a_reader_sees_a_call_with_its_end_and_where_it_stands() {
 
 /// A value without the ids and times in it.
 fn plain(value: &mut serde_json::Value) {
-    const IDS_AND_TIMES: [&str; 7] = ["id", "turn", "at", "token", "submission", "latency_ms", "duration_ms"];
+    const IDS_AND_TIMES: [&str; 8] =
+        ["id", "turn", "at", "token", "submission", "latency_ms", "duration_ms", "expires_at"];
     match value {
         serde_json::Value::Object(keys) => {
             keys.retain(|key, _| !IDS_AND_TIMES.contains(&key.as_str()));
