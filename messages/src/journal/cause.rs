@@ -144,7 +144,7 @@ impl Driver<'_> {
         let submission = session.running()?.submission.clone();
         let Some(ended) = self.ending() else {
             // It was being closed when its owner died: results that nobody returned, and no end.
-            let is_closing = self.next().is_some_and(|next| is_settled(next));
+            let is_closing = self.next().is_some_and(|next| matches!(next.fact, Fact::Result(_)) && is_settled(next));
             return is_closing.then(|| vec![TurnMessage::Withdrawn { submission }]);
         };
         if self.owner.as_ref().and_then(Owner::ends).is_some_and(|ends| ends == ended) {
@@ -192,8 +192,11 @@ pub(super) fn reason_of(ended: &Ended) -> Option<EndReason> {
     }
 }
 
-/// Whether this is a result that nobody returned.
+/// Whether this is a result that nobody returned, or a change of the options, which may come between any two records.
 pub(super) fn is_settled(record: &Record) -> bool {
+    if matches!(record.fact, Fact::Configured { .. }) {
+        return true;
+    }
     let Fact::Result(result) = &record.fact else { return false };
     let text = result.output.plain();
     let texts = TURN_ENDED.iter().any(|ended| text == *ended) || text == PROGRAM_STOPPED;

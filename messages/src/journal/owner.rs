@@ -81,7 +81,9 @@ impl Driver<'_> {
                 None => Recover::Continue,
             },
             // It was being closed when this owner died, too.
-            None if !in_doubt && self.next().is_some_and(|next| is_settled(next)) => {
+            None if !in_doubt
+                && self.next().is_some_and(|next| matches!(next.fact, Fact::Result(_)) && is_settled(next)) =>
+            {
                 Recover::Close(EndReason::Cancelled)
             }
             Some(_) | None => Recover::Continue,
