@@ -2,17 +2,18 @@
 
 use super::Small;
 use crate::home::Home;
-use crate::support::runtime::{build, in_folder, over, say, turn};
+use crate::support::runtime::{at, build, in_folder, over, say, turn};
 use bob::{AgentRuntime, FinishReason, PromptFiles, PromptLayers};
 use serde_json::json;
 use std::fs;
 
 #[tokio::test]
 async fn each_session_is_told_the_files_of_its_folder_as_they_are_now() {
-    let (workspace, folder, other) =
-        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (workspace, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let other = workspace.path().join("other");
+    fs::create_dir(&other).unwrap();
     fs::write(folder.path().join("AGENTS.md"), "the configuration's rules").unwrap();
-    fs::write(other.path().join("AGENTS.md"), "the other folder's rules").unwrap();
+    fs::write(other.join("AGENTS.md"), "the other folder's rules").unwrap();
     let model = Small::of(30_000, "unused");
     let files = PromptFiles {
         texts: PromptLayers { instructions: "Be kind.".into(), ..PromptLayers::default() },
@@ -22,28 +23,28 @@ async fn each_session_is_told_the_files_of_its_folder_as_they_are_now() {
         folder: folder.path().to_owned(),
         ..PromptFiles::default()
     };
-    let runtime = build(over(model.clone()).local_tools(false).prompt_files(files)).await;
+    let runtime = build(over(model.clone()).brief(at(workspace.path())).local_tools(false).prompt_files(files)).await;
     let system = |at: usize| model.requests(false)[at].system.to_string();
 
     turn(&runtime, say("hello")).await;
     assert!(system(0).starts_with("Be kind.\n\nthe configuration's rules"), "{}", system(0));
     let mut there = say("hello");
     there.session = crate::support::runtime::session("there");
-    there.options = Some(in_folder(other.path()));
+    there.options = Some(in_folder(&other));
     turn(&runtime, there.clone()).await;
     assert!(system(1).starts_with("Be kind.\n\nthe other folder's rules"), "{}", system(1));
     // What is remembered by one turn is known in the next.
-    fs::write(other.path().join("MEMORY.md"), "the user likes tea").unwrap();
+    fs::write(other.join("MEMORY.md"), "the user likes tea").unwrap();
     there.options = None;
     turn(&runtime, there.clone()).await;
     assert!(system(2).contains("the user likes tea"), "{}", system(2));
     // A named file that goes away is an error of the turn that needs it.
-    fs::remove_file(other.path().join("AGENTS.md")).unwrap();
+    fs::remove_file(other.join("AGENTS.md")).unwrap();
     fs::remove_file(folder.path().join("AGENTS.md")).unwrap();
     let response = turn(&runtime, there.clone()).await;
     assert_eq!(response.finish_reason, FinishReason::Error);
     let error = response.error.expect("an error").to_string();
-    assert!(error.contains("AGENTS.md") && error.contains(&other.path().display().to_string()), "{error}");
+    assert!(error.contains("AGENTS.md") && error.contains(&other.display().to_string()), "{error}");
     assert_eq!(model.requests(false).len(), 3, "nothing is sent");
     fs::write(folder.path().join("AGENTS.md"), "again").unwrap();
     assert_eq!(turn(&runtime, there).await.finish_reason, FinishReason::Final);
