@@ -191,8 +191,7 @@ pub(crate) struct RunArgs {
     /// Take the session over if another running process has it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// record:FILE writes down what model and tools say (overwrite:FILE also where there is a file), replay:FILE takes it
-    /// from there
+    /// record:FILE writes down what model and tools say, overwrite:FILE does so over a file, replay:FILE says it again
     #[arg(long, value_name = "HOW:FILE")]
     pub(crate) tape: Option<TapeArg>,
 }
