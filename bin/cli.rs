@@ -100,6 +100,8 @@ A configuration in the current folder may have come with somebody else's files. 
 of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
 no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
+    /// Print the JSON schema of the events that `run --output stream-json` prints
+    EventsSchema,
     /// Write a configuration with every key explained to ./agent.toml
     Init(InitArgs),
     /// Print a completion script for a shell
@@ -167,10 +169,13 @@ pub(crate) struct RunArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// A file beside the message: an image or a sound, for models that take them, or a text; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
     /// What is printed
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
-    /// The final answer must be JSON that fits the JSON schema in this file; the model is asked again if it does not
+    /// The final answer must be JSON that fits the schema in this file; if it does not, the model is asked again
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
     /// Tool calls up to this risk need no approval
@@ -191,7 +196,7 @@ pub(crate) struct RunArgs {
     /// Take the session over if another running process has it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// record:FILE writes down what model and tools say, overwrite:FILE does so over a file, replay:FILE says it again
+    /// record:FILE keeps what model and tools say (overwrite:FILE: over an old one), replay:FILE takes it from there
     #[arg(long, value_name = "HOW:FILE")]
     pub(crate) tape: Option<TapeArg>,
 }
@@ -208,7 +213,7 @@ pub(crate) struct SessionsArgs {
 /// What can be done with stored sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsAction {
-    /// List all sessions, the last used first
+    /// List all sessions, the last used first, with their titles and states
     List(ListArgs),
     /// Show the conversation of a session
     Show {
@@ -224,6 +229,26 @@ pub(crate) enum SessionsAction {
         id: String,
         /// Accepted for symmetry: an export is always JSON
         #[arg(long, hide = true)]
+        json: bool,
+    },
+    /// Change options of a session, from its next turn on
+    Set {
+        /// The session, which must exist
+        id: String,
+        /// The model, as provider:model
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// The working folder, inside policy.workspace
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// The instructions instead of the configuration's
+        #[arg(long, value_name = "TEXT")]
+        instructions: Option<String>,
+        /// Give this option back to the configuration: model, cwd or instructions; may be repeated
+        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
+        clear: Vec<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
         json: bool,
     },
     /// Delete a session for good

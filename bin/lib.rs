@@ -43,20 +43,23 @@ pub use bob_actors::skills::{SkillFolders, SkillSource};
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
-pub use bob_actors::tools::{FnTool, Invocation, Policy, ToolError, ToolPort, tool};
+pub use bob_actors::telemetry::TracingEventSink;
+pub use bob_actors::tools::{FnTool, Invocation, Policy, ProgressRoom, ProgressSink, ToolError, ToolPort, tool};
 pub use bob_actors::turn::compactor::ContextCompactorPort;
 pub use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason, Usage};
 pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Summary};
 pub use bob_messages::error::AgentError;
-pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, StreamItem};
+pub use bob_messages::event::{AgentEvent, AgentStreamEvent, Envelope, Progress, StreamItem, rebuild};
 pub use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, ServerId, SessionId, ToolName, TurnId};
 pub use bob_messages::journal;
 pub use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState};
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
-pub use bob_messages::session::{ApprovalsMode, SessionOptions};
+pub use bob_messages::session::{
+    ApprovalsMode, Change, Hidden, Named, OptionsPatch, ParentTurn, Reach, ServerLaunch, SessionOptions, SessionState,
+};
 pub use bob_messages::sessions::{Decision, SessionsLoad, SuspendReason, TranscriptEntry};
 pub use bob_messages::skills::{FrontMatter, Skill, SkillFinding, SkillForm, SkillIndex, SkillRules};
-pub use bob_messages::store::{Record, SessionFilter, SessionPage};
+pub use bob_messages::store::{Record, SessionFilter, SessionPage, SessionSummary};
 pub use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput};
 pub use bob_messages::turn::{AgentAction, Brief, CondenseRules, Limits, PromptLayers, ResumeReply};
 pub use bob_supervisors::look::NodeStatus;
@@ -64,9 +67,9 @@ pub use bob_supervisors::look::NodeStatus;
 pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
 pub use facade::{
-    AgentBootstrap, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream, ApprovalMemory,
-    ApprovalPort, ApprovalQuestion, BuildError, OnDrop, Runtime, RuntimeBuilder, RuntimeHealth, RuntimeStatus,
-    Standing,
+    AgentBootstrap, AgentEvents, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream,
+    ApprovalMemory, ApprovalPort, ApprovalQuestion, BuildError, EventsFrom, OnDrop, Runtime, RuntimeBuilder,
+    RuntimeHealth, RuntimeStatus, SessionLook, Standing,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};

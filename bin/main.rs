@@ -3,11 +3,13 @@
 
 mod advice;
 mod approval;
+mod attach;
 mod batch;
 mod chat;
 mod cli;
 mod control;
 mod doctor;
+mod events_schema;
 mod exit;
 mod house;
 mod init;
@@ -126,6 +128,10 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     };
     match cli.command.unwrap_or_else(|| Command::Chat(ChatArgs::default())) {
         Command::Init(args) => init::init(&args, &file),
+        Command::EventsSchema => {
+            events_schema::print()?;
+            Ok(Exit::Success)
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "cli-agent", &mut script);

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bob::assemble::{Choices, existing_folder};
 use bob::config::Config;
 use bob::facade::{AgentRequest, AgentRuntime, AgentStream};
+use bob_messages::chat::ContentPart;
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ModelName, SessionId};
-use bob_messages::session::{Session, SessionOptions};
+use bob_messages::session::{Change, OptionsPatch};
 use bob_messages::store::SessionFilter;
 use serde_json::{Map, Value};
 
@@ -24,7 +25,7 @@ use crate::screen::{self, Live, Screen};
 use crate::show::{self, Show};
 use crate::signals::Signals;
 use crate::spending::Spending;
-use crate::{output_schema, print, prompt, turn};
+use crate::{attach, output_schema, print, prompt, turn};
 
 /// Runs one turn and prints its outcome in the form that was asked for.
 ///
@@ -36,10 +37,10 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let Prepared { house, prompt, folder, schema } = prepared;
+    let Prepared { house, said, folder, schema } = prepared;
     // A process with one turn drains by ending as it does anyway.
     let control = Control::open(&house.runtime, &config, "run", origin).await;
-    let result = one_turn(args, &house, prompt, (folder, schema), &mut signals).await;
+    let result = one_turn(args, &house, said, (folder, schema), &mut signals).await;
     house.close(&mut signals).await;
     drop(control);
     result
@@ -48,7 +49,8 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
 /// What a turn needs that was looked at before it.
 struct Prepared {
     house: House,
-    prompt: String,
+    /// The prompt and what is attached.
+    said: Vec<ContentPart>,
     /// The folder of `--cwd`.
     folder: Option<PathBuf>,
     /// The schema of `--output-schema`.
@@ -65,6 +67,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     if args.prompt.is_none() && io::stdin().is_terminal() {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
+    let attached = attach::parts(&args.attach)?;
     let prompt = prompt::read(args.prompt.as_deref()).await?;
     let choices = Choices {
         progress: Some(progress::to_stderr()),
@@ -75,11 +78,12 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     let house = House::open(config, choices).await?;
     house.warnings().print();
     house.check_model(&house.default_model)?;
-    Ok(Prepared { house, prompt, folder, schema })
+    let said = std::iter::once(ContentPart::text(prompt)).chain(attached).collect();
+    Ok(Prepared { house, said, folder, schema })
 }
 
 /// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
-fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
+pub(crate) fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
     let folder = existing_folder(cwd).map_err(|why| Failure::usage(format!("--cwd {why}")))?;
     let workspace = bob::assemble::workspace(config)?;
     match folder.starts_with(&workspace) {
@@ -95,23 +99,24 @@ fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
 async fn one_turn(
     args: &RunArgs,
     house: &House,
-    prompt: String,
+    said: Vec<ContentPart>,
     (folder, output_schema): (Option<PathBuf>, Option<Arc<Value>>),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let session = session(args, house).await?;
-    let options = match folder {
-        Some(folder) => Some(moved(house, &session, &folder).await?),
-        None => None,
-    };
+    if let Some(folder) = folder {
+        let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
+        let patch = OptionsPatch { cwd: Change::Set(cwd.to_owned()), ..OptionsPatch::default() };
+        house.runtime.configure(session.clone(), patch, None).await?;
+    }
     let request = AgentRequest {
         model: args.model.as_deref().map(ModelName::parse).transpose()?,
         approvals: args.approvals.mode(),
         approve: args.approve.risk(),
-        options,
         output_schema,
         interactive: true,
-        ..AgentRequest::text(session, prompt)
+        input: said,
+        ..AgentRequest::text(session, String::new())
     };
     let stream = house.runtime.run_stream(request).await?;
     told(house, stream, args.output, signals).await
@@ -175,7 +180,7 @@ pub(crate) async fn told(
 /// Which session the turn belongs to.
 async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
     if args.continue_last {
-        let filter = SessionFilter { prefix: None, limit: 1 };
+        let filter = SessionFilter { limit: 1, ..SessionFilter::default() };
         let last = house.runtime.sessions(filter, None).await?.sessions.into_iter().next();
         let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
         return last.map(|summary| summary.session).ok_or_else(nothing);
@@ -201,14 +206,6 @@ async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
 /// Never, as long as a UUID is a session id.
 pub(crate) fn new_session() -> Result<SessionId, Failure> {
     Ok(SessionId::parse(&uuid::Uuid::now_v7().to_string())?)
-}
-
-/// The options a session has, with another working folder.
-async fn moved(house: &House, session: &SessionId, folder: &Path) -> Result<SessionOptions, Failure> {
-    let records = house.runtime.records(session.clone()).await?;
-    let options = Session::fold(session.clone(), &records).options;
-    let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
-    Ok(SessionOptions { cwd: Some(cwd.to_owned()), ..options })
 }
 
 /// An event as programs get it; the first one says where they are.

@@ -1,20 +1,23 @@
 //! `sessions`: what the store holds. It reads the store itself; no tree and no server is started.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bob::assemble;
 use bob::config::Config;
+use bob_actors::clock;
 use bob_actors::store::SessionStore;
 use bob_messages::chat::{CallStatus, Message};
-use bob_messages::ids::SessionId;
-use bob_messages::session::Session;
-use bob_messages::store::{Record, SessionFilter, SessionPage, SessionSummary};
+use bob_messages::ids::{ModelName, RecordId, RequestId, SessionId};
+use bob_messages::session::{Change, Glance, OptionsPatch, Session, SessionOptions, SessionState};
+use bob_messages::store::{Append, FORMAT, Fact, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
 use serde_json::json;
 
 use crate::cli::SessionsAction;
 use crate::exit::{Exit, Failure};
 use crate::output::ResultObject;
 use crate::print;
+use crate::run::working_folder;
 
 /// How many sessions are asked for at once.
 const LARGE_PAGE: usize = 100_000;
@@ -29,9 +32,10 @@ const MOST_SHOWN: usize = 100;
 pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result<Exit, Failure> {
     let id = match action {
         SessionsAction::List(_) => None,
-        SessionsAction::Show { id, .. } | SessionsAction::Export { id, .. } | SessionsAction::Delete { id, .. } => {
-            Some(SessionId::parse(id)?)
-        }
+        SessionsAction::Show { id, .. }
+        | SessionsAction::Export { id, .. }
+        | SessionsAction::Set { id, .. }
+        | SessionsAction::Delete { id, .. } => Some(SessionId::parse(id)?),
     };
     let store = assemble::store(config, false)?;
     match (action, id) {
@@ -48,6 +52,14 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             match json {
                 true => print::json(&json!({ "deleted": id }))?,
                 false => print::note(&format!("deleted {id}")),
+            }
+        }
+        (SessionsAction::Set { model, cwd, instructions, clear, json, .. }, Some(id)) => {
+            let patch = patch(model.as_deref(), cwd.as_deref(), instructions.as_deref(), clear, config)?;
+            let options = set(&*store, &id, &patch).await?;
+            match json {
+                true => print::json(&json!({ "session_id": id, "options": options }))?,
+                false => print::note(&format!("{id} is changed, from its next turn on")),
             }
         }
         (SessionsAction::List(list), _) => match list.json {
@@ -92,7 +104,68 @@ fn no_such(id: &SessionId) -> Failure {
 /// One line for a session, as lists show it.
 pub(crate) fn row(summary: &SessionSummary) -> String {
     let time = jiff::Timestamp::from_millisecond(summary.updated_at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    format!("{}  {:>9} bytes  {}", time.strftime("%Y-%m-%d %H:%M:%S UTC"), summary.bytes, summary.session)
+    let state = summary.state.map_or("-", SessionState::as_str);
+    let title = summary.title.as_deref().map(|title| format!("  {title}")).unwrap_or_default();
+    let time = time.strftime("%Y-%m-%d %H:%M:%S UTC");
+    format!("{time}  {:>9} bytes  {state:<8}  {}{title}", summary.bytes, summary.session)
+}
+
+/// What `sessions set` was asked to change.
+fn patch(
+    model: Option<&str>,
+    cwd: Option<&Path>,
+    instructions: Option<&str>,
+    clear: &[String],
+    config: &Config,
+) -> Result<OptionsPatch, Failure> {
+    let cleared = |name: &str| clear.iter().any(|other| other == name);
+    fn change<T>(value: Option<T>, cleared: bool) -> Change<T> {
+        match value {
+            Some(value) => Change::Set(value),
+            None if cleared => Change::Clear,
+            None => Change::Keep,
+        }
+    }
+    let model = model.map(ModelName::parse).transpose()?;
+    let cwd = cwd.map(|cwd| working_folder(cwd, config)).transpose()?;
+    let no_text = || Failure::usage("--cwd is not valid UTF-8");
+    let cwd = cwd.map(|cwd| cwd.into_os_string().into_string().map_err(|_| no_text())).transpose()?;
+    let patch = OptionsPatch {
+        model: change(model, cleared("model")),
+        cwd: change(cwd, cleared("cwd")),
+        instructions: change(instructions.map(str::to_owned), cleared("instructions")),
+        ..OptionsPatch::default()
+    };
+    if patch == OptionsPatch::default() {
+        return Err(Failure::usage("nothing is to change: --model, --cwd, --instructions or --clear says what"));
+    }
+    Ok(patch)
+}
+
+/// Changes a session in the store, as its owner for a moment: one that another process has is left alone.
+async fn set(store: &dyn SessionStore, id: &SessionId, patch: &OptionsPatch) -> Result<SessionOptions, Failure> {
+    read(store, id).await?;
+    let claim = store.claim(id).await?;
+    let session = Session::fold(id.clone(), &claim.records);
+    let options = patch.applied_to(session.latest_options());
+    let version = claim.version + 1;
+    let request_id = RequestId::new(uuid::Uuid::now_v7().to_string());
+    let record = Arc::new(Record {
+        format: FORMAT,
+        id: RecordId::numbered(claim.epoch, version),
+        session: id.clone(),
+        version,
+        epoch: claim.epoch,
+        turn: None,
+        at: clock::now(),
+        fact: Fact::Configured { request_id, options: options.clone() },
+    });
+    let append =
+        Append { session: id.clone(), epoch: claim.epoch, expected_version: claim.version, records: vec![record] };
+    let stored = store.append(vec![append]).await.pop();
+    store.release(id, claim.epoch).await;
+    stored.unwrap_or_else(|| Err(StoreError::InDoubt("the store did not answer".to_owned())))?;
+    Ok(options)
 }
 
 fn table(page: &SessionPage) -> Result<(), Failure> {
@@ -109,22 +182,34 @@ fn table(page: &SessionPage) -> Result<(), Failure> {
 }
 
 fn as_json(page: &SessionPage) -> serde_json::Value {
-    let sessions = page.sessions.iter().map(
-        |summary| json!({"session_id": summary.session, "updated_at": summary.updated_at, "bytes": summary.bytes}),
-    );
+    let sessions = page.sessions.iter().map(|summary| {
+        json!({
+            "session_id": summary.session, "updated_at": summary.updated_at, "bytes": summary.bytes,
+            "title": summary.title, "state": summary.state, "turns": summary.turns, "parent": summary.parent,
+        })
+    });
     let damaged = page.quarantined.iter().map(|(name, reason)| json!({"name": name, "reason": reason}));
     json!({"sessions": sessions.collect::<Vec<_>>(), "quarantined": damaged.collect::<Vec<_>>()})
 }
 
 fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Result<(), Failure> {
     let session = Session::fold(id.clone(), records);
+    let mut glance = Glance::default();
+    records.iter().for_each(|record| glance.note(record));
     if as_json {
         let last = session.last.as_deref().map(ResultObject::of);
         print::json(&json!({
-            "session_id": id, "records": records.len(), "turns": session.turns, "options": session.options,
+            "session_id": id, "title": glance.title, "state": glance.state, "records": records.len(),
+            "turns": session.turns, "options": session.options, "next_options": session.next_options,
             "messages": session.history, "waiting": session.waiting.len(), "last": last,
         }))?;
         return Ok(());
+    }
+    if let Some(title) = &glance.title {
+        print::note(&format!("{title} ({})", glance.state.as_str()));
+    }
+    if let Some(parent) = &session.options.parent {
+        print::note(&format!("works for call {} of session {}", parent.call, parent.session));
     }
     for message in &session.history {
         print::text(&spoken(message))?;

@@ -28,7 +28,14 @@ fn running(id: &str, name: &str, arguments: Value) -> AgentEvent {
         signatures: Vec::new(),
     };
     let title = name.to_owned();
-    AgentEvent::ToolCalled { step: 1, call: Arc::new(call), title, kind: ToolKind::Read, state: CallState::Running }
+    AgentEvent::ToolCalled {
+        step: 1,
+        call: Arc::new(call),
+        title,
+        kind: ToolKind::Read,
+        state: CallState::Running,
+        progress: None,
+    }
 }
 
 fn completed(id: &str, name: &str, status: CallStatus, output: &str) -> AgentEvent {

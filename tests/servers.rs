@@ -5,6 +5,8 @@
 
 mod support;
 
+#[path = "servers/brought.rs"]
+mod brought;
 #[path = "servers/cancels.rs"]
 mod cancels;
 #[path = "servers/crowds.rs"]

@@ -13,3 +13,5 @@ mod order;
 mod shown;
 #[path = "streams/steer.rs"]
 mod steer;
+#[path = "streams/subscribe.rs"]
+mod subscribe;

@@ -11,9 +11,9 @@ mod subscription;
 #[path = "feed_tests.rs"]
 mod tests;
 
-use bob_messages::event::{AgentEvent, Envelope, SCHEMA};
+use bob_messages::Millis;
+use bob_messages::event::{AgentEvent, CallState, Envelope};
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::{Millis, trace};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -178,9 +178,13 @@ impl Watched {
     }
 }
 
-/// Events that are told beside the turn's own walk, by the model side.
+/// Events that are told beside the turn's own walk, by the model side and by running calls.
 fn is_beside(event: &AgentEvent) -> bool {
-    matches!(event, AgentEvent::LlmStreamChunk { .. } | AgentEvent::LlmRetried { .. })
+    match event {
+        AgentEvent::LlmStreamChunk { .. } | AgentEvent::LlmRetried { .. } => true,
+        AgentEvent::ToolCalled { state, .. } => *state == CallState::Progress,
+        _told_by_the_turn => false,
+    }
 }
 
 impl std::fmt::Debug for Feed {
@@ -190,22 +194,5 @@ impl std::fmt::Debug for Feed {
 }
 
 fn envelope(session: &SessionId, turn: &TurnId, at: Millis, entry: &Watched, event: AgentEvent) -> Envelope {
-    let turn_span = trace::turn_span(turn);
-    let step_span = event.step().map(|step| trace::step_span(turn, step));
-    let (span_id, parent_span_id) = match (event.call(), step_span) {
-        (Some(call), step) => (trace::call_span(turn, call.as_str()), Some(step.unwrap_or(turn_span))),
-        (None, Some(step)) => (step, Some(turn_span)),
-        (None, None) => (turn_span, entry.traceparent.as_deref().and_then(trace::parent_span).map(str::to_owned)),
-    };
-    Envelope {
-        schema: SCHEMA,
-        seq: entry.seq,
-        time: at,
-        session_id: Some(session.clone()),
-        turn_id: Some(turn.clone()),
-        trace_id: trace::trace_id(turn, entry.traceparent.as_deref()),
-        span_id,
-        parent_span_id,
-        event,
-    }
+    Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), event)
 }

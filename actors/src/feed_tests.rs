@@ -114,3 +114,65 @@ async fn a2_a_sink_that_panics_costs_itself_one_event_and_nobody_else_anything()
     assert_eq!(reader.next().await.unwrap().seq, 1, "readers get what the sink lost");
     assert_eq!((before.0.load(Ordering::SeqCst), behind.0.load(Ordering::SeqCst)), (3, 3));
 }
+
+#[tokio::test]
+async fn o3_what_waits_for_a_reader_is_bounded_in_bytes() {
+    let feed = Feed::new(Vec::new());
+    let (session, turn) = names();
+    let (mut idle, mut awake) = (feed.subscribe(&session), feed.subscribe(&session));
+    let piece = "x".repeat(1 << 20);
+    let mut read = 0;
+    for _ in 0..40 {
+        feed.emit(&session, &turn, 0, text(&piece));
+        read += usize::from(awake.next().await.is_ok());
+    }
+    assert_eq!(read, 40, "what was read no longer waits");
+    let mut waited = 0;
+    while idle.next().await.is_ok() {
+        waited += 1;
+    }
+    assert_eq!(waited, 16, "16 MiB wait, and no more");
+}
+
+#[tokio::test]
+async fn one_event_larger_than_the_bound_is_given() {
+    let feed = Feed::new(Vec::new());
+    let (session, turn) = names();
+    let mut reader = feed.subscribe(&session);
+    feed.emit(&session, &turn, 0, text(&"x".repeat(20 << 20)));
+    feed.emit(&session, &turn, 0, guard());
+    feed.emit(&session, &turn, 0, text("one more"));
+    assert!(reader.next().await.is_ok());
+    assert_eq!(reader.next().await.map(|event| event.event.clone()), Ok(guard()));
+    assert_eq!(reader.next().await, Err(Detached));
+}
+
+/// A model that floods: what waits for a reader that does not read, and for one that does now and then, stays small, and
+/// nothing of the text is lost as long as it may wait.
+#[tokio::test]
+async fn o4_a_million_pieces_are_joined_and_wait_in_bounded_memory() {
+    let feed = Feed::new(Vec::new());
+    let (session, turn) = names();
+    let (mut idle, mut slow) = (feed.subscribe(&session), feed.subscribe(&session));
+    let (mut read, mut events) = (0, 0);
+    for number in 1..=1_000_000 {
+        feed.emit(&session, &turn, 0, text("0123456789"));
+        if number % 50_000 == 0 {
+            let piece = slow.next().await.expect("it keeps up");
+            read += piece.event.bytes();
+            events += 1;
+        }
+    }
+    let waiting = idle.waiting();
+    assert!(waiting.0 <= 64 && waiting.1 <= 16 << 20, "{waiting:?}");
+    let mut whole = 0;
+    for _ in 0..waiting.0 {
+        whole += idle.next().await.expect("it waits").event.bytes();
+    }
+    assert_eq!(whole, 10_000_000, "not a piece is lost");
+    while read < 10_000_000 {
+        read += slow.next().await.expect("it waits").event.bytes();
+        events += 1;
+    }
+    assert!(events <= 64, "{events}");
+}

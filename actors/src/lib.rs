@@ -14,6 +14,7 @@
 //! | [`people`] | who is asked about calls (no actor: a port) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
 //! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
@@ -41,5 +42,6 @@ pub mod rooms;
 pub mod skills;
 pub mod store;
 pub mod tape;
+pub mod telemetry;
 pub mod tools;
 pub mod turn;

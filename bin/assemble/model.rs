@@ -98,8 +98,8 @@ fn translate(config: &Config, name: &str, provider: &Provider) -> bob_actors::ll
             json_schema: said.and_then(|said| said.json_schema),
             system_role: said.and_then(|said| said.system_role),
             context_tokens: said.and_then(|said| said.context_tokens).map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
-            images: None,
-            audio: None,
+            images: said.and_then(|said| said.images),
+            audio: said.and_then(|said| said.audio),
         },
     }
 }

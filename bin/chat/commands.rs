@@ -58,7 +58,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             print::text(&ps::table::tree(&tree, &metrics, true))?;
         }
         "/sessions" => {
-            let filter = SessionFilter { prefix: None, limit: SESSIONS_SHOWN };
+            let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
             for summary in chat.house.runtime.sessions(filter, None).await?.sessions {
                 print::line(&sessions::row(&summary))?;
             }

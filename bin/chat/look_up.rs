@@ -24,7 +24,8 @@ pub(super) fn of(house: &House, config: &Config) -> LookUp {
     let models = models(config);
     Arc::new(move |wanted, prefix| match wanted {
         Wanted::Session => {
-            let filter = SessionFilter { prefix: Some(prefix.to_owned()), limit: MOST_SESSIONS };
+            let filter =
+                SessionFilter { prefix: Some(prefix.to_owned()), limit: MOST_SESSIONS, ..SessionFilter::default() };
             let page = handle.block_on(async { tokio::time::timeout(WAIT, runtime.sessions(filter, None)).await });
             let Ok(Ok(page)) = page else { return Vec::new() };
             page.sessions.iter().map(|summary| summary.session.to_string()).collect()

@@ -44,7 +44,7 @@ pub(crate) struct BatchArgs {
     /// What a call that needs an approval does: end the turn, to be resumed later, or be denied
     #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
     pub(crate) approvals: ApprovalsArg,
-    /// record:FILE writes down what model and tools say, overwrite:FILE does so over a file, replay:FILE says it again
+    /// record:FILE keeps what model and tools say (overwrite:FILE: over an old one), replay:FILE takes it from there
     #[arg(long, value_name = "HOW:FILE")]
     pub(crate) tape: Option<TapeArg>,
     /// No progress and no summary

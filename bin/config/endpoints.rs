@@ -61,6 +61,10 @@ section! {
         pub system_role: Option<bool> = None,
         /// The context of the model, tokens.
         pub context_tokens: Option<u64> = None,
+        /// Whether it takes images.
+        pub images: Option<bool> = None,
+        /// Whether it takes sound.
+        pub audio: Option<bool> = None,
     }
 }
 

@@ -73,6 +73,8 @@ pub(super) const KEYS: &[(&str, Rule)] = &[
     ("providers.*.capabilities.native_tools", Any),
     ("providers.*.capabilities.json_schema", Any),
     ("providers.*.capabilities.system_role", Any),
+    ("providers.*.capabilities.images", Any),
+    ("providers.*.capabilities.audio", Any),
     ("providers.*.capabilities.context_tokens", Whole(256, 1_000_000_000)),
     ("providers.*.script", Text),
     ("providers.*.temperature", Decimal(0.0, 2.0)),

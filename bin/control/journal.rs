@@ -17,7 +17,7 @@ pub(super) fn entry(record: &Record) -> Entry {
 
 fn said(fact: &Fact) -> (&'static str, String) {
     match fact {
-        Fact::Options(_) => ("options", String::new()),
+        Fact::Options(_) | Fact::Configured { .. } => ("options", String::new()),
         Fact::Input(input) => ("input", input.text()),
         Fact::Started { model } => ("started", model.to_string()),
         Fact::Answered(answered) => {

@@ -1,7 +1,8 @@
 //! What an embedding program may ask of a runtime: the trait, apart from the one that implements it.
 
-use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
+use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::stream::AgentStream;
+use super::subscribe::{AgentEvents, EventsFrom};
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
@@ -9,6 +10,7 @@ use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::mcp::ServerStatus;
+use bob_messages::session::{OptionsPatch, SessionOptions};
 use bob_messages::sessions::Decision;
 use bob_messages::store::{Record, SessionFilter, SessionPage};
 use bob_messages::tools::ToolDescriptor;
@@ -29,6 +31,16 @@ pub trait AgentRuntime: Send + Sync {
 
     /// The same, with the turn's events as they happen.
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
+
+    /// The events of a session, for any number of readers: those its journal tells of from `from` on, then live, without
+    /// a gap and none twice, also when a turn runs at this moment. Which events are only live is in
+    /// [`rebuild`](bob_messages::event::rebuild). The session's journal is read once. A session that does not exist yet
+    /// is waited for. A reader that falls more than 1,024 events or 16 MiB behind misses what is only live and joins
+    /// again with the journal: it slows nobody, and turns do not end with their readers.
+    ///
+    /// # Errors
+    /// `Invalid` when `from` names a turn the session does not have; `Store` when the journal cannot be read.
+    fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>>;
 
     /// Stops the session's running turn; its caller gets the `Cancelled` outcome.
     /// `false` when nothing runs.
@@ -85,14 +97,46 @@ pub trait AgentRuntime: Send + Sync {
         decision: Decision,
     ) -> BoxFuture<'_, Result<bool, AgentError>>;
 
-    /// A page of the sessions the store holds, newest first. Reads no journals.
+    /// A page of the sessions the store holds, newest first, with titles and states. Reads no
+    /// journals: what a session shows here was noted as it was written.
     fn sessions(&self, filter: SessionFilter, cursor: Option<String>)
     -> BoxFuture<'_, Result<SessionPage, AgentError>>;
+
+    /// Begins a session with these options: they are its first record. One that is there already
+    /// must have them (then nothing happens). Its folders must be absolute, there and inside the
+    /// workspace. The tool servers it brings start now and are waited for by its first turn; their
+    /// keys are kept in memory only. A process is started because this program asks for it: a
+    /// session that comes back in another process has its servers when they are given again, by
+    /// this or by [`configure`](Self::configure).
+    ///
+    /// # Errors
+    /// `Invalid` for options a session cannot have, and when it is there with others; `Llm` for a
+    /// model nobody knows; `Store` when it is not known whether they were kept, and `Busy` when
+    /// another process has the session.
+    fn open(&self, session: SessionId, options: SessionOptions) -> BoxFuture<'_, Result<(), AgentError>>;
+
+    /// Changes options of a session, also while a turn of it runs or when its actor was let go. In
+    /// force from the next turn on; ready when it is durable. A session that does not exist is
+    /// made. What an interrupted turn left is not touched. A change that is repeated under its
+    /// `request_id` is made once (the last 64 names are remembered).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but for the one about other options.
+    fn configure(
+        &self,
+        session: SessionId,
+        patch: OptionsPatch,
+        request_id: Option<RequestId>,
+    ) -> BoxFuture<'_, Result<(), AgentError>>;
+
+    /// One session: its options, title, state and last outcome. Reads its journal. `None` when
+    /// there is none.
+    fn session(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionLook>, AgentError>>;
 
     /// A session's journal; empty when there is no such session.
     fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
 
-    /// Removes a session; what its actor remembers goes as well. `false` when there was
+    /// Removes a session; what its actor remembers goes as well, and what it brought is taken from it. `false` when there was
     /// none, and `Busy` while a turn of it runs.
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
 
@@ -101,7 +145,9 @@ pub trait AgentRuntime: Send + Sync {
     /// marked as after any crash. Nobody else may submit to the session meanwhile. `Busy` while a turn of it runs.
     fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>>;
 
-    /// Lets the actor of an idle session go; its next turn reads the journal. `false` while a turn of it runs.
+    /// Lets the actor of an idle session go; its next turn reads the journal. What it brought is taken from it: tool
+    /// servers end ten minutes after the last session that shares them was closed or deleted. `false` while a turn
+    /// of it runs; then nothing was done.
     fn close(&self, session: SessionId) -> BoxFuture<'_, bool>;
 
     /// The tools that policy lets sessions use. Tool servers that were never ready are

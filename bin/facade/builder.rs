@@ -48,6 +48,8 @@ pub struct RuntimeBuilder {
     #[cfg(feature = "mcp")]
     pub(super) tool_servers: Vec<ServerSpec>,
     approvals: Option<Arc<dyn ApprovalPort>>,
+    #[cfg(feature = "mcp")]
+    brought_end_after: Duration,
     prompt_files: Option<PromptFiles>,
     compactor: Compactor,
     skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
@@ -102,6 +104,8 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
             approvals: None,
+            #[cfg(feature = "mcp")]
+            brought_end_after: bob_supervisors::tools::brought::ENDS_AFTER,
             prompt_files: None,
             compactor: Compactor::default(),
             skills: None,
@@ -191,6 +195,23 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn tool_server(mut self, spec: ServerSpec) -> Self {
         self.tool_servers.push(spec);
+        self
+    }
+
+    /// The folder that local tools and the folders of sessions stay inside; the current folder
+    /// unless said otherwise. The same as `roots` of the [`brief`](Self::brief).
+    #[must_use]
+    pub fn workspace(mut self, folder: impl Into<String>) -> Self {
+        self.brief.roots = Arc::from([folder.into()]);
+        self
+    }
+
+    /// How long a tool server that sessions brought stays after the last of them was closed; ten
+    /// minutes unless said otherwise.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn brought_servers_end_after(mut self, unused: Duration) -> Self {
+        self.brought_end_after = unused;
         self
     }
 
@@ -329,6 +350,7 @@ impl RuntimeBuilder {
                 metrics: Arc::clone(&rooms.metrics),
                 policy: self.policy.clone(),
                 watcher: self.watcher.clone(),
+                brought_end_after: self.brought_end_after,
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
                 recorder: self.taped.recorder(),
             };
@@ -338,6 +360,8 @@ impl RuntimeBuilder {
         let roster = tool_servers.roster();
         #[cfg(not(feature = "mcp"))]
         let roster = Roster::default();
+        // Whatever a session names is compared with it; links in it must not make that fail.
+        let roots = brief.roots.iter().map(|root| absolute(root)).collect();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
@@ -357,7 +381,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            brief: Arc::new(brief),
+            brief: Arc::new(Brief { roots, ..brief }),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,
@@ -371,6 +395,12 @@ impl RuntimeBuilder {
             }
         }
     }
+}
+
+/// A folder as it is; as it was named, if it is not there.
+fn absolute(folder: &str) -> String {
+    let real = std::path::Path::new(folder).canonicalize().ok();
+    real.and_then(|real| real.into_os_string().into_string().ok()).unwrap_or_else(|| folder.to_owned())
 }
 
 impl std::fmt::Debug for RuntimeBuilder {

@@ -2,9 +2,11 @@
 //! said elsewhere. What takes more than a few lines has a file of its own beside this one.
 
 use super::agent_runtime::AgentRuntime;
-use super::request::{AgentRequest, AgentRunResult, RuntimeHealth};
+use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::runtime::{Runtime, outcome};
 use super::stream::AgentStream;
+use super::subscribe::{AgentEvents, EventsFrom};
+use super::things;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
@@ -13,6 +15,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::mcp::ServerStatus;
 use bob_messages::reply::Reply;
+use bob_messages::session::{OptionsPatch, SessionOptions};
 use bob_messages::sessions::{Decision, SessionsMessage};
 use bob_messages::store::{Record, SessionFilter, SessionPage, StoreMessage};
 use bob_messages::tools::{ToolDescriptor, ToolSet};
@@ -36,7 +39,8 @@ const TOLD_WITHIN: Duration = Duration::from_millis(100);
 impl AgentRuntime for Runtime {
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
         async move {
-            let (_, _, owed) = self.submit(request)?;
+            let model = self.session_model(&request).await?;
+            let (_, _, owed) = self.submit(request, model.as_ref())?;
             outcome(self, owed).await
         }
         .boxed()
@@ -44,11 +48,16 @@ impl AgentRuntime for Runtime {
 
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
         async move {
+            let model = self.session_model(&request).await?;
             let subscription = self.0.tree.feed.subscribe(&request.session);
-            let (session, turn, owed) = self.submit(request)?;
+            let (session, turn, owed) = self.submit(request, model.as_ref())?;
             Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
         }
         .boxed()
+    }
+
+    fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>> {
+        super::subscribe::subscribe(self, session, from).boxed()
     }
 
     fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool> {
@@ -98,18 +107,29 @@ impl AgentRuntime for Runtime {
         self.ask_store(move |reply| StoreMessage::List { filter, cursor, reply }).boxed()
     }
 
+    fn open(&self, session: SessionId, options: SessionOptions) -> BoxFuture<'_, Result<(), AgentError>> {
+        things::open(self, session, options).boxed()
+    }
+
+    fn configure(
+        &self,
+        session: SessionId,
+        patch: OptionsPatch,
+        request_id: Option<RequestId>,
+    ) -> BoxFuture<'_, Result<(), AgentError>> {
+        things::configure(self, session, patch, request_id).boxed()
+    }
+
+    fn session(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionLook>, AgentError>> {
+        things::look(self, session).boxed()
+    }
+
     fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>> {
         self.journal(session).boxed()
     }
 
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>> {
-        async move {
-            if !self.let_go(&session).await {
-                return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
-            }
-            self.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
-        }
-        .boxed()
+        things::delete(self, session).boxed()
     }
 
     fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>> {
@@ -117,7 +137,7 @@ impl AgentRuntime for Runtime {
     }
 
     fn close(&self, session: SessionId) -> BoxFuture<'_, bool> {
-        async move { self.let_go(&session).await }.boxed()
+        async move { things::close(self, &session).await }.boxed()
     }
 
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {

@@ -11,20 +11,25 @@ mod decide;
 mod doors;
 mod finish;
 mod health;
+mod options;
 mod request;
 mod resume;
 mod runtime;
+mod seam;
 mod servers;
 mod steer;
 mod stream;
 mod submission;
+mod subscribe;
 mod taped;
+mod things;
 
 pub use agent_runtime::AgentRuntime;
 pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
 pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
-pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus};
+pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus, SessionLook};
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};
+pub use subscribe::{AgentEvents, EventsFrom};

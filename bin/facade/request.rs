@@ -2,7 +2,7 @@
 
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId};
-use bob_messages::session::{ApprovalsMode, SessionOptions};
+use bob_messages::session::{ApprovalsMode, SessionOptions, SessionState};
 use bob_messages::sessions::{SuspendReason, TurnOutcome};
 use bob_messages::tools::Risk;
 use bob_messages::turn::Limits;
@@ -37,7 +37,8 @@ pub struct AgentRequest {
     pub approve: Option<Risk>,
     /// Bounds for this turn instead of the runtime's.
     pub limits: Option<Limits>,
-    /// Options of the session from this turn on; `None` changes nothing.
+    /// Options of the session from this turn on, all of them; `None` changes nothing. They are
+    /// judged as [`AgentRuntime::open`](super::AgentRuntime::open) judges them.
     pub options: Option<SessionOptions>,
     /// Whether a person is waiting; such turns go before batch work.
     pub interactive: bool,
@@ -115,6 +116,27 @@ impl From<Box<TurnOutcome>> for AgentRunResult {
             _ => Self::Finished(response),
         }
     }
+}
+
+/// One session, as its journal tells of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionLook {
+    /// Which.
+    pub session: SessionId,
+    /// What holds for its turns now.
+    pub options: SessionOptions,
+    /// What holds from the next turn on, when that is something else.
+    pub next_options: Option<SessionOptions>,
+    /// The first words of its first message.
+    pub title: Option<Box<str>>,
+    /// What it does; a turn that a crash interrupted is `Running` until it is finished.
+    pub state: SessionState,
+    /// How many of its turns have ended.
+    pub turns: u64,
+    /// How many accepted inputs wait for their turn.
+    pub waiting: usize,
+    /// How its last run ended.
+    pub last: Option<Box<AgentResponse>>,
 }
 
 /// How a runtime is.

@@ -5,10 +5,11 @@ use super::submission::{MOST_AGAIN, Owe, Submission};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
+use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{ModelName, ResumeToken, SessionId, TurnId};
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::session::TurnInput;
+use bob_messages::session::{Session, TurnInput};
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
 use bob_messages::store::{Record, StoreError, StoreMessage};
 use bob_messages::turn::{Brief, Limits, ResumeReply};
@@ -22,6 +23,10 @@ use tokio::sync::{oneshot, watch};
 
 /// The largest input of one request, in bytes.
 const MAX_INPUT_BYTES: usize = 1024 * 1024;
+
+/// The most bytes of images and sounds in one request, in Base64: 10 MiB of them. They are journaled
+/// once, with the input.
+const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024 / 3 * 4 + 4;
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
@@ -81,17 +86,34 @@ impl Runtime {
         self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session: session.clone(), turn, reply });
     }
 
-    /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong.
-    pub(super) fn submit(&self, request: AgentRequest) -> Result<(SessionId, TurnId, Owed), AgentError> {
+    /// The model the session would take for this request, where it matters before the request is
+    /// taken: whether a model takes more than text is judged at once.
+    pub(super) async fn session_model(&self, request: &AgentRequest) -> Result<Option<ModelName>, AgentError> {
+        let says = request.model.is_some() || request.options.is_some();
+        if says || request.input.iter().all(|part| matches!(part, ContentPart::Text { .. })) {
+            return Ok(None);
+        }
+        let records = self.journal(request.session.clone()).await?;
+        Ok(Session::fold(request.session.clone(), &records).latest_options().model.clone())
+    }
+
+    /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong. `of_session` is
+    /// the session's model, where it is known.
+    pub(super) fn submit(
+        &self,
+        request: AgentRequest,
+        of_session: Option<&ModelName>,
+    ) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
-        refuse_oversized(request.input.iter().map(|part| part.bytes()).sum())?;
+        let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
+        refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
+        refuse_attached(attached.iter().map(|part| part.bytes()).sum())?;
         if request.input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
-        if request.options.as_ref().is_some_and(|options| !options.servers.is_empty()) {
-            return Err(AgentError::Invalid("tool servers brought by a session are not supported yet".into()));
-        }
-        let model = request.model.as_ref().or(request.options.as_ref().and_then(|options| options.model.as_ref()));
+        let options = request.options.map(|options| self.judged(options)).transpose()?;
+        let model =
+            request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref())).or(of_session);
         let capabilities = inner.model.capabilities(model.unwrap_or(&inner.brief.default_model))?;
         if let Some(part) = request.input.iter().find(|part| !capabilities.takes(part)) {
             let model = model.unwrap_or(&inner.brief.default_model);
@@ -101,6 +123,8 @@ impl Runtime {
             let misfit = |why| AgentError::Invalid(format!("the output schema cannot be used: {why}"));
             bob_actors::tools::output::check_schema(schema).map_err(misfit)?;
         }
+        // Last, since it starts processes.
+        let options = options.map(|options| self.bring(&request.session, options)).transpose()?;
         let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
         let input = Arc::new(TurnInput {
             turn: turn.clone(),
@@ -113,7 +137,7 @@ impl Runtime {
             approve: request.approve,
             approvals: request.approvals,
             limits: request.limits.unwrap_or(inner.limits),
-            options: request.options,
+            options,
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
@@ -204,6 +228,23 @@ impl Runtime {
         let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
         answer.map_err(AgentError::from)
     }
+}
+
+/// Whether a part is one that is looked at or listened to; it has a limit of its own.
+fn is_attached(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Image { .. } | ContentPart::Audio { .. } => true,
+        ContentPart::Resource { blob, .. } => blob.is_some(),
+        ContentPart::Text { .. } | ContentPart::ResourceLink { .. } => false,
+    }
+}
+
+fn refuse_attached(bytes: usize) -> Result<(), AgentError> {
+    if bytes > MAX_ATTACHED_BYTES {
+        let text = format!("what is attached has {bytes} bytes in Base64; at most {MAX_ATTACHED_BYTES} are taken");
+        return Err(AgentError::Invalid(text));
+    }
+    Ok(())
 }
 
 pub(super) fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {

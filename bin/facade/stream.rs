@@ -5,7 +5,7 @@ use super::runtime::{Owed, Runtime};
 use bob_actors::clock;
 use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
-use bob_messages::event::{AgentEvent, Envelope, StreamItem};
+use bob_messages::event::{AgentEvent, Envelope, StreamItem, StreamView};
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::sessions::TurnOutcome;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub enum OnDrop {
 
 /// The stream of one turn; it ends after the one `Finished`.
 ///
-/// A reader that falls more than 1,024 events behind is detached: the stream then
-/// goes straight to `Finished`.
+/// A reader that falls more than 1,024 events or 16 MiB behind is detached: the stream then
+/// goes straight to `Finished`. Pieces of text that nobody reads yet are joined.
 #[derive(Debug)]
 pub struct AgentStream {
     runtime: Runtime,
@@ -35,6 +35,7 @@ pub struct AgentStream {
     events: Option<Subscription>,
     owed: Option<Owed>,
     ended: Option<Result<AgentRunResult, AgentError>>,
+    view: StreamView,
     on_drop: OnDrop,
 }
 
@@ -54,6 +55,7 @@ impl AgentStream {
             events: Some(events),
             owed: Some(owed),
             ended: None,
+            view: StreamView::default(),
             on_drop: OnDrop::Detach,
         }
     }
@@ -80,7 +82,7 @@ impl AgentStream {
     pub async fn next(&mut self) -> Option<StreamItem> {
         loop {
             let event = self.next_event().await?;
-            if let Some(item) = event.stream_item() {
+            if let Some(item) = self.view.item(&event) {
                 return Some(item);
             }
         }

@@ -4,7 +4,7 @@ use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
 use bob_actors::tools::output::check;
-use bob_actors::tools::{Gate, Invocation, Policy};
+use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
 use bob_actors::turn::compactor::written;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::condense::CondenseRequest;
@@ -214,6 +214,7 @@ impl Run {
             context: Arc::clone(&held.context),
             deadline: Instant::now() + limit,
             may_repeat: tool.is_some_and(|tool| tool.read_only || tool.idempotent),
+            progress: ProgressRoom::nobody(),
         };
         Some((invocation, limit))
     }
@@ -332,7 +333,9 @@ impl Run {
             | TurnNews::Began { .. }
             | TurnNews::Paused { .. }
             | TurnNews::Unpaused { .. }
+            | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }
+            | TurnNews::Flushed
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}
         }

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
+/// What an image weighs in a prompt: about 1,600 tokens.
+const IMAGE_WEIGHT: usize = 6_400;
+
 /// One part of a message or of a tool's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -68,7 +71,7 @@ impl ContentPart {
         }
     }
 
-    /// How many bytes the part brings into a prompt.
+    /// How many bytes the part has.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text { text } => text.len(),
@@ -77,6 +80,16 @@ impl ContentPart {
                 uri.len() + text.as_ref().map_or(0, String::len) + blob.as_ref().map_or(0, String::len)
             }
             Self::ResourceLink { uri, name, .. } => uri.len() + name.len(),
+        }
+    }
+
+    /// How many bytes of text the part weighs in a prompt, about. What a model looks at or
+    /// listens to costs it far less than its bytes would as text.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Image { .. } => IMAGE_WEIGHT,
+            Self::Audio { data, .. } => data.len() / 16,
+            Self::Text { .. } | Self::Resource { .. } | Self::ResourceLink { .. } => self.bytes(),
         }
     }
 
@@ -138,7 +151,7 @@ impl Message {
     /// How many bytes the message brings into a prompt, about.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::User { parts } => parts.iter().map(ContentPart::bytes).sum(),
+            Self::User { parts } => parts.iter().map(ContentPart::weight).sum(),
             Self::Assistant { text, calls } => {
                 text.len() + calls.iter().map(|call| call.name.as_str().len() + call.argument_bytes).sum::<usize>()
             }

@@ -107,7 +107,9 @@ impl Capabilities {
             ContentPart::Text { .. } => true,
             ContentPart::Image { .. } => self.images,
             ContentPart::Audio { .. } => self.audio,
-            ContentPart::Resource { .. } | ContentPart::ResourceLink { .. } => false,
+            // As text: what is in it, or where it is.
+            ContentPart::Resource { text, .. } => text.is_some(),
+            ContentPart::ResourceLink { .. } => true,
         }
     }
 }

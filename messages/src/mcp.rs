@@ -83,8 +83,11 @@ pub struct ServerStatus {
 /// A tool server and how it is doing, in two words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerBrief {
-    /// Its id in the configuration.
+    /// Its id in the configuration, or in the session that brings it.
     pub id: ServerId,
     /// How it is doing.
     pub state: ServerState,
+    /// Why a server that the session brought is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }

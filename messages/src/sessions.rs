@@ -5,7 +5,7 @@ use crate::chat::{CallStatus, FinishReason, GuardReason, StopReason, Usage};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use crate::reply::Reply;
-use crate::session::TurnInput;
+use crate::session::{Configuring, TurnInput};
 use crate::turn::{Brief, Limits, ResumeReply, Steer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,6 +80,13 @@ pub enum SessionsMessage {
         /// Whether the running turn has taken it, told when that is durable; `false` when none runs.
         reply: Reply<Result<bool, AgentError>>,
     },
+    /// Send what the session's actor has written to the store, for somebody who reads the journal.
+    Flush {
+        /// Which session.
+        session: SessionId,
+        /// Told when it was sent; the store's own flush says when it is durable.
+        reply: Reply<()>,
+    },
     /// A turn tells how it went.
     News {
         /// Which session.
@@ -107,6 +114,17 @@ pub enum SessionsMessage {
         grace_ms: u64,
         /// Told when no turn is left.
         reply: Reply<()>,
+    },
+    /// Open a session with its options, or change those of one, also while a turn runs.
+    Configure {
+        /// Which session; it is made when it does not exist.
+        session: SessionId,
+        /// What is to be, under which name.
+        asked: Arc<Configuring>,
+        /// How turns are run.
+        brief: Arc<Brief>,
+        /// Told when it is durable.
+        reply: Reply<Result<(), AgentError>>,
     },
 }
 
@@ -169,8 +187,18 @@ pub enum TurnNews {
         /// `false` when the turn that is meant does not run; an error when it was refused, or may not be kept.
         result: Result<bool, AgentError>,
     },
+    /// What was written when somebody began to read has gone to the store. Told once for each who asked.
+    Flushed,
     /// The actor was stopped and has said all it had to say.
     Left,
+    /// A change of the session's options is durable, or was not taken.
+    Configured {
+        /// The name of the change.
+        request_id: RequestId,
+        /// Why not. After an error of the store it is not known whether it was kept: the
+        /// same change under the same name may be sent again.
+        result: Result<(), AgentError>,
+    },
 }
 
 /// What became of a decision.

@@ -11,7 +11,7 @@ use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, TurnId};
 use crate::reply::Reply;
-use crate::session::{SessionOptions, TurnInput};
+use crate::session::{Glance, SessionOptions, SessionState, TurnInput};
 use crate::sessions::SuspendReason;
 use crate::skills::SelectedSkills;
 use crate::tools::{CallTraits, Risk};
@@ -109,6 +109,12 @@ pub struct Claim {
 pub struct SessionFilter {
     /// Only ids that start so.
     pub prefix: Option<String>,
+    /// Only those in this state. A session of an older program has none until it is written to.
+    #[serde(default)]
+    pub state: Option<SessionState>,
+    /// Only those that work for this session.
+    #[serde(default)]
+    pub parent: Option<SessionId>,
     /// At most so many on a page; 0 means 100.
     pub limit: usize,
 }
@@ -133,6 +139,32 @@ pub struct SessionSummary {
     pub updated_at: Millis,
     /// The size of its journal in bytes; 0 where a store does not know.
     pub bytes: u64,
+    /// The first words of its first message; `None` also where a store does not know.
+    #[serde(default)]
+    pub title: Option<Box<str>>,
+    /// What it does, as far as its journal tells; `None` where a store does not know.
+    #[serde(default)]
+    pub state: Option<SessionState>,
+    /// How many of its turns have ended; `None` where a store does not know.
+    #[serde(default)]
+    pub turns: Option<u64>,
+    /// The session it works for.
+    #[serde(default)]
+    pub parent: Option<SessionId>,
+}
+
+impl SessionSummary {
+    /// A session of which nothing else is known.
+    pub fn bare(session: SessionId, updated_at: Millis, bytes: u64) -> Self {
+        Self { session, updated_at, bytes, title: None, state: None, turns: None, parent: None }
+    }
+
+    /// The same with what a glance shows.
+    #[must_use]
+    pub fn seen(self, glance: &Glance) -> Self {
+        let Glance { title, state, turns, parent } = glance.clone();
+        Self { title, state: Some(state), turns: Some(turns), parent, ..self }
+    }
 }
 
 /// Why a store refused or failed. Serialisable, since it travels in messages.
@@ -302,6 +334,13 @@ pub enum Fact {
     Withdrawn,
     /// The turn, or this run of it, ended.
     Outcome(Ended),
+    /// The session's options were changed, from the next turn on.
+    Configured {
+        /// The name of the change, which counts once.
+        request_id: RequestId,
+        /// All options as they are then.
+        options: SessionOptions,
+    },
     /// What the model is told of the history from here on; the records before are as they were.
     Condensed(Condensed),
     /// The turn's skills were chosen: once, also over crashes.

@@ -10,6 +10,7 @@ use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::reply::Reply;
+use bob_messages::session::Configuring;
 use bob_messages::sessions::{EndReason, TurnOutcome};
 use bob_messages::turn::{Brief, Limits, Steer, TurnMessage};
 use ractor::{ActorId, ActorRef};
@@ -52,10 +53,23 @@ pub(crate) struct Guest {
     pub(crate) ahead: Option<Box<Ahead>>,
     /// What was said into its turn and is not known to be taken.
     pub(crate) steers: Vec<(Steer, Reply<Result<bool, AgentError>>)>,
+    /// Who waits until what the actor has written is sent to the store, first come first.
+    pub(crate) readers: VecDeque<Reply<()>>,
     /// Since when it does what it does now.
     pub(crate) since: Instant,
     /// Its entry among the deadlines that looks whether it is idle for long.
     pub(crate) idle_check: Option<Key>,
+    /// Changes of its options nobody was told of yet, oldest first; most sessions have none.
+    pub(crate) errands: Vec<Errand>,
+}
+
+/// A change of a session's options on its way. It needs no place and has no clock.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    /// What is to be; said again to an actor that is started again, which does it once.
+    pub(crate) asked: Arc<Configuring>,
+    /// Who is told.
+    pub(crate) reply: Reply<Result<(), AgentError>>,
 }
 
 /// A turn nobody here is owed.
@@ -184,8 +198,10 @@ impl Guest {
             has_place: false,
             ahead: None,
             steers: Vec::new(),
+            readers: VecDeque::new(),
             since: Instant::now(),
             idle_check: None,
+            errands: Vec::new(),
         }
     }
 
@@ -215,12 +231,13 @@ impl Guest {
 
     /// Whether its actor has nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
-        self.actor.is_some() && self.leaving.is_none() && self.owed.is_empty() && self.ahead.is_none()
+        let owes_nothing = self.owed.is_empty() && self.ahead.is_none() && self.errands.is_empty();
+        self.actor.is_some() && self.leaving.is_none() && owes_nothing
     }
 
     /// Whether there is nothing to keep of it.
     pub(crate) fn is_gone(&self) -> bool {
-        self.actor.is_none() && self.leaving.is_none() && self.owed.is_empty()
+        self.actor.is_none() && self.leaving.is_none() && self.owed.is_empty() && self.errands.is_empty()
     }
 
     /// Takes a debt out of the book: it is paid once.
@@ -280,7 +297,7 @@ impl GuestBook {
 
     /// Whether somebody is owed an answer, or a turn runs that nobody is owed.
     pub(crate) fn owes(&self) -> bool {
-        self.guests.values().any(|guest| !guest.owed.is_empty() || guest.ahead.is_some())
+        self.guests.values().any(|guest| !guest.owed.is_empty() || guest.ahead.is_some() || !guest.errands.is_empty())
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `endings` | every way a turn can end; crashes and what follows |
 //! | `people` | questions to a person, and decisions |
 //! | `clock` | each turn's time, and what comes due |
+//! | `errands` | changes of a session's options, which are no turns |
 //! | `idle` | actors that have nothing to do are let go |
 //! | `steer` | what is said into running turns |
 //! | `live` | what all of this looks like from outside |
@@ -19,6 +20,7 @@
 mod clock;
 mod door;
 mod endings;
+mod errands;
 mod idle;
 mod live;
 pub(crate) mod people;
@@ -32,7 +34,7 @@ use crate::admission::Admission;
 pub use crate::admission::{MOST_RUNNING, MOST_WAITING};
 use crate::deadlines::{Deadlines, Due};
 use crate::family::{ChildSpec, Inside};
-use crate::guests::{Clock, GuestBook, Leaving, Owe, Owed};
+use crate::guests::{Clock, Errand, GuestBook, Leaving, Owe, Owed};
 use bob_actors::feed::Feed;
 use bob_actors::metrics::Metrics;
 use bob_actors::pulse::Place;
@@ -163,11 +165,15 @@ impl Actor for SessionsSupervisor {
                 state.decide(&session, approval, decision, reply);
             }
             SessionsMessage::Steer { session, steer, reply } => state.steer(&session, steer, reply),
+            SessionsMessage::Flush { session, reply } => state.flush_for_reader(&session, reply),
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
             SessionsMessage::Due => state.due(&myself),
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
             SessionsMessage::Load { reply } => reply.send(state.load()),
             SessionsMessage::Drain { grace_ms, reply } => state.drain(grace_ms, reply, &myself),
+            SessionsMessage::Configure { session, asked, brief, reply } => {
+                state.configure(&session, Errand { asked, reply }, &brief, &myself);
+            }
         }
         state.metrics().load(state.load());
         Ok(())
@@ -259,7 +265,9 @@ impl SessionsState {
             TurnNews::Decided { approval, asker, counts } => self.decided(session, &approval, asker, counts),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
+            TurnNews::Flushed => self.flushed(session),
             TurnNews::Left => self.said_all(session, myself),
+            TurnNews::Configured { request_id, result } => self.configured(session, &request_id, &result, myself),
         }
     }
 }

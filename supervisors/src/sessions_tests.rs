@@ -8,6 +8,8 @@ mod counted;
 mod deadlines;
 #[path = "sessions_tests/door.rs"]
 mod door;
+#[path = "sessions_tests/errands.rs"]
+mod errands;
 #[path = "sessions_tests/hard.rs"]
 mod hard;
 #[path = "sessions_tests/idle.rs"]

@@ -6,6 +6,8 @@
 //! there are is in the [`Roster`], so that it outlives the supervisor; it may change
 //! while the house stands.
 
+#[cfg(feature = "mcp")]
+pub mod brought;
 mod roster;
 #[cfg(feature = "mcp")]
 pub mod servers;

@@ -62,11 +62,11 @@ pub(crate) fn waiting(text: &str) -> AgentRequest {
 /// The question of this number, once it is asked.
 pub(crate) async fn question(seen: &Recorder, number: usize) -> ApprovalId {
     seen.seen_times(number, |event| matches!(event, AgentEvent::ApprovalRequested { .. })).await;
-    let asked = seen.events().into_iter().filter_map(|event| match event.event {
+    let mut asked = seen.events().into_iter().filter_map(|event| match event.event {
         AgentEvent::ApprovalRequested { approval_id, .. } => Some(approval_id),
         _ => None,
     });
-    asked.skip(number - 1).next().unwrap()
+    asked.nth(number - 1).unwrap()
 }
 
 pub(crate) fn deny(reason: &str) -> Decision {

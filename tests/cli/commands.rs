@@ -30,7 +30,11 @@ fn check_sessions(home: &Home) {
         assert_eq!(home.run(["run", "--session", session, prompt]).code, Some(0));
     }
     let list = home.run(["sessions", "list"]);
-    assert!(list.stdout.lines().all(|line| line.ends_with("one") || line.ends_with("two")), "{}", list.stdout);
+    assert!(
+        list.stdout.lines().all(|line| line.contains("  one  first") || line.contains("  two  second")),
+        "{}",
+        list.stdout
+    );
     let list = parsed(&home.run(["sessions", "list", "--json"]));
     assert_eq!(list["sessions"].as_array().map(Vec::len), Some(2), "{list}");
     assert_eq!(list["quarantined"], json!([]));
@@ -191,5 +195,36 @@ fn the_drill_server_needs_no_configuration_and_is_offered_nowhere() {
     assert_eq!(Program::new(AGENT).args(["drill-server", "--mode", "odd"]).run().code, Some(2));
     for offer in [vec!["--help"], vec!["completions", "bash"], vec!["completions", "fish"]] {
         assert!(!Program::new(AGENT).args(offer.clone()).run().stdout.contains("drill"), "{offer:?}");
+    }
+}
+
+#[test]
+fn sessions_have_titles_states_and_options_that_can_be_set() {
+    let script = json!([{ "replies": [{ "text": "hello" }] }]);
+    for kind in crate::home::STORES {
+        let home = Home::scripted(&script).keeping(kind);
+        home.run(["run", "--session", "notes", "Mend the roof,\nplease"]);
+        let list = home.run(["sessions", "list"]);
+        assert!(
+            list.stdout.contains("idle") && list.stdout.contains("notes  Mend the roof, please"),
+            "{}",
+            list.stdout
+        );
+        let json: Value = serde_json::from_str(&home.run(["sessions", "list", "--json"]).stdout).expect("JSON");
+        assert_eq!((&json["sessions"][0]["state"], &json["sessions"][0]["turns"]), (&json!("idle"), &json!(1)));
+        let set = home.run(["sessions", "set", "notes", "--instructions", "Be brief.", "--cwd", "."]);
+        assert_eq!(set.code, Some(0), "{}", set.stderr);
+        let shown: Value =
+            serde_json::from_str(&home.run(["sessions", "show", "notes", "--json"]).stdout).expect("JSON");
+        assert_eq!(shown["options"]["instructions"], "Be brief.");
+        assert_eq!((&shown["title"], &shown["state"]), (&json!("Mend the roof, please"), &json!("idle")));
+        assert_eq!(home.run(["sessions", "set", "notes", "--clear", "instructions"]).code, Some(0));
+        let shown: Value =
+            serde_json::from_str(&home.run(["sessions", "show", "notes", "--json"]).stdout).expect("JSON");
+        assert!(shown["options"]["instructions"].is_null() && shown["options"]["cwd"].is_string(), "{shown}");
+        for bad in [&["notes"][..], &["nobody", "--model", "a:b"], &["notes", "--cwd", ".."]] {
+            let args: Vec<_> = ["sessions", "set"].iter().chain(bad).copied().collect();
+            assert_eq!(home.run(args).code, Some(2), "{bad:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 29] = [
     &[],
     &["chat"],
     &["run"],
@@ -14,6 +14,7 @@ const COMMANDS: [&[&str]; 27] = [
     &["sessions", "list"],
     &["sessions", "show"],
     &["sessions", "export"],
+    &["sessions", "set"],
     &["sessions", "delete"],
     &["replay"],
     &["tools"],
@@ -31,6 +32,7 @@ const COMMANDS: [&[&str]; 27] = [
     &["drain"],
     &["doctor"],
     &["soak"],
+    &["events-schema"],
     &["init"],
     &["completions"],
 ];

@@ -161,3 +161,31 @@ fn approvals_can_be_given_beforehand_or_put_off() {
     assert_eq!((code, &line["finish_reason"]), (Some(4), &json!("suspended")), "{line}");
     assert!(line["token"].is_string() && line["question"].is_string(), "{line}");
 }
+
+/// A PNG of one pixel.
+const PIXEL: [u8; 16] = *b"\x89PNG\r\n\x1a\n12345678";
+
+#[test]
+fn attached_files_reach_models_that_take_them_and_are_refused_by_name_otherwise() {
+    let provider = FakeProvider::start([Reply::text("a pixel"), Reply::text("a note")]);
+    let home = Home::served_by(&provider);
+    home.scratch.write("pixel.png", PIXEL);
+    home.scratch.write("note.md", "# remember");
+    home.scratch.write("junk.bin", [0xff, 0x00, 0xfe]);
+    let (code, line) = home.json(["--session", "s", "--attach", "pixel.png", "what is this?"]);
+    assert_eq!(code, Some(2), "{line}");
+    assert!(line["error"]["message"].as_str().is_some_and(|why| why.contains("image")), "{line}");
+    let (code, line) = home.json(["--attach", "junk.bin", "what is this?"]);
+    assert!(code == Some(2) && line["error"]["message"].as_str().is_some_and(|why| why.contains("neither")), "{line}");
+    assert!(provider.requests().is_empty(), "nothing was sent");
+    let config = home.scratch.read("agent.toml").replace("native_tools = true,", "native_tools = true, images = true,");
+    home.scratch.agent_toml(&config);
+    let (code, line) = home.json(["--session", "s", "--attach", "pixel.png", "what is this?"]);
+    assert_eq!((code, &line["content"]), (Some(0), &json!("a pixel")), "{line}");
+    let body = provider.requests().remove(0).body.to_string();
+    assert!(body.contains("iVBORw0KGgoxMjM0NTY3OA==") && body.contains("image/png"), "{body}");
+    let (code, _) = home.json(["--session", "s", "--attach", "note.md", "and this?"]);
+    assert_eq!(code, Some(0));
+    let body = provider.requests().remove(1).body.to_string();
+    assert!(body.contains("# remember") && body.contains("note.md"), "{body}");
+}

@@ -125,6 +125,33 @@ async fn pictures_go_as_pictures() {
     }
 }
 
+/// A picture in a result is shown behind the results of its step, and only to a model that takes pictures.
+#[tokio::test]
+async fn pictures_of_results_go_as_pictures_or_as_a_note() {
+    for kind in ALL {
+        for mode in [ToolMode::Native, ToolMode::Json] {
+            let asked = call("c1", "local/read", Vec::new());
+            let picture = ContentPart::Image { mime_type: "image/png".into(), data: "iVBORw0KGgo=".into() };
+            let output =
+                ToolOutput { parts: vec![ContentPart::text("here"), picture.clone()], ..ToolOutput::default() };
+            let (name, status) = (asked.name.clone(), CallStatus::Ok);
+            let result = Arc::new(ToolResult { call: asked.id.clone(), name, status, output, duration_ms: 1 });
+            // In JSON mode calls and results are text already.
+            let messages = match mode {
+                ToolMode::Native => vec![
+                    Message::user("look"),
+                    Message::Assistant { text: String::new(), calls: vec![asked] },
+                    Message::Tool { result },
+                ],
+                ToolMode::Json => vec![Message::User { parts: vec![ContentPart::text("Result:"), picture] }],
+            };
+            let body = sent(kind, LlmRequest { tools: tools(), mode, ..request(messages) }).await.body.to_string();
+            assert!(body.contains("iVBORw0KGgo=") && body.contains("image/png"), "{kind:?} {mode:?}: {body}");
+            assert_eq!(body.matches("iVBORw0KGgo=").count(), 1, "{body}");
+        }
+    }
+}
+
 /// Says no, by name.
 struct Never;
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::{AgentError, AgentRequest, AgentRuntime, ContentPart, Runtime, ScriptedLlm, ScriptedReply, SessionOptions};
 
-use crate::support::runtime::{build, over, say, session, turn, within};
+use crate::support::runtime::{build, over, say, scripted, session, turn, within};
+use crate::support::scratch::Scratch;
 
 async fn counted() -> (Runtime, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -62,10 +63,31 @@ async fn a_part_the_model_does_not_take_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn tool_servers_of_a_session_are_refused_by_name() {
-    let options = SessionOptions { servers: vec!["files".into()], ..SessionOptions::default() };
-    let why = refused(AgentRequest { options: Some(options), ..say("hi") }).await;
-    assert!(why.contains("tool servers"), "{why}");
+async fn folders_outside_the_workspace_are_refused_wherever_they_come_from() {
+    let (work, other) = (Scratch::new(), Scratch::new());
+    std::fs::create_dir(work.join("in")).expect("a folder");
+    std::os::unix::fs::symlink(other.path(), work.join("link")).expect("a link");
+    let runtime = build(scripted(vec![ScriptedReply::text("hi")]).workspace(work.path().display().to_string())).await;
+    let path = |name: &str| work.join(name).display().to_string();
+    let out = other.path().display().to_string();
+    for bad in [out.clone(), path("link"), path("in/../.."), path("gone"), "in".into(), "/".into()] {
+        let cwd = SessionOptions { cwd: Some(bad.clone()), ..SessionOptions::default() };
+        let roots = SessionOptions { roots: vec![path("in"), bad.clone()], ..SessionOptions::default() };
+        for options in [cwd, roots] {
+            let asked = AgentRequest { options: Some(options.clone()), ..say("hi") };
+            let refusals = [
+                within(runtime.run(asked)).await.map(drop),
+                within(runtime.open(session("s"), options.clone())).await,
+                within(runtime.configure(session("s"), options.into(), None)).await,
+            ];
+            for refusal in refusals {
+                assert!(matches!(&refusal, Err(AgentError::Invalid(why)) if why.contains(&bad)), "{bad}: {refusal:?}");
+            }
+        }
+    }
+    assert_eq!(within(runtime.session(session("s"))).await, Ok(None), "nothing was kept of it");
+    let good = SessionOptions { cwd: Some(path("in/.")), ..SessionOptions::default() };
+    within(runtime.open(session("s"), good)).await.expect("a folder inside");
 }
 
 #[cfg(feature = "genai")]

@@ -98,3 +98,54 @@ async fn what_is_said_into_a_turn_that_is_cancelled_is_answered() {
     let in_doubt = told.iter().filter(|told| matches!(told, Err(AgentError::Store(_)))).count();
     assert!((taken..=taken + in_doubt).contains(&kept), "{kept} kept, told {told:?}");
 }
+
+/// A killed actor loses its mailbox, and one that dies behind the journal its answer: whoever said it hears once, and it is
+/// in the journal once.
+#[cfg(feature = "drill")]
+#[tokio::test]
+async fn what_is_said_into_a_turn_whose_actor_dies_is_taken_once() {
+    use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
+    let before = [Edge::Before("Steered"), Edge::After("Steered"), Edge::Before("Saved"), Edge::After("Saved")];
+    for edge in before {
+        let (let_go, entered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (held, came) = (Arc::clone(&let_go), Arc::clone(&entered));
+        let gated = tool("test/gated", "Returns when it is let.", move |_: Nothing, _| {
+            let (held, came) = (Arc::clone(&held), Arc::clone(&came));
+            async move {
+                came.notify_one();
+                held.notified().await;
+                Ok(ToolOutput::text("ok"))
+            }
+        });
+        let model = ScriptedLlm::from_fn(|request| match request.step {
+            1 => ScriptedReply::call("test/gated", json!({})),
+            _ => ScriptedReply::text(users(request).join(", ")),
+        });
+        let runtime = build(over(model).tools(Arc::new(gated.read_only()))).await;
+        let running = tokio::spawn({
+            let runtime = runtime.clone();
+            async move { turn(&runtime, say("go")).await }
+        });
+        within(entered.notified()).await;
+        let trap = runtime.traps().arm(Trap::new(Victim::AnyTurn, edge, Harm::Panic));
+        assert_eq!(steered(&runtime, "hurry").await, Ok(true), "{edge:?}");
+        assert_eq!(steered(&runtime, "hurry").await, Ok(true), "{edge:?}");
+        // The call that only reads runs again behind the crash.
+        let_go.notify_one();
+        let_go.notify_waiters();
+        let outcome = within(async {
+            while !running.is_finished() {
+                let_go.notify_one();
+                tokio::task::yield_now().await;
+            }
+            running.await.unwrap()
+        })
+        .await;
+        assert_eq!(outcome.content, "go, hurry", "{edge:?}");
+        assert_eq!(runtime.traps().sprung(trap), 1, "{edge:?}");
+        let records = within(runtime.records(session("s"))).await.unwrap();
+        let kept = records.iter().filter(|record| serde_json::to_value(record).unwrap()["kind"] == "steered");
+        assert_eq!(kept.count(), 1, "{edge:?}");
+        within(runtime.shutdown()).await;
+    }
+}

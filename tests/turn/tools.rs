@@ -104,18 +104,20 @@ async fn slow_tool_is_an_error_result_and_the_turn_goes_on() {
 
 #[tokio::test]
 async fn tools_work_in_the_folder_of_their_session_and_nowhere_else() {
-    let (mine, other) = (Scratch::new(), Scratch::new());
-    mine.write("note.txt", "mine");
-    other.write("note.txt", "other");
-    let outside = other.join("note.txt").display().to_string();
+    let both = Scratch::new();
+    let mine = both.join("mine");
+    std::fs::create_dir(&mine).expect("a folder");
+    both.write("mine/note.txt", "mine");
+    both.write("note.txt", "other");
+    let outside = both.join("note.txt").display().to_string();
     let provider = FakeProvider::start([
         Reply::Calls(vec![read("x1", "note.txt"), read("x2", &outside)]),
         Reply::text("done"),
         Reply::Calls(vec![read("x3", "note.txt")]),
         Reply::text("done"),
     ]);
-    let runtime = build(provided(&provider, ProviderKind::OpenAi).brief(at(other.path()))).await;
-    let request = AgentRequest { options: Some(in_folder(mine.path())), ..say("read") };
+    let runtime = build(provided(&provider, ProviderKind::OpenAi).brief(at(both.path()))).await;
+    let request = AgentRequest { options: Some(in_folder(&mine)), ..say("read") };
     let first = turn(&runtime, request).await;
     assert_eq!(first.tool_transcript[0].result, "mine");
     assert_eq!(first.tool_transcript[1].status, CallStatus::Error, "outside: {:?}", first.tool_transcript[1]);

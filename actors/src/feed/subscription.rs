@@ -10,11 +10,16 @@ use tokio::sync::Notify;
 /// How many events wait for a reader at most; then the reader is detached.
 const MOST_EVENTS: usize = 1_024;
 
+/// How many bytes wait for a reader at most, by the size of what events carry; then the reader is detached. One event
+/// larger than that is still given to a reader that has read all before it.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
 /// How many bytes of joined text one waiting event holds at most.
 const MOST_TEXT_BYTES: usize = 256 * 1024;
 
 /// A reader of one session's events, from the moment it subscribed. Dropping it
-/// ends the reading and nothing else.
+/// ends the reading and nothing else. What waits for it is bounded by events and by
+/// bytes; pieces of text that wait are joined.
 #[derive(Debug)]
 pub struct Subscription {
     feed: Arc<Feed>,
@@ -25,12 +30,18 @@ pub struct Subscription {
 /// The reader was too slow: it missed events and was let go. What the turn did is
 /// in its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the reader fell more than {MOST_EVENTS} events behind and was detached")]
+#[error("the reader fell more than {MOST_EVENTS} events or {MOST_BYTES} bytes behind and was detached")]
 pub struct Detached;
 
 impl Subscription {
     pub(super) fn new(feed: Arc<Feed>, session: SessionId, buffer: Arc<Buffer>) -> Self {
         Self { feed, session, buffer }
+    }
+
+    /// How many events wait, and how many bytes they carry.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        self.buffer.waiting()
     }
 
     /// The next event. Waits for one; cancel-safe.
@@ -64,6 +75,8 @@ pub(super) struct Buffer {
 #[derive(Debug, Default)]
 struct Waiting {
     events: VecDeque<Arc<Envelope>>,
+    /// What they carry, in bytes.
+    bytes: usize,
     overflowed: bool,
 }
 
@@ -71,23 +84,36 @@ impl Buffer {
     /// Takes an event in; `false` when the reader must be let go.
     pub(super) fn push(&self, event: &Arc<Envelope>) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let joined = waiting.events.back_mut().is_some_and(|last| join(last, event));
+        let bytes = event.event.bytes();
+        // What carries nothing costs nothing.
+        let is_too_much = bytes > 0 && !waiting.events.is_empty() && waiting.bytes + bytes > MOST_BYTES;
+        let joined = !is_too_much && waiting.events.back_mut().is_some_and(|last| join(last, event));
         if !joined {
-            if waiting.events.len() >= MOST_EVENTS {
+            if is_too_much || waiting.events.len() >= MOST_EVENTS {
                 waiting.overflowed = true;
                 self.arrived.notify_one();
                 return false;
             }
             waiting.events.push_back(Arc::clone(event));
         }
+        waiting.bytes += bytes;
         self.arrived.notify_one();
         true
+    }
+
+    #[cfg(test)]
+    fn waiting(&self) -> (usize, usize) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        (waiting.events.len(), waiting.bytes)
     }
 
     fn take(&self) -> Option<Result<Arc<Envelope>, Detached>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         match waiting.events.pop_front() {
-            Some(event) => Some(Ok(event)),
+            Some(event) => {
+                waiting.bytes = waiting.bytes.saturating_sub(event.event.bytes());
+                Some(Ok(event))
+            }
             None if waiting.overflowed => Some(Err(Detached)),
             None => None,
         }

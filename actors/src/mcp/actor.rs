@@ -156,7 +156,8 @@ impl Actor for McpServerActor {
     ) -> Result<McpServerState, ActorProcessingErr> {
         let rules = Rules::new(arguments.policy.clone())?.with_timeout_ms(arguments.spec.tool_timeout_ms);
         let eager = arguments.spec.start == Start::Eager;
-        let host = Host::empty(rules, &arguments.place.key)?;
+        let progress = arguments.shelf.as_ref().map(Shelf::progress).unwrap_or_default();
+        let host = Host::empty(rules, &arguments.place.key)?.telling(progress);
         let mut state = McpServerState {
             arguments: Arc::new(arguments),
             host,

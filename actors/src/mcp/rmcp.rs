@@ -9,6 +9,7 @@
 //! | `handler` | what a server may ask of us |
 //! | `http` | a server over streamable HTTP |
 //! | `errors`, `trouble` | what went wrong, of the protocol and of HTTP, for people |
+//! | `progress` | calls on their way, and how far they are |
 //! | `tools` | a server's tools as descriptors, with their bounds |
 //! | `output` | a server's result as a tool's output |
 
@@ -16,6 +17,7 @@ mod errors;
 mod handler;
 mod http;
 mod output;
+mod progress;
 mod tools;
 mod trouble;
 
@@ -31,10 +33,11 @@ use errors::{clip, misfit};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use http::Web;
+use progress::OnTheirWay;
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientRequest, ErrorCode, PaginatedRequestParams, PingRequest,
-    ProtocolVersion, RequestMetaObject, RequestParamsMeta,
+    CallToolRequestParams, ClientRequest, ErrorCode, PaginatedRequestParams, PingRequest, ProtocolVersion,
+    RequestMetaObject, RequestParamsMeta, ServerResult,
 };
 use rmcp::service::{Peer, ServiceError, serve_client_with_ct};
 use rmcp::transport::IntoTransport;
@@ -65,6 +68,7 @@ const IDEMPOTENCY_KEY: &str = "bob/idempotencyKey";
 /// to the server.
 pub(super) struct Connection {
     peer: Peer<RoleClient>,
+    calls: OnTheirWay,
     closes: DropGuard,
     gone: Gone,
 }
@@ -123,7 +127,7 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let closes = token.clone().drop_guard();
+        let (closes, calls) = (token.clone().drop_guard(), handler.calls());
         let service =
             Box::pin(serve_client_with_ct(handler, transport, token)).await.map_err(|error| misfit(&error))?;
         let peer = service.peer().clone();
@@ -133,7 +137,7 @@ impl Connection {
             return Err(Misfit::new(format!("speaks version {spoken:?} of the protocol, which nobody here does")));
         }
         let gone = async move { drop(service.waiting().await) }.boxed().shared();
-        Ok((Self { peer, closes, gone: gone.clone() }, gone))
+        Ok((Self { peer, calls, closes, gone: gone.clone() }, gone))
     }
 
     /// Asks the server for a sign of life. Takes as long as the server does.
@@ -150,7 +154,7 @@ impl Connection {
 
     /// Takes leave, where there is a way to do so: at most a second.
     pub(super) async fn close(self) {
-        let Self { peer: _, closes, gone } = self;
+        let Self { peer: _, calls: _, closes, gone } = self;
         drop(closes);
         let _in_time_or_not = timeout(FAREWELL, gone).await;
     }
@@ -197,13 +201,13 @@ impl Connection {
 
     /// The way to call tools over this connection, also when it has ended.
     pub(super) fn caller(&self) -> Caller {
-        Caller(self.peer.clone())
+        Caller(self.peer.clone(), self.calls.clone())
     }
 }
 
 /// Calls tools over one connection.
 #[derive(Clone)]
-pub(super) struct Caller(Peer<RoleClient>);
+pub(super) struct Caller(Peer<RoleClient>, OnTheirWay);
 
 /// Why a call has no output.
 #[derive(Debug)]
@@ -230,11 +234,12 @@ impl Caller {
             params = params.with_arguments(arguments.clone());
         }
         params.set_meta(meta(invocation, read_only));
-        match self.0.call_tool_once(params).await {
-            Ok(CallToolResponse::Complete(result)) => Ok(output::from(result)),
-            Ok(_more_rounds_or_a_task) => {
+        match progress::call(&self.0, &self.1, params, invocation.progress()).await {
+            Ok(ServerResult::CallToolResult(result)) => Ok(output::from(result)),
+            Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_)) => {
                 Err(Failure::Refused("asks for more than a result, which nobody here speaks".into()))
             }
+            Ok(_of_another_question) => Err(errors::failure(&ServiceError::UnexpectedResponse)),
             Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
                 Err(Failure::Refused(format!("{}; the call has run, ask for less", clip(&error.message))))
             }

@@ -37,7 +37,13 @@ async fn line(elicit: Option<Arc<dyn Elicit>>) -> Line {
 fn invocation(tool: &str, arguments: Value) -> Invocation {
     let context = Arc::new(Workspace::new().context());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-    Invocation { call: call(&format!("mcp/far/{tool}"), arguments), context, deadline, may_repeat: false }
+    Invocation {
+        call: call(&format!("mcp/far/{tool}"), arguments),
+        context,
+        deadline,
+        may_repeat: false,
+        progress: crate::tools::ProgressRoom::nobody(),
+    }
 }
 
 fn shop() -> Shop {
@@ -179,6 +185,40 @@ async fn c4_an_abandoned_call_is_taken_back() {
     running.abort();
     let taken_back = line.far.expect("notifications/cancelled").await;
     assert_eq!(taken_back["params"]["requestId"], asked["id"]);
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_its_progress_is_told_of_the_call() {
+    let feed = crate::feed::Feed::new(Vec::new());
+    let mut line = line(None).await;
+    let mut invocation = invocation("slow", json!({}));
+    invocation.progress = crate::tools::ProgressRoom::of(Some(Arc::clone(&feed)));
+    let mut reader = feed.subscribe(&invocation.context.session);
+    let (caller, call) = (line.connection.caller(), invocation.call.id.clone());
+    let running = tokio::spawn(async move { caller.call(&invocation, true).await });
+    let asked = line.far.expect("tools/call").await;
+    let token = asked["params"]["_meta"]["progressToken"].clone();
+    let says = |token: &Value, progress: Value| {
+        json!({"jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": token, "progress": progress, "total": 10, "message": "half"}})
+    };
+    line.far.write(&says(&json!("somebody else's"), json!(1)).to_string()).await;
+    line.far.write(&says(&token, json!(5)).to_string()).await;
+    let told = soon(reader.next()).await.expect("it is told");
+    let bob_messages::event::AgentEvent::ToolCalled { call: of, progress: Some(progress), .. } = &told.event else {
+        panic!("{told:?}")
+    };
+    assert_eq!(
+        (&of.id, progress.done, progress.total, progress.message.as_deref()),
+        (&call, 5.0, Some(10.0), Some("half"))
+    );
+    let result =
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "done"}]}});
+    line.far.write(&result.to_string()).await;
+    assert_eq!(soon(running).await.expect("it ends").expect("an output").plain(), "done");
+    // What comes behind the answer is of no call any more.
+    line.far.write(&says(&token, json!(9)).to_string()).await;
+    assert!(tokio::time::timeout(Duration::from_millis(200), reader.next()).await.is_err());
 }
 
 #[tokio::test]

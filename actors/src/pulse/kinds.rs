@@ -39,12 +39,12 @@ macro_rules! kinds {
 
 kinds!(TurnMessage:
     Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done,
-    Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned, Decided, Steered, Withdrawn,
-    Dismissed, Stopped,
+    Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned, Decided, Steered, Flush, Withdrawn,
+    Dismissed, Stopped, Configure,
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);
 kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
 kinds!(StoreMessage: Claim, Load, Append, Release, List, Delete, Flush, BatchEnded);
-kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, Live, Load, Drain, Steer);
+kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, Live, Load, Drain, Steer, Flush, Configure);
 kinds!(ModelServerMessage: Ensure, Ended);

@@ -6,6 +6,7 @@
 
 mod appends;
 mod crowds;
+mod glances;
 mod kills;
 mod listings;
 pub mod many;
@@ -14,6 +15,7 @@ mod processes;
 
 pub use appends::*;
 pub use crowds::*;
+pub use glances::*;
 pub use kills::*;
 pub use listings::*;
 pub use owners::*;
@@ -39,7 +41,8 @@ macro_rules! store_contract {
             records_that_do_not_follow_are_refused, an_append_without_records_only_asks,
             one_that_fails_does_not_touch_the_others_of_its_batch, a_load_of_an_unknown_session_is_empty,
             a_load_changes_nothing, a_released_session_can_be_claimed,
-            a_listing_is_filtered_and_cut_into_pages, a_cursor_of_nobody_is_refused,
+            a_listing_shows_titles_and_states, a_long_session_shows_its_title_and_state,
+            a_listing_is_filtered_by_state_and_parent, a_listing_is_filtered_and_cut_into_pages, a_cursor_of_nobody_is_refused,
             a_deleted_session_is_gone_and_its_owner_fenced, ids_that_differ_by_case_are_two_sessions,
             s9_the_longest_and_oddest_ids_are_sessions, a_thousand_sessions_go_in_one_batch,
             concurrent_appends_to_many_sessions_all_arrive, s6_of_eight_writers_no_record_is_lost_or_doubled

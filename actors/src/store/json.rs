@@ -10,6 +10,7 @@
 mod appends;
 mod claims;
 mod disk;
+mod glances;
 mod group;
 mod handles;
 mod journals;

@@ -4,6 +4,7 @@
 //! that keeps them in memory. A ledger does no I/O and knows no clock.
 
 use bob_messages::ids::RecordId;
+use bob_messages::session::Glance;
 use bob_messages::store::{Append, Record, StoreError};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct Ledger {
     /// The ids of the records, in order. A record that is sent again has its version, so
     /// it is looked for there and nowhere else.
     ids: Vec<RecordId>,
+    /// What a list shows of the session.
+    glance: Glance,
 }
 
 /// What is to be done with an append that is in order.
@@ -37,6 +40,11 @@ impl Ledger {
         self.version
     }
 
+    /// What a list shows of the session, as far as its records tell.
+    pub fn glance(&self) -> &Glance {
+        &self.glance
+    }
+
     /// Notes a claim. Epochs only grow; a smaller one changes nothing.
     pub fn claimed(&mut self, epoch: u64) {
         self.epoch = self.epoch.max(epoch);
@@ -46,6 +54,7 @@ impl Ledger {
     pub fn stored(&mut self, record: &Record) {
         self.version += 1;
         self.ids.push(record.id.clone());
+        self.glance.note(record);
     }
 
     /// Lets go of the record ids, for a store that has the records: without an owner nobody

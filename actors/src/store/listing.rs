@@ -6,9 +6,20 @@ use bob_messages::store::{SessionFilter, SessionPage, SessionSummary, StoreError
 /// How many sessions a page has when the filter does not say.
 const DEFAULT_LIMIT: usize = 100;
 
-/// Whether the filter wants this session.
+/// Whether the filter wants a session of this name.
 pub(super) fn wanted(filter: &SessionFilter, session: &str) -> bool {
     filter.prefix.as_deref().is_none_or(|prefix| session.starts_with(prefix))
+}
+
+/// Whether the filter asks for more than a name.
+pub(super) fn looks(filter: &SessionFilter) -> bool {
+    filter.state.is_some() || filter.parent.is_some()
+}
+
+/// Whether the filter wants a session that looks so.
+pub(super) fn wants(filter: &SessionFilter, summary: &SessionSummary) -> bool {
+    filter.state.is_none_or(|state| summary.state == Some(state))
+        && filter.parent.as_ref().is_none_or(|parent| summary.parent.as_ref() == Some(parent))
 }
 
 /// Orders the wanted sessions, the last written first, and cuts out the page

@@ -186,12 +186,11 @@ impl SessionStore for MemoryStore {
     ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
         let sessions = self.sessions();
         let wanted = sessions.iter().filter(|(session, _)| listing::wanted(filter, session.as_str()));
-        let found = wanted.map(|(session, journal)| SessionSummary {
-            session: session.clone(),
-            updated_at: journal.updated_at,
-            bytes: 0,
+        let found = wanted.map(|(session, journal)| {
+            SessionSummary::bare(session.clone(), journal.updated_at, 0).seen(journal.ledger.glance())
         });
-        ready(listing::page(found.collect(), filter, cursor)).boxed()
+        let found = found.filter(|summary| listing::wants(filter, summary)).collect();
+        ready(listing::page(found, filter, cursor)).boxed()
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {

@@ -53,10 +53,11 @@ impl Actor for ToolsActor {
     ) -> Result<ToolsState, ActorProcessingErr> {
         let ToolsArguments { ports, policy, shelf } = arguments;
         let host = Host::new(ports, policy)?;
+        let progress = shelf.as_ref().map(Shelf::progress).unwrap_or_default();
         if let Some(shelf) = shelf {
             shelf.offer(host.offered(), None);
         }
-        Ok(ToolsState { host })
+        Ok(ToolsState { host: host.telling(progress) })
     }
 
     async fn handle(

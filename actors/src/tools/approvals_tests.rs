@@ -156,6 +156,11 @@ impl World {
                 Effect::Report(TurnNews::Paused { question, .. }) => self.show(&question),
                 Effect::Report(TurnNews::Finished { outcome, .. }) => self.tokens.extend(outcome.token),
                 Effect::AbandonAll | Effect::Release { .. } | Effect::Report(_) | Effect::Emit(_) => {}
+                // The briefs here want none of it, and the histories are short.
+                Effect::ReadLayers { .. }
+                | Effect::ListSkills { .. }
+                | Effect::CheckOutput { .. }
+                | Effect::Condense { .. } => panic!("nobody answers this here"),
             }
         }
         self.show_suspended();
@@ -430,6 +435,7 @@ impl World {
             traceparent: None,
             token: ResumeToken::new(format!("secret{}", self.inputs)),
             interactive: true,
+            output_schema: None,
         });
         self.say(TurnMessage::Start { input, brief: self.brief() });
     }

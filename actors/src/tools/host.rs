@@ -12,6 +12,7 @@ use super::policy::Policy;
 #[cfg(feature = "mcp")]
 use super::policy::Rules;
 use super::port::{Invocation, ToolError, ToolPort};
+use super::progress::ProgressRoom;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
 use bob_messages::reply::Reply;
@@ -34,6 +35,7 @@ const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1000;
 pub(crate) struct Host {
     ports: Vec<Arc<dyn ToolPort>>,
     gate: Gate,
+    progress: ProgressRoom,
 }
 
 impl fmt::Debug for Host {
@@ -50,7 +52,7 @@ impl Host {
     /// when the system gives no key.
     pub(crate) fn new(ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> Result<Self, GateError> {
         let gate = Gate::new(ports.iter().map(|port| port.list_tools()), policy)?;
-        Ok(Self { ports, gate })
+        Ok(Self { ports, gate, progress: ProgressRoom::nobody() })
     }
 
     /// Hosts nothing yet, under these rules.
@@ -59,7 +61,13 @@ impl Host {
     /// When the system gives no key.
     #[cfg(feature = "mcp")]
     pub(crate) fn empty(rules: Rules, key: &std::sync::OnceLock<RoomKey>) -> Result<Self, GateError> {
-        Ok(Self { ports: Vec::new(), gate: Gate::with_rules([], rules)?.succeeding(key) })
+        let gate = Gate::with_rules([], rules)?.succeeding(key);
+        Ok(Self { ports: Vec::new(), gate, progress: ProgressRoom::nobody() })
+    }
+
+    /// The same, whose calls tell their progress there.
+    pub(crate) fn telling(self, progress: ProgressRoom) -> Self {
+        Self { progress, ..self }
     }
 
     /// Hosts these instead. Grants stay good for the tools that stayed as they were.
@@ -97,7 +105,7 @@ impl Host {
         let port = Arc::clone(&self.ports[port]);
         let started = Instant::now();
         let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
-        let invocation = Invocation { call, context, deadline, may_repeat };
+        let invocation = Invocation { call, context, deadline, may_repeat, progress: self.progress.clone() };
         let limit = Limit { started, timeout_ms, read_only };
         // In a box, since a task moves what it is given several times.
         tokio::spawn(Box::pin(run(port, invocation, limit, asker, owner.clone())));

@@ -21,6 +21,7 @@
 //! | `commands` | which commands a shell line names |
 //! | [`plane`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
+//! | [`progress`] | what a running call says of how far it is |
 //! | [`local`] | files, search and the shell |
 
 pub mod actor;
@@ -37,6 +38,7 @@ pub mod output;
 pub mod plane;
 pub mod policy;
 pub mod port;
+pub mod progress;
 mod schema;
 mod standing;
 
@@ -47,3 +49,4 @@ pub use gate::{Gate, GateError};
 pub use plane::{Door, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Invocation, ToolError, ToolPort};
+pub use progress::{ProgressRoom, ProgressSink};

@@ -11,7 +11,9 @@
 //! | `shelf` | what one host offers, and how it is doing |
 //! | `door` | the way to a host over its restarts |
 //! | `sets` | the tool sets of sessions, made once and shared |
+//! | `brought` | the servers that sessions bring, which nobody else sees |
 
+mod brought;
 mod door;
 mod sets;
 mod shelf;
@@ -20,16 +22,20 @@ mod shelf;
 #[path = "plane_tests.rs"]
 mod tests;
 
+pub use brought::{Gift, GuestHost, Lease};
 pub use door::Door;
 pub use shelf::Shelf;
 
 use crate::clock;
 use crate::feed::Feed;
 use crate::rooms::Address;
+use crate::tools::progress::ProgressRoom;
 use bob_messages::chat::CallStatus;
-use bob_messages::ids::{ServerId, ToolName};
+use bob_messages::ids::{ServerId, SessionId, ToolName};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
+use bob_messages::session::ServerLaunch;
 use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
+use brought::Brought;
 use sets::Sets;
 use shelf::{Host, Settling};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -50,6 +56,8 @@ struct Plane {
     address: Address<ToolsMessage>,
     /// The tool servers, in the order they are offered.
     servers: RwLock<Vec<Arc<Host>>>,
+    /// Those that sessions bring.
+    brought: Brought,
     /// Counts what was published.
     published: watch::Sender<u64>,
     sets: Mutex<Sets>,
@@ -81,6 +89,7 @@ impl Default for ToolPlane {
             local: Arc::new(local),
             address,
             servers: RwLock::default(),
+            brought: Brought::default(),
             published,
             sets: Mutex::default(),
             feed: OnceLock::new(),
@@ -126,14 +135,37 @@ impl ToolPlane {
         self.raise();
     }
 
+    /// A tool server joins that only the sessions see that it is [given](Self::give) to.
+    pub fn join_as_guest(&self, joining: Joining, door: impl Door) -> (GuestHost, Shelf) {
+        let host = Arc::new(Host::server(joining, Box::new(door)));
+        let shelf = self.shelf(&host);
+        (GuestHost(host), shelf)
+    }
+
+    /// Gives a session servers of its own, from its next turn on, as far as its options name them then.
+    pub fn give(&self, session: &SessionId, gifts: Vec<Gift>) {
+        self.0.brought.give(session, gifts);
+    }
+
+    /// Takes these back from a session, as far as none of its turns has begun with them.
+    pub fn take_back(&self, session: &SessionId, launches: &[ServerLaunch]) {
+        self.0.brought.take_back(session, launches);
+    }
+
+    /// Takes everything away that a session was given.
+    pub fn take_away(&self, session: &SessionId) {
+        self.0.brought.take_away(session);
+    }
+
     /// How each tool server is doing, in their order.
     pub fn servers(&self) -> Vec<ServerStatus> {
         self.hosts().iter().filter_map(|host| host.status()).collect()
     }
 
-    /// The same in two words each, as the beginning of a turn tells it.
-    pub fn briefs(&self) -> Vec<ServerBrief> {
-        self.0.servers.read().unwrap_or_else(PoisonError::into_inner).iter().filter_map(|host| host.brief()).collect()
+    /// The same in two words each, as the beginning of a turn of this session tells it.
+    pub fn briefs(&self, session: &SessionId) -> Vec<ServerBrief> {
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().filter_map(|host| host.brief()).chain(self.0.brought.briefs(session)).collect()
     }
 
     /// Told whenever a host published something.
@@ -143,7 +175,7 @@ impl ToolPlane {
 
     /// The tools that are on offer at this moment. Wakes nobody and waits for nobody.
     pub fn now(&self) -> Arc<ToolSet> {
-        self.set(None)
+        self.set(&[], None)
     }
 
     /// The tools a session with this list may use now. `tell` is called at once,
@@ -151,20 +183,42 @@ impl ToolPlane {
     /// task when each server is ready or has failed, or its patience is over. A server whose
     /// list is old reads it again meanwhile, for whoever looks next.
     pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
-        self.0.servers.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|host| host.door.look());
-        let Some(until) = self.settles_until() else { return tell(self.set(allow.as_ref())) };
+        self.list_with(Arc::default(), allow, tell);
+    }
+
+    /// The same for a turn that begins, with the servers its session brings.
+    pub fn list_for(
+        &self,
+        session: &SessionId,
+        named: &[ServerLaunch],
+        allow: Option<Arc<[String]>>,
+        tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
+    ) {
+        self.list_with(self.0.brought.turn_begins(session, named), allow, tell);
+    }
+
+    fn list_with(
+        &self,
+        own: Arc<[Arc<Host>]>,
+        allow: Option<Arc<[String]>>,
+        tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
+    ) {
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().chain(own.iter()).for_each(|host| host.door.look());
+        drop(servers);
+        let Some(until) = self.settles_until(&own) else { return tell(self.set(&own, allow.as_ref())) };
         let plane = self.clone();
         tokio::spawn(async move {
             let mut published = plane.changes();
             let settled = async {
-                while plane.settles_until().is_some() {
+                while plane.settles_until(&own).is_some() {
                     if published.changed().await.is_err() {
                         return;
                     }
                 }
             };
             let _ready_or_too_late = tokio::time::timeout_at(until, settled).await;
-            tell(plane.set(allow.as_ref()));
+            tell(plane.set(&own, allow.as_ref()));
         });
     }
 
@@ -173,17 +227,29 @@ impl ToolPlane {
     /// that was to be judged by a tool server that ended instead goes to its successor in
     /// the same way, once; a call that was to be run goes nowhere twice.
     pub fn tell(&self, message: ToolsMessage) {
-        let host = self.host_of(name_of(&message));
+        let host = match self.host_of(&message) {
+            Ok(host) => host,
+            Err(why) => return not_sent(message, why),
+        };
         let message = judged_by_one_of_two(&host, message);
         if let Err(message) = host.door.send(message) {
             wait_for(host, message);
         }
     }
 
-    fn host_of(&self, tool: &ToolName) -> Arc<Host> {
-        let server = tool.as_str().strip_prefix("mcp/").and_then(|rest| rest.split('/').next());
-        let found = server.and_then(|id| self.hosts().into_iter().find(|host| host.is_server(id)));
-        found.unwrap_or_else(|| Arc::clone(&self.0.local))
+    /// Who performs a call: the session's own server of that name, else the one of all sessions.
+    fn host_of(&self, message: &ToolsMessage) -> Result<Arc<Host>, &'static str> {
+        let server = name_of(message).as_str().strip_prefix("mcp/").and_then(|rest| rest.split('/').next());
+        let Some(id) = server else { return Ok(Arc::clone(&self.0.local)) };
+        let own = self.0.brought.host(session_of(message), id);
+        if let Ok(Some(own)) = own {
+            return Ok(own);
+        }
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
+        match servers.iter().find(|host| host.is_server(id)) {
+            Some(host) => Ok(Arc::clone(host)),
+            None => own.map(|_none| Arc::clone(&self.0.local)),
+        }
     }
 
     fn hosts(&self) -> Vec<Arc<Host>> {
@@ -191,10 +257,10 @@ impl ToolPlane {
     }
 
     /// Until when a list has to wait; wakes the servers that sleep. `None`: not at all.
-    fn settles_until(&self) -> Option<Instant> {
+    fn settles_until(&self, own: &[Arc<Host>]) -> Option<Instant> {
         let now = Instant::now();
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
-        let waits = servers.iter().filter_map(|host| match host.settling() {
+        let waits = servers.iter().chain(own).filter_map(|host| match host.settling() {
             Settling::Settled => None,
             Settling::Starting { until } => (until > now).then_some(until),
             Settling::Asleep => {
@@ -205,19 +271,24 @@ impl ToolPlane {
         waits.max()
     }
 
-    fn set(&self, allow: Option<&Arc<[String]>>) -> Arc<ToolSet> {
+    fn set(&self, own: &[Arc<Host>], allow: Option<&Arc<[String]>>) -> Arc<ToolSet> {
         let published = *self.0.published.borrow();
         let mut sets = self.0.sets.lock().unwrap_or_else(PoisonError::into_inner);
-        sets.get(published, allow, || {
+        let serials = own.iter().map(|host| host.serial).collect();
+        sets.get(published, serials, allow, || {
             let mut tools = self.0.local.offered();
-            self.hosts().iter().for_each(|host| tools.extend(host.offered()));
+            // A server of the session's own goes before one of all sessions that came later.
+            let is_own = |host: &Arc<Host>| own.iter().any(|other| other.id() == host.id());
+            let of_all = self.hosts();
+            of_all.iter().filter(|host| !is_own(host)).chain(own).for_each(|host| tools.extend(host.offered()));
             tools
         })
     }
 
     fn shelf(&self, host: &Arc<Host>) -> Shelf {
         let plane = self.clone();
-        Shelf::new(Arc::clone(host), move |events| {
+        let progress = ProgressRoom::of(self.0.feed.get().cloned());
+        Shelf::new(Arc::clone(host), progress, move |events| {
             for event in events {
                 if let Some(feed) = plane.0.feed.get() {
                     feed.emit_of_tree(clock::now(), event);
@@ -229,6 +300,12 @@ impl ToolPlane {
 
     fn raise(&self) {
         self.0.published.send_modify(|published| *published += 1);
+    }
+}
+
+fn session_of(message: &ToolsMessage) -> &SessionId {
+    match message {
+        ToolsMessage::Check { context, .. } | ToolsMessage::Call { context, .. } => &context.session,
     }
 }
 

@@ -4,6 +4,7 @@
 //! starts. The actor calls it from a task of its own for each call, only after the
 //! gate has allowed the call; a port never judges policy.
 
+use super::progress::{ProgressRoom, ProgressSink};
 use bob_messages::chat::ToolCall;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
@@ -42,6 +43,8 @@ pub struct Invocation {
     /// Whether running it again does no more than running it once: it reads only, or is
     /// idempotent, by the rules or its own word.
     pub may_repeat: bool,
+    /// Where its progress is told.
+    pub progress: ProgressRoom,
 }
 
 impl Invocation {
@@ -49,6 +52,11 @@ impl Invocation {
     /// after a crash: `session/turn/call`.
     pub fn idempotency_key(&self) -> String {
         self.context.idempotency_key(&self.call.id)
+    }
+
+    /// The way to say how far the call is. Taken once and kept: each one counts its own ten a second.
+    pub fn progress(&self) -> ProgressSink {
+        self.progress.sink(&self.call, &self.context)
     }
 
     /// The arguments as a type of the tool's own.

@@ -81,11 +81,12 @@ impl ContextCompactorPort for ModelCompactor {
     }
 }
 
-/// A model's answer as a summary. One that was cut is none: nobody knows what is missing.
+/// A model's answer as a summary. One that was cut at the limit of tokens says so, and is better than none.
 pub fn written(answer: Result<Arc<LlmAnswer>, LlmError>) -> Result<Summary, LlmError> {
     let answer = answer?;
     let text = match answer.stop_reason {
         StopReason::Stop | StopReason::Other => answer.text.clone(),
+        StopReason::MaxTokens if !answer.text.trim().is_empty() => format!("{} […]", answer.text.trim_end()),
         StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter | StopReason::ToolCalls => {
             String::new()
         }

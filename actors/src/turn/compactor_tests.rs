@@ -82,7 +82,7 @@ async fn a_turn_that_wants_it_no_more_lets_go_of_the_port() {
 }
 
 #[test]
-fn an_answer_that_was_cut_is_no_summary_and_is_paid_for() {
+fn an_answer_that_was_cut_says_so_and_one_that_was_refused_is_none_and_is_paid_for() {
     let usage = Some(Usage { total_tokens: 9, ..Usage::default() });
     let answer = |stop_reason| {
         let model = ModelName::parse("scripted:m").unwrap();
@@ -90,6 +90,7 @@ fn an_answer_that_was_cut_is_no_summary_and_is_paid_for() {
         let (reasoning, calls, response_id) = (None, Vec::new(), None);
         Ok(Arc::new(LlmAnswer { text, reasoning, calls, stop_reason, usage, response_id, model, latency_ms: 1 }))
     };
-    assert_eq!(written(answer(StopReason::MaxTokens)), Ok(Summary { text: String::new(), usage }));
+    assert_eq!(written(answer(StopReason::MaxTokens)).unwrap().text, "half of a sum […]");
+    assert_eq!(written(answer(StopReason::Refusal)), Ok(Summary { text: String::new(), usage }));
     assert_eq!(written(answer(StopReason::Stop)).unwrap().text, "half of a sum");
 }

@@ -138,10 +138,10 @@ impl TurnState {
                 again::append(&rooms.store, append, confirm, tell);
             }
             Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
-            Effect::ListTools { ticket, allow } => {
-                let plane = rooms.tools.clone();
-                let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs() };
-                rooms.tools.list(allow, answer(myself, listed));
+            Effect::ListTools { ticket, allow, brought } => {
+                let (plane, session) = (rooms.tools.clone(), self.started.session.clone());
+                let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs(&session) };
+                rooms.tools.list_for(&self.started.session, &brought, allow, answer(myself, listed));
             }
             Effect::Profile { ticket, model } => {
                 again::profile(rooms, model, answer(myself, move |result| TurnMessage::Profiled { ticket, result }));

@@ -151,6 +151,7 @@ impl<'a> Journal<'a> {
                 self.withdrawn.insert(turn);
             }
             Fact::Options(_)
+            | Fact::Configured { .. }
             | Fact::Started { .. }
             | Fact::Malformed { .. }
             | Fact::ApprovalAsked { .. }

@@ -1,6 +1,6 @@
 //! The one envelope of stream and sink.
 
-use super::{AgentEvent, StreamItem};
+use super::AgentEvent;
 use crate::ids::{SessionId, TurnId};
 use crate::sessions::TurnOutcome;
 use crate::{Millis, trace};
@@ -51,6 +51,35 @@ impl Envelope {
         }
     }
 
+    /// An event of a turn, under the trace of the request that began it.
+    pub fn of_turn(
+        session: &SessionId,
+        turn: &TurnId,
+        at: Millis,
+        seq: u64,
+        traceparent: Option<&str>,
+        event: AgentEvent,
+    ) -> Self {
+        let turn_span = trace::turn_span(turn);
+        let step_span = event.step().map(|step| trace::step_span(turn, step));
+        let (span_id, parent_span_id) = match (event.call(), step_span) {
+            (Some(call), step) => (trace::call_span(turn, call.as_str()), Some(step.unwrap_or(turn_span))),
+            (None, Some(step)) => (step, Some(turn_span)),
+            (None, None) => (turn_span, traceparent.and_then(trace::parent_span).map(str::to_owned)),
+        };
+        Self {
+            schema: SCHEMA,
+            seq,
+            time: at,
+            session_id: Some(session.clone()),
+            turn_id: Some(turn.clone()),
+            trace_id: trace::trace_id(turn, traceparent),
+            span_id,
+            parent_span_id,
+            event,
+        }
+    }
+
     /// An event of the tree: of a process or an actor that serves every session.
     pub fn of_tree(seq: u64, at: Millis, event: AgentEvent) -> Self {
         Self {
@@ -64,17 +93,6 @@ impl Envelope {
             parent_span_id: None,
             event,
         }
-    }
-
-    /// What a reader of the turn's stream gets of it, if anything.
-    pub fn stream_item(&self) -> Option<StreamItem> {
-        Some(StreamItem {
-            session_id: self.session_id.clone()?,
-            turn_id: self.turn_id.clone()?,
-            step: self.event.step(),
-            parent: None,
-            event: self.event.stream_view()?,
-        })
     }
 
     /// The event as one flat JSON object: the envelope's keys and the event's side by

@@ -4,16 +4,22 @@
 //! whole; whoever writes them to a sink or a log redacts them there.
 
 mod envelope;
+mod rebuild;
 mod stream;
 
+#[cfg(test)]
+mod rebuild_tests;
+
 pub use envelope::{Envelope, SCHEMA};
-pub use stream::{AgentStreamEvent, StreamItem};
+pub use rebuild::{Rebuild, rebuild};
+pub use stream::{AgentStreamEvent, StreamItem, StreamView};
 
 use crate::chat::{FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::CondenseMethod;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
+use crate::session::ParentTurn;
 use crate::sessions::TurnOutcome;
 use crate::skills::SkillForm;
 use crate::tools::{Risk, ToolKind};
@@ -41,6 +47,9 @@ pub enum AgentEvent {
         /// The tool servers, and how each is doing.
         #[serde(default)]
         servers: Vec<ServerBrief>,
+        /// The call of another session that this one works for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<ParentTurn>,
     },
     /// A prompt was built.
     #[serde(rename = "prompt.built")]
@@ -148,6 +157,9 @@ pub enum AgentEvent {
         kind: ToolKind,
         /// How far the call is.
         state: CallState,
+        /// How far it says it is, when it made progress.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<Progress>,
     },
     /// A call has its result.
     #[serde(rename = "tool.completed")]
@@ -298,6 +310,17 @@ pub enum CallState {
     Finished,
 }
 
+/// How far a running call says it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// How much is done, in the tool's own unit.
+    pub done: f64,
+    /// How much there is, if the tool knows.
+    pub total: Option<f64>,
+    /// What it does now, for people.
+    pub message: Option<String>,
+}
+
 impl AgentEvent {
     /// The step it belongs to, where there is one.
     pub fn step(&self) -> Option<u32> {
@@ -332,6 +355,36 @@ impl AgentEvent {
             Self::ToolCompleted { result, .. } => Some(&result.call),
             Self::ApprovalDecided { call_id, .. } => Some(call_id),
             _other_events_have_no_call => None,
+        }
+    }
+
+    /// The bytes of the texts it carries, for whoever bounds what waits; cheap to ask and not exact. What every event
+    /// has, and what is shared with the history anyway, is left out.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } => text.len(),
+            Self::ToolCalled { call, .. } | Self::ApprovalRequested { call, .. } => call.argument_bytes,
+            Self::ToolCompleted { result, .. } => result.output.bytes(),
+            Self::TurnFinished { outcome } => {
+                let calls = outcome.tool_transcript.iter().map(|entry| entry.result.len());
+                outcome.content.len() + calls.sum::<usize>()
+            }
+            Self::LlmStreamChunk { delta: Delta::Reset, .. }
+            | Self::TurnStarted { .. }
+            | Self::PromptBuilt { .. }
+            | Self::LlmRequested { .. }
+            | Self::LlmCompleted { .. }
+            | Self::LlmFailed { .. }
+            | Self::LlmRetried { .. }
+            | Self::ActionParsed { .. }
+            | Self::ActionMalformed { .. }
+            | Self::ApprovalDecided { .. }
+            | Self::GuardTripped { .. }
+            | Self::McpProcessStarted { .. }
+            | Self::McpProcessStopped { .. }
+            | Self::HistoryCondensed { .. }
+            | Self::SkillsSelected { .. }
+            | Self::ActorRestarted { .. } => 0,
         }
     }
 

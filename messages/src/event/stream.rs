@@ -1,13 +1,16 @@
 //! What a reader of one turn's stream gets: the part of the events that concerns
 //! the answer.
 
-use super::{AgentEvent, CallState, Delta};
+use super::{AgentEvent, CallState, Delta, Envelope, Progress};
 use crate::chat::{ToolCall, ToolResult};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, SessionId, TurnId};
+use crate::ids::{ApprovalId, CallId, SessionId, TurnId};
+use crate::session::ParentTurn;
 use crate::sessions::TurnOutcome;
-use crate::tools::{Risk, ToolKind};
+use crate::tools::{Location, Risk, ToolKind};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a reader of one turn's stream gets. Every item names its session and turn
@@ -34,9 +37,9 @@ pub enum AgentStreamEvent {
         /// The thoughts.
         text: String,
     },
-    /// A tool call changed its state.
+    /// A tool call changed its state. The last one, `finished`, has its output.
     ToolCall {
-        /// The call: id, name, arguments.
+        /// The call: id, name, arguments. Without arguments when the stream has not seen the call before its result.
         call: Arc<ToolCall>,
         /// How far it is.
         state: CallState,
@@ -44,11 +47,12 @@ pub enum AgentStreamEvent {
         title: String,
         /// What the tool does.
         kind: ToolKind,
-    },
-    /// A tool call has its result: status, locations, output.
-    ToolResult {
-        /// The result, whole.
-        result: Arc<ToolResult>,
+        /// How far it says it is, when it made progress.
+        progress: Option<Progress>,
+        /// Where the tool looked and what it changed, when it is finished.
+        locations: Vec<Location>,
+        /// What it returned, whole, with its status; when it is finished.
+        output: Option<Arc<ToolResult>>,
     },
     /// A person is asked.
     ApprovalRequested {
@@ -82,18 +86,59 @@ pub struct StreamItem {
     pub turn_id: TurnId,
     /// Which step, where there is one.
     pub step: Option<u32>,
-    /// The session this one works for, if any.
-    pub parent: Option<SessionId>,
+    /// Which message of the model, where there is one.
+    pub message_id: Option<String>,
+    /// Which call, where there is one.
+    pub call_id: Option<CallId>,
+    /// The call of another session that this one works for, if it is a child.
+    pub parent: Option<ParentTurn>,
     /// What happened.
     pub event: AgentStreamEvent,
 }
 
-impl AgentEvent {
-    /// What a reader of the turn's stream gets of it; `None` for what only
-    /// telemetry wants.
-    pub fn stream_view(&self) -> Option<AgentStreamEvent> {
-        Some(match self {
-            Self::LlmStreamChunk { message_id, delta, .. } => {
+/// What a reader of one session sees of its events: it remembers the calls of the turn that runs, so that a result is
+/// shown as the end of its call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StreamView {
+    parent: Option<ParentTurn>,
+    calls: BTreeMap<CallId, Known>,
+}
+
+/// A call whose result is still to come.
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    call: Arc<ToolCall>,
+    title: String,
+    kind: ToolKind,
+}
+
+impl StreamView {
+    /// What a reader gets of this event, the next one of the session; `None` for what only telemetry wants.
+    pub fn item(&mut self, envelope: &Envelope) -> Option<StreamItem> {
+        let event = self.event(&envelope.event)?;
+        let message_id = match &envelope.event {
+            AgentEvent::LlmStreamChunk { message_id, .. } => Some(message_id.clone()),
+            _other_events_are_of_no_message => None,
+        };
+        Some(StreamItem {
+            session_id: envelope.session_id.clone()?,
+            turn_id: envelope.turn_id.clone()?,
+            step: envelope.event.step(),
+            message_id,
+            call_id: envelope.event.call().cloned(),
+            parent: self.parent.clone(),
+            event,
+        })
+    }
+
+    fn event(&mut self, event: &AgentEvent) -> Option<AgentStreamEvent> {
+        Some(match event {
+            AgentEvent::TurnStarted { parent, .. } => {
+                self.parent.clone_from(parent);
+                self.calls.clear();
+                return None;
+            }
+            AgentEvent::LlmStreamChunk { message_id, delta, .. } => {
                 let message_id = message_id.clone();
                 match delta {
                     Delta::Text(text) => AgentStreamEvent::TextDelta { message_id, text: text.clone() },
@@ -101,32 +146,84 @@ impl AgentEvent {
                     Delta::Reset => AgentStreamEvent::TextReset { message_id },
                 }
             }
-            Self::ToolCalled { call, title, kind, state, .. } => {
-                AgentStreamEvent::ToolCall { call: Arc::clone(call), state: *state, title: title.clone(), kind: *kind }
+            AgentEvent::ToolCalled { call, title, kind, state, progress, .. } => {
+                // Who tells its progress does not know what people call the tool.
+                let before = self.calls.get(&call.id).filter(|_| *state == CallState::Progress).cloned();
+                let new = || Known { call: Arc::clone(call), title: title.clone(), kind: *kind };
+                let known = before.unwrap_or_else(new);
+                self.calls.insert(call.id.clone(), known.clone());
+                shown(known, *state, progress.clone(), None)
             }
-            Self::ToolCompleted { result, .. } => AgentStreamEvent::ToolResult { result: Arc::clone(result) },
-            Self::ApprovalRequested { approval_id, call, risk, choices, .. } => AgentStreamEvent::ApprovalRequested {
-                approval_id: approval_id.clone(),
-                call: Arc::clone(call),
-                risk: *risk,
-                choices: choices.clone(),
-            },
-            Self::TurnFinished { outcome } => AgentStreamEvent::Finished { outcome: outcome.clone() },
-            Self::LlmFailed { error, .. } => AgentStreamEvent::Error { error: error.clone() },
-            Self::TurnStarted { .. }
-            | Self::PromptBuilt { .. }
-            | Self::LlmRequested { .. }
-            | Self::LlmCompleted { .. }
-            | Self::LlmRetried { .. }
-            | Self::ActionParsed { .. }
-            | Self::ActionMalformed { .. }
-            | Self::ApprovalDecided { .. }
-            | Self::GuardTripped { .. }
-            | Self::HistoryCondensed { .. }
-            | Self::McpProcessStarted { .. }
-            | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. }
-            | Self::SkillsSelected { .. } => return None,
+            AgentEvent::ToolCompleted { result, .. } => {
+                let known = self.calls.remove(&result.call).unwrap_or_else(|| unknown(result));
+                shown(known, CallState::Finished, None, Some(result))
+            }
+            AgentEvent::ApprovalRequested { approval_id, call, risk, choices, .. } => {
+                AgentStreamEvent::ApprovalRequested {
+                    approval_id: approval_id.clone(),
+                    call: Arc::clone(call),
+                    risk: *risk,
+                    choices: choices.clone(),
+                }
+            }
+            AgentEvent::TurnFinished { outcome } => AgentStreamEvent::Finished { outcome: outcome.clone() },
+            AgentEvent::LlmFailed { error, .. } => AgentStreamEvent::Error { error: error.clone() },
+            AgentEvent::PromptBuilt { .. }
+            | AgentEvent::LlmRequested { .. }
+            | AgentEvent::LlmCompleted { .. }
+            | AgentEvent::LlmRetried { .. }
+            | AgentEvent::ActionParsed { .. }
+            | AgentEvent::ActionMalformed { .. }
+            | AgentEvent::ApprovalDecided { .. }
+            | AgentEvent::GuardTripped { .. }
+            | AgentEvent::HistoryCondensed { .. }
+            | AgentEvent::SkillsSelected { .. }
+            | AgentEvent::McpProcessStarted { .. }
+            | AgentEvent::McpProcessStopped { .. }
+            | AgentEvent::ActorRestarted { .. } => return None,
         })
     }
+}
+
+fn shown(
+    known: Known,
+    state: CallState,
+    progress: Option<Progress>,
+    result: Option<&Arc<ToolResult>>,
+) -> AgentStreamEvent {
+    let Known { call, title, kind } = known;
+    let output = result.map(Arc::clone);
+    AgentStreamEvent::ToolCall {
+        call,
+        state,
+        title,
+        kind,
+        progress,
+        locations: result.map_or_else(Vec::new, touched),
+        output,
+    }
+}
+
+/// Where a tool looked, and the files it changed.
+fn touched(result: &Arc<ToolResult>) -> Vec<Location> {
+    let changed = result.output.changes.iter().map(|change| Location { path: change.path.clone(), line: None });
+    let mut all = result.output.locations.clone();
+    for place in changed {
+        if all.iter().all(|known| known.path != place.path) {
+            all.push(place);
+        }
+    }
+    all
+}
+
+/// A call the stream began behind.
+fn unknown(result: &ToolResult) -> Known {
+    let call = ToolCall {
+        id: result.call.clone(),
+        name: result.name.clone(),
+        arguments: Value::Null,
+        argument_bytes: 0,
+        signatures: Vec::new(),
+    };
+    Known { call: Arc::new(call), title: String::new(), kind: ToolKind::default() }
 }

@@ -49,6 +49,7 @@ pub(super) fn to(asked: &[Asked], next: &Fact, is_plain: bool) -> Vec<TurnMessag
         }
         Fact::Result(result) => result_of(asked, result).into_iter().collect(),
         Fact::Options(_)
+        | Fact::Configured { .. }
         | Fact::Input(_)
         | Fact::Started { .. }
         | Fact::ApprovalDecided { .. }

@@ -4,7 +4,7 @@ use super::driver::{Driver, Owner};
 use crate::approvals::Scope;
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
 use crate::ids::{ModelName, RequestId};
-use crate::session::{OpenTurn, Session, TurnInput};
+use crate::session::{Configuring, OpenTurn, OptionsPatch, Session, SessionChange, TurnInput};
 use crate::sessions::{Decision, EndReason};
 use crate::store::{Ended, Fact, Record};
 use crate::turn::{Brief, OnRestart, ResumeReply, Steer, TurnMessage};
@@ -31,6 +31,16 @@ impl Driver<'_> {
         let (Some(next), Some(owner)) = (self.next(), &self.owner) else { return Cause::Inside };
         let Some(session) = owner.turn.session() else { return Cause::Inside };
         match &next.fact {
+            Fact::Options(options) if !self.opens_with_its_input() => {
+                let change = SessionChange::Open(Box::new(options.clone()));
+                let asked = Arc::new(Configuring { request_id: RequestId::new(next.id.as_str()), change });
+                Cause::Outside(vec![TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) }])
+            }
+            Fact::Configured { request_id, options } => {
+                let change = SessionChange::Patch(Box::new(OptionsPatch::to(options)));
+                let asked = Arc::new(Configuring { request_id: request_id.clone(), change });
+                Cause::Outside(vec![TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) }])
+            }
             Fact::Options(_) | Fact::Input(_) => {
                 self.input().map_or(Cause::Inside, |start| Cause::Outside(vec![start]))
             }
@@ -66,6 +76,11 @@ impl Driver<'_> {
             | Fact::Condensed(_)
             | Fact::SkillsSelected(_) => Cause::Inside,
         }
+    }
+
+    /// Whether the options come with an input, as they do where nobody opened the session before.
+    fn opens_with_its_input(&self) -> bool {
+        self.ahead().nth(1).is_none_or(|record| matches!(record.fact, Fact::Input(_)))
     }
 
     /// The input whose records come next.

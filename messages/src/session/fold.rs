@@ -16,6 +16,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+/// How many changes of its options a session remembers by name.
+const CHANGES_REMEMBERED: usize = 64;
 /// How many names of what was said into its turns a session knows.
 const MOST_STEERS_KNOWN: usize = 256;
 
@@ -30,6 +32,12 @@ pub struct Session {
     pub options: SessionOptions,
     /// Whether the options were journaled.
     pub opened: bool,
+    /// What its options are when the open turn has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_options: Option<Box<SessionOptions>>,
+    /// The names of the last changes of its options: one that is repeated changes nothing.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub configured: VecDeque<RequestId>,
     /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
     /// What stands in a prompt for what was said before the history.
@@ -71,6 +79,8 @@ impl Session {
             version: 0,
             options: SessionOptions::default(),
             opened: false,
+            next_options: None,
+            configured: VecDeque::new(),
             history: Vec::new(),
             summary: None,
             waiting: VecDeque::new(),
@@ -142,6 +152,7 @@ impl Session {
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
+            Fact::Configured { request_id, options } => self.configure(request_id, options),
             Fact::Condensed(condensed) => self.condense(condensed),
             Fact::SkillsSelected(skills) => {
                 if let Some(turn) = &mut self.open {
@@ -180,6 +191,23 @@ impl Session {
         self.open.as_ref().filter(|open| open.suspended.is_none())
     }
 
+    /// The options as they were last given: in force, or from the next turn on.
+    pub fn latest_options(&self) -> &SessionOptions {
+        self.next_options.as_deref().unwrap_or(&self.options)
+    }
+
+    fn configure(&mut self, request: &RequestId, options: &SessionOptions) {
+        self.opened = true;
+        match self.open {
+            Some(_) => self.next_options = Some(Box::new(options.clone())),
+            None => self.options = options.clone(),
+        }
+        if self.configured.len() >= CHANGES_REMEMBERED {
+            self.configured.pop_front();
+        }
+        self.configured.push_back(request.clone());
+    }
+
     fn withdraw(&mut self, turn: Option<&TurnId>) {
         let Some(at) = self.waiting.iter().position(|input| Some(&input.turn) == turn) else { return };
         let Some(input) = self.waiting.remove(at) else { return };
@@ -191,6 +219,10 @@ impl Session {
 
     fn start(&mut self, model: &ModelName, at: Millis) {
         let Some(input) = self.waiting.pop_front() else { return };
+        if let Some(options) = &input.options {
+            // It may have waited: what it brings holds from its own turn on.
+            self.options = options.clone();
+        }
         let message_at = self.history.len();
         self.history.push(Arc::new(Message::User { parts: input.parts.clone() }));
         self.open = Some(OpenTurn {
@@ -333,7 +365,11 @@ impl Session {
 
     fn resume(&mut self, submission: &TurnId, reply: &str, replier: Replier, at: Millis) {
         // An input that waited behind the question is its reply.
-        self.waiting.retain(|input| input.turn != *submission);
+        let waited = self.waiting.iter().position(|input| input.turn == *submission);
+        let waited = waited.and_then(|at| self.waiting.remove(at));
+        if let Some(options) = waited.and_then(|input| input.options.clone()) {
+            self.next_options = Some(Box::new(options));
+        }
         let Some(turn) = &mut self.open else { return };
         turn.submission = submission.clone();
         // The first that brings neither speaks for the input; behind a named one it is somebody else.
@@ -377,6 +413,9 @@ impl Session {
             self.history.push(said(&ended.content));
         }
         self.turns += 1;
+        if let Some(options) = self.next_options.take() {
+            self.options = *options;
+        }
         let repliers = turn.repliers.iter().map(|replier| &replier.request_id);
         for request in std::iter::once(&turn.input.request_id).chain(repliers).flatten() {
             let is_its = outcome.request_id.as_ref() == Some(request);

@@ -109,7 +109,7 @@ fn one_of_each() -> Vec<Fact> {
         agent: Some("helper".to_owned()),
         allow_tools: Some(Arc::from(["local/*".to_owned()])),
         approve: Some(Risk::Medium),
-        servers: Vec::new(),
+        servers: Arc::from([super::ServerLaunch::stdio(crate::ids::ServerId::new("x"), "serve", ["-v"])]),
         parent: Some(super::ParentTurn { session: session_id(), turn: TurnId::new("t0"), call: CallId::new("c9") }),
     };
     let output = ToolOutput {
@@ -154,6 +154,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Result(Arc::new(whole)),
         Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
         resumed(2, Some("r9")),
+        Fact::Configured { request_id: RequestId::new("r1"), options: SessionOptions::default() },
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
@@ -188,12 +189,13 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Configured { .. } => "configured",
         Fact::Condensed(_) => "condensed",
         Fact::SkillsSelected(_) => "skills_selected",
     }
 }
 
-const KINDS: usize = 14;
+const KINDS: usize = 16;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {

@@ -5,15 +5,21 @@
 //! turns are the same value. It holds facts only; what a running turn is waiting
 //! for belongs to the machine ([`crate::turn`]).
 
+mod change;
 mod fold;
+mod glance;
 mod keep;
+mod launch;
 mod open;
 mod options;
 
 #[cfg(test)]
 mod fold_tests;
 
+pub use change::{Change, Configuring, OptionsPatch, SessionChange};
 pub use fold::Session;
 pub(crate) use fold::withdrawn;
+pub use glance::{Glance, SessionState, title};
+pub use launch::{Hidden, Named, Reach, ServerLaunch};
 pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn, Replier};
 pub use options::{ApprovalsMode, ParentTurn, SessionOptions, TurnInput};

@@ -1,5 +1,6 @@
 //! What is said to a session: its options and its inputs.
 
+use super::ServerLaunch;
 use crate::Millis;
 use crate::chat::ContentPart;
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TurnId};
@@ -17,7 +18,8 @@ use std::sync::Arc;
 pub struct SessionOptions {
     /// The working folder.
     pub cwd: Option<String>,
-    /// Further folders the session may see.
+    /// Further folders the session may see. Without a `cwd` they are all it sees, and the
+    /// first one is its working folder.
     pub roots: Vec<String>,
     /// The model, unless a request names one.
     pub model: Option<ModelName>,
@@ -29,8 +31,9 @@ pub struct SessionOptions {
     pub allow_tools: Option<Arc<[String]>>,
     /// Requests of risk up to this need no person.
     pub approve: Option<Risk>,
-    /// Names of the tool servers the session brings. Not built yet: refused by name.
-    pub servers: Vec<String>,
+    /// The tool servers the session brings. Their keys are never journaled, and a journal
+    /// starts nothing: in another process they are there when they are given again.
+    pub servers: Arc<[ServerLaunch]>,
     /// Which call of which session this session works for.
     pub parent: Option<ParentTurn>,
 }
@@ -94,6 +97,22 @@ pub struct TurnInput {
     /// The JSON schema its final answer must fit; it was read and found to be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Arc<Value>>,
+}
+
+impl SessionOptions {
+    /// The folders the options name, the working folder first; none: those of the configuration.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.cwd.iter().chain(&self.roots).map(String::as_str)
+    }
+
+    /// The same options, without anything a key may hide in.
+    #[must_use]
+    pub fn stripped(mut self) -> Self {
+        if !self.servers.is_empty() {
+            self.servers = self.servers.iter().map(ServerLaunch::stripped).collect();
+        }
+        self
+    }
 }
 
 impl TurnInput {

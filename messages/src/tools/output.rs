@@ -72,11 +72,18 @@ impl ToolOutput {
         }
     }
 
+    /// How many bytes its parts and changes carry, about.
+    pub fn bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let changes = self.changes.iter().map(|change| text(&change.before) + text(&change.after));
+        self.parts.iter().map(ContentPart::bytes).sum::<usize>() + changes.sum::<usize>()
+    }
+
     /// How many bytes of it a model is shown, about.
     pub fn model_bytes(&self) -> usize {
         let whole = match self.parts.as_slice() {
             [] => self.structured.as_ref().map_or(0, |_| 64),
-            parts => parts.iter().map(ContentPart::bytes).sum(),
+            parts => parts.iter().map(ContentPart::weight).sum(),
         };
         whole.min(MODEL_RESULT_BYTES)
     }

@@ -16,7 +16,10 @@ use std::sync::Arc;
 impl Turn {
     /// Takes an arrival up, once: what is known already is not taken again.
     pub(super) fn take_up(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
-        let (submission, Some(session)) = (arrival.submission(), &self.session) else { return };
+        if let Arrival::Configure(asked) = &arrival {
+            return self.take_configure(asked, effects);
+        }
+        let (Some(submission), Some(session)) = (arrival.submission(), &self.session) else { return };
         // An outcome that is being journaled is told when it is durable, and not before.
         let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
         if is_ending || self.withdrawing.iter().any(|(_, outcome)| outcome.turn_id == *submission) {
@@ -31,6 +34,7 @@ impl Turn {
         match arrival {
             Arrival::Input(input) => self.take_input(input, effects),
             Arrival::Resume { submission, token, reply } => self.take_resume(submission, &token, reply, None, effects),
+            Arrival::Configure(_) => {}
         }
     }
 
@@ -82,7 +86,9 @@ impl Turn {
 
     fn accept(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
-        let changed = input.options.as_ref().is_some_and(|options| *options != session.options);
+        // What waits brings its options along when its turn begins.
+        let begins = matches!(self.state, State::Idle);
+        let changed = begins && input.options.as_ref().is_some_and(|options| *options != session.options);
         if changed || !session.opened {
             let options = input.options.clone().unwrap_or_else(|| session.options.clone());
             self.record(None, Fact::Options(options));
@@ -128,24 +134,21 @@ impl Turn {
             open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
         };
         let asked = suspended.filter(decides).and_then(|open| open.step.as_ref()).and_then(|step| {
-            step.calls.iter().find_map(|open| {
-                let asked = open.approval.as_ref().filter(|asked| asked.allowed.is_none())?;
-                Some((open.call.id.clone(), asked))
-            })
+            step.calls.iter().find_map(|call| call.approval.as_ref().filter(|asked| asked.allowed.is_none()))
         });
-        let asked = asked.map(|(call, asked)| (call, asked.id.clone()));
+        let asked = asked.map(|asked| asked.id.clone());
         let text = match &reply {
             ResumeReply::Answer(text) => text.clone(),
             ResumeReply::Decision(_) => String::new(),
         };
         self.record_in_turn(resumed(submission.clone(), text, brought_by));
-        if let Some((call, approval)) = asked {
+        if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
                 ResumeReply::Decision(decision) => super::approvals::understood(decision),
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
-            self.record_decision(&approval, &call, &decision, effects);
+            self.record_decision(&approval, &decision, effects);
         }
         let version = self.awaited();
         self.accepting.push((version, submission));

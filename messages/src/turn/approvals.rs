@@ -14,7 +14,8 @@ use crate::tools::{CheckRequest, Risk, ToolReturn};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
+/// What a person may answer.
+pub(crate) const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
 
 /// How often a person is asked about one call whose tool changes under the question.
 const MOST_ASKED: u32 = 3;
@@ -49,9 +50,9 @@ impl Turn {
                 self.decided(calling, &approval, decision, effects);
             }
             // The calls are looked at later, and find what was decided.
-            (state, Some(call)) => {
+            (state, Some(_)) => {
                 self.state = state;
-                self.record_decision(&approval, &call, &decision, effects);
+                self.record_decision(&approval, &decision, effects);
             }
             (state, None) => self.state = state,
         }
@@ -88,7 +89,8 @@ impl Turn {
             self.state = State::CallTool(calling);
             return;
         };
-        self.record_decision(approval, &call.id, &decision, effects);
+        let allowed = self.record_decision(approval, &decision, effects);
+        self.emit(effects, || super::calls::decided(approval.clone(), &call, allowed));
         calling.slots[at] = match decision {
             Decision::Deny { reason } | Decision::DenyAlways { reason } => {
                 self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
@@ -111,28 +113,28 @@ impl Turn {
         self.advance(calling, effects);
     }
 
-    /// Writes a decision down.
+    /// Writes a decision down; whether it allows.
     pub(super) fn record_decision(
         &mut self,
         approval: &ApprovalId,
-        call: &CallId,
         decision: &Decision,
         effects: &mut Vec<Effect>,
-    ) {
+    ) -> bool {
         let (allowed, arguments, reason) = match decision {
             Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways => (true, None, ""),
             Decision::Edit { arguments } => (true, Some(arguments.clone()), ""),
             Decision::Deny { reason } | Decision::DenyAlways { reason } => (false, None, reason.as_str()),
         };
-        let (approval_id, reason, scope) = (approval.clone(), reason.to_owned(), decision.scope());
-        let shown = self.open_calls().iter().find(|open| open.call.id == *call).and_then(|open| open.approval.as_ref());
+        let (reason, scope) = (reason.to_owned(), decision.scope());
+        let is_it = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
+        let shown = self.open_calls().iter().find(is_it).and_then(|open| open.approval.as_ref());
         let is_shown = shown.is_some_and(|asked| asked.tool.is_some());
         self.record_in_turn(Fact::ApprovalDecided { approval: approval.clone(), allowed, arguments, reason, scope });
         let standing = self.session.as_ref().and_then(|session| session.standing.last());
         if let Some(standing) = standing.filter(|_| is_shown && scope == Some(Scope::Always)) {
             effects.push(Effect::Remember(Arc::clone(standing)));
         }
-        self.emit(effects, || AgentEvent::ApprovalDecided { approval_id, call_id: call.clone(), allowed });
+        allowed
     }
 
     /// A person must decide: asked in the turn, at its end, or not at all.

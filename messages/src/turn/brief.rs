@@ -5,6 +5,7 @@ use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
 use crate::skills::SkillRules;
 use serde::{Deserialize, Serialize};
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// How turns are run here. Shared by all turns; made once.
@@ -29,7 +30,7 @@ pub struct Brief {
     /// What becomes of a history that fills more than that; `None` leaves the oldest out.
     #[serde(default)]
     pub condense: Option<CondenseRules>,
-    /// The folders of a session that names none.
+    /// The folders of a session that names none; the workspace, which no session leaves.
     pub roots: Arc<[String]>,
     /// How many inputs may wait behind a running turn.
     pub max_waiting: usize,
@@ -57,6 +58,13 @@ impl Brief {
             on_restart: OnRestart::Report,
             skills: None,
         }
+    }
+
+    /// Whether a folder is inside the workspace, as far as its name tells.
+    pub fn holds(&self, folder: &str) -> bool {
+        let folder = Path::new(folder);
+        let plain = |component: Component<'_>| !matches!(component, Component::ParentDir);
+        folder.components().all(plain) && self.roots.iter().any(|root| folder.starts_with(root))
     }
 }
 

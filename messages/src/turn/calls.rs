@@ -10,7 +10,7 @@ use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
 use crate::event::{AgentEvent, CallState};
-use crate::ids::Ticket;
+use crate::ids::{ApprovalId, Ticket};
 use crate::session::{ApprovalsMode, OpenCall, Session};
 use crate::store::{Fact, StoreError};
 use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
@@ -65,6 +65,12 @@ impl Turn {
                 }
             };
             self.called(&open.call, CallState::Proposed, effects);
+            if let Some((asked, allowed)) = asked.and_then(|asked| Some((asked, asked.allowed?)))
+                && open.result.is_none()
+            {
+                // It was decided while the turn was suspended, or before a crash.
+                self.emit(effects, || decided(asked.id.clone(), &open.call, allowed));
+            }
             calling.slots.push(slot);
         }
         let calls: Vec<_> = self.open_calls().iter().map(|open| Arc::clone(&open.call)).collect();
@@ -191,8 +197,11 @@ impl Turn {
             return self.go_on(effects);
         }
         let suspends = self.approvals() == ApprovalsMode::Suspend;
-        // A call may run that was judged and started at once; one with side effects runs alone.
-        let may_run_behind = |slot: &Slot| matches!(slot, Slot::Running { .. } | Slot::Checking { run: true, .. });
+        // A call may run that was judged and started at once, and one behind a question to a person
+        // may be about to; one with side effects runs alone.
+        let may_run_behind = |slot: &Slot| {
+            matches!(slot, Slot::Running { .. } | Slot::Recording { .. } | Slot::Checking { run: true, .. })
+        };
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
         for at in 0..calling.slots.len() {
             match &calling.slots[at] {
@@ -270,6 +279,7 @@ impl Turn {
             title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
             kind: tool.map(|tool| tool.kind).unwrap_or_default(),
             state,
+            progress: None,
         });
     }
 
@@ -298,8 +308,9 @@ impl Turn {
         let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
         let open = session.running()?;
         let options = &session.options;
-        let roots = match &options.cwd {
-            Some(cwd) => std::iter::once(cwd).chain(&options.roots).cloned().collect(),
+        let roots = match options.folders().next() {
+            // They were judged when they were given, and a journal may come from elsewhere.
+            Some(_) => options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect(),
             None => Arc::clone(&brief.roots),
         };
         // What skills leave of the tools is told name by name: two lists of patterns have no common one.
@@ -319,6 +330,10 @@ impl Turn {
             traceparent,
         }))
     }
+}
+
+pub(super) fn decided(approval_id: ApprovalId, call: &ToolCall, allowed: bool) -> AgentEvent {
+    AgentEvent::ApprovalDecided { approval_id, call_id: call.id.clone(), allowed }
 }
 
 pub(super) fn denied(reason: &str) -> String {

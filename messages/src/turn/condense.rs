@@ -58,7 +58,7 @@ impl Frame {
             return None;
         }
         let target = self.room(rules.target_percent.min(brief.context_percent), session);
-        let reserved = (target / 3).min(MAX_SUMMARY_BYTES + condense::mark_bytes());
+        let reserved = (target * 2 / 5).min(MAX_SUMMARY_BYTES + condense::mark_bytes());
         let kept = history::fit(history, open.message_at, most, target - reserved, whole);
         let drops = kept.dropped();
         if drops == 0 {

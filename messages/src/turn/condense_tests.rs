@@ -1,5 +1,6 @@
 //! A history that fills too much of the model's context: what is asked, what stays, and what is told.
 
+use super::message::Steer;
 use super::world::{Question, World, answer, input, model, paired};
 use super::{Brief, CondenseRules, Limits, TurnMessage};
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, Usage};

@@ -56,7 +56,17 @@ impl Turn {
         self.settle_calls(effects);
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let ended = ended_by(reason, open);
+        self.trips(reason, effects);
         self.end(ended, effects);
+    }
+
+    /// Tells of the guard that is kept from outside.
+    fn trips(&self, reason: EndReason, effects: &mut Vec<Effect>) {
+        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        if let (_, Some(guard)) = reason.finishes() {
+            let limit = open.input.limits.of(guard);
+            self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
+        }
     }
 
     pub(super) fn close_failed(&mut self, why: &str, effects: &mut Vec<Effect>) {
@@ -107,7 +117,9 @@ impl Turn {
                 }
                 self.tell_accepted(effects);
                 self.tell_withdrawn(effects);
+                self.tell_configured(effects);
                 self.tell_steered(effects);
+                self.tell_flushed(effects);
                 self.go_on_stored(Ok(()), effects);
             }
             // One before it was lost on its way and has not been missed: all of it goes again.
@@ -119,7 +131,9 @@ impl Turn {
             Err(error) => {
                 self.journal.failed();
                 self.tell_withdrawn_unsaved(effects);
+                self.tell_unconfigured(&AgentError::Store(error.clone()), effects);
                 self.tell_steered_unsaved(&error, effects);
+                self.tell_readers(effects);
                 self.go_on_stored(Err(error), effects);
             }
         }
@@ -170,9 +184,12 @@ impl Turn {
     fn lose(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
         effects.push(Effect::AbandonAll);
         self.tell_steered_unsaved(&error, effects);
+        self.tell_readers(effects);
         let error = AgentError::Store(error);
         let submission = match &self.state {
             State::Done(finishing) => Some(finishing.submission.clone()),
+            // It was only looked at.
+            _ if self.unrecovered => None,
             _ => self.submission(),
         };
         let Some(session) = self.session.take() else { return };
@@ -181,10 +198,13 @@ impl Turn {
             let outcome = Box::new(TurnOutcome::failed(self.id.clone(), turn, error.clone()));
             effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
         }
-        for input in &session.waiting {
+        let waiting = session.waiting.iter().filter(|_| !self.unrecovered);
+        for input in waiting {
             super::accept::refuse(&input.turn, error.clone(), effects);
         }
         self.tell_withdrawn_unsaved(effects);
+        self.tell_unconfigured(&error, effects);
+        self.unrecovered = false;
         self.state = State::Idle;
         self.journal = Journal::default();
         self.accepting.clear();
@@ -205,8 +225,10 @@ impl Turn {
         if self.session.is_none() {
             // The journal was not read yet; what came with the first input ends here,
             // the guest book sends the others again.
-            if let Some(first) = self.arrivals.first() {
-                let submission = first.submission().clone();
+            let is_turn = |arrival: &&super::Arrival| arrival.submission().is_some();
+            if let Some((first, submission)) =
+                self.arrivals.iter().find(is_turn).and_then(|first| Some((first, first.submission()?.clone())))
+            {
                 let outcome = Box::new(unread(self.id.clone(), submission.clone(), reason, first.limits()));
                 effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
             }
@@ -215,9 +237,10 @@ impl Turn {
         let submission = match state {
             State::Done(Finishing { submission, version: Some(_) }) => Some(submission.clone()),
             // An actor that is let go for idleness takes no turn with it, should one have just begun.
-            _ if reason == EndReason::Passivated => None,
+            _ if reason == EndReason::Passivated || self.unrecovered => None,
             _ => self.submission().filter(|running| meant.is_none_or(|meant| meant == running)).inspect(|_| {
                 self.settle_calls(effects);
+                self.trips(reason, effects);
                 if let Some(open) = self.session.as_ref().and_then(Session::running) {
                     let ended = ended_by(reason, open);
                     let content = words.unwrap_or(ended.content);

@@ -6,6 +6,7 @@ use crate::condense::CondenseRequest;
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, SessionId, Ticket};
 use crate::llm::LlmRequest;
+use crate::session::ServerLaunch;
 use crate::sessions::TurnNews;
 use crate::store::Append;
 use crate::tools::{CallContext, CheckRequest, Grant};
@@ -49,6 +50,9 @@ pub enum Effect {
         ticket: Ticket,
         /// What the session is limited to.
         allow: Option<Arc<[String]>>,
+        /// The tool servers the session brings, as its options in force name them.
+        #[serde(default)]
+        brought: Arc<[ServerLaunch]>,
     },
     /// What can this model do? Answered by `Profiled`.
     Profile {

@@ -92,12 +92,7 @@ impl Turn {
                     return self.judge_output(schema, text, &answer, cost, effects);
                 }
                 self.emit(effects, || parsed(step, "final", &[]));
-                let answered = Answered { text: text.clone(), calls: Vec::new(), cost };
-                self.record_in_turn(Fact::Answered(answered));
-                if self.is_steered_on() {
-                    return self.go_on(effects);
-                }
-                self.finish_final(text, effects);
+                self.answered_finally(text, cost, effects);
             }
             Ok(Understood::Calls(text, asked)) => {
                 let calls = numbered(session.calls, asked);
@@ -108,6 +103,15 @@ impl Turn {
             }
             Err(complaint) => self.malformed(step, &answer, complaint, cost, effects),
         }
+    }
+
+    /// A final answer is the end of the turn, unless somebody said something behind it.
+    pub(super) fn answered_finally(&mut self, text: String, cost: StepCost, effects: &mut Vec<Effect>) {
+        self.record_in_turn(Fact::Answered(Answered { text: text.clone(), calls: Vec::new(), cost }));
+        if self.is_steered_on() {
+            return self.go_on(effects);
+        }
+        self.finish_final(text, effects);
     }
 
     pub(super) fn malformed(

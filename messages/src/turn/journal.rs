@@ -89,6 +89,11 @@ impl Journal {
         facts.any(|fact| matches!(fact, Fact::Steered { request_id: Some(id), .. } if id == request))
     }
 
+    /// Whether something is written and was not sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Whether this is the answer to an append in flight.
     pub(super) fn awaits(&self, ticket: Ticket) -> bool {
         self.in_flight.iter().any(|sent| sent.ticket == ticket)

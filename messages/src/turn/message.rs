@@ -6,7 +6,7 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, Ticket, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
-use crate::session::TurnInput;
+use crate::session::{Configuring, TurnInput};
 use crate::sessions::{Decision, EndReason};
 use crate::skills::SkillIndex;
 use crate::store::{Claim, Ended, StoreError};
@@ -157,6 +157,8 @@ pub enum TurnMessage {
         /// What, and into which.
         steer: Box<Steer>,
     },
+    /// Somebody reads the journal: what is written goes to the store now, and whoever asks is told then.
+    Flush,
     /// Nobody wants this submission any more. What waits is taken out; a turn that has
     /// begun meanwhile is closed; one that has ended stays as it is.
     Withdrawn {
@@ -177,6 +179,13 @@ pub enum TurnMessage {
         /// Whose turn that is to end; `None` for whatever runs. A turn that has begun
         /// behind the one that is meant is left open: the next actor goes on with it.
         submission: Option<TurnId>,
+    },
+    /// Somebody changes the session's options; answered by the news of that name.
+    Configure {
+        /// What is to be.
+        asked: Arc<Configuring>,
+        /// How turns are run here.
+        brief: Arc<Brief>,
     },
 }
 
@@ -205,8 +214,10 @@ impl TurnMessage {
             | Self::Resume { .. }
             | Self::Decided { .. }
             | Self::Steered { .. }
+            | Self::Flush
             | Self::Withdrawn { .. }
             | Self::Dismissed { .. }
+            | Self::Configure { .. }
             | Self::Stopped { .. } => None,
         }
     }

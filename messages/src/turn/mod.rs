@@ -25,6 +25,7 @@ mod approvals;
 mod brief;
 mod calls;
 mod condense;
+mod configure;
 mod done;
 mod effect;
 mod guard;
@@ -34,6 +35,7 @@ mod journal;
 mod message;
 mod output;
 mod prompt;
+mod readers;
 mod recall;
 mod skills;
 mod start;
@@ -67,15 +69,17 @@ mod resume_tests;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod story_tests;
+pub(crate) mod story_tests;
 #[cfg(test)]
-mod world;
+pub(crate) mod world;
 
 pub use action::{AgentAction, parse_action};
+pub(crate) use approvals::CHOICES;
 pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
 pub use message::{Recover, ResumeReply, Steer, TurnMessage};
+pub(crate) use prompt::complaint;
 
 use crate::Millis;
 use crate::event::AgentEvent;
@@ -114,12 +118,22 @@ pub struct Turn {
     unwanted: Vec<TurnId>,
     /// Outcomes of withdrawn inputs, with the version that makes them durable.
     withdrawing: Vec<(u64, TurnOutcome)>,
+    /// Changes of the options nobody was told of yet, with the version that makes them durable.
+    #[serde(default)]
+    configuring: Vec<(u64, RequestId)>,
+    /// The journal was read for a change of the options only: what an earlier process left
+    /// in it is as it was, until an input comes.
+    #[serde(default)]
+    unrecovered: bool,
     /// What was said into the turn before its journal was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     early: Vec<Steer>,
     /// What was said into the turn and nobody was told of yet, with the version that makes it durable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steering: Vec<(u64, RequestId)>,
+    /// How many readers wait until what is written has gone to the store.
+    #[serde(default)]
+    flushing: u32,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
     tickets: u64,
@@ -144,8 +158,11 @@ impl Turn {
             accepting: Vec::new(),
             unwanted: Vec::new(),
             withdrawing: Vec::new(),
+            configuring: Vec::new(),
+            unrecovered: false,
             early: Vec::new(),
             steering: Vec::new(),
+            flushing: 0,
             recover: None,
             tickets: 0,
             now: 0,
@@ -173,6 +190,7 @@ impl Turn {
             (state, M::Resume { submission, token, reply, brief }) => {
                 self.arrive(state, Arrival::Resume { submission, token, reply: *reply }, brief, e);
             }
+            (state, M::Configure { asked, brief }) => self.arrive(state, Arrival::Configure(asked), brief, e),
             (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
             (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
             (State::Start(wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {
@@ -220,6 +238,7 @@ impl Turn {
                 self.saved(state, ticket, result, e);
             }
             (state, M::Steered { steer }) => self.steered(state, *steer, e),
+            (state, M::Flush) => self.flush_for_reader(state, e),
             (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),

@@ -12,7 +12,7 @@ use crate::chat::StopReason;
 use crate::event::AgentEvent;
 use crate::llm::LlmAnswer;
 use crate::session::Session;
-use crate::store::{Answered, Fact, StepCost};
+use crate::store::{Fact, StepCost};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -53,9 +53,7 @@ impl Turn {
         match result {
             Ok(()) => {
                 self.emit(effects, || AgentEvent::ActionParsed { step, action: "final".to_owned(), tools: Vec::new() });
-                let answered = Answered { text: content.clone(), calls: Vec::new(), cost };
-                self.record_in_turn(Fact::Answered(answered));
-                self.finish_final(content, effects);
+                self.answered_finally(content, cost, effects);
             }
             Err(misfit) => {
                 let complaint = format!("the answer does not fit the schema: {misfit}");

@@ -10,7 +10,7 @@ use crate::chat::{CallStatus, ContentPart, Message};
 use crate::condense;
 use crate::event::AgentEvent;
 use crate::ids::{ToolName, TurnId};
-use crate::llm::{LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
+use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
 use crate::session::{OpenTurn, Session};
 use crate::tools::ToolSet;
 use crate::trace;
@@ -177,7 +177,7 @@ impl Frame {
         let told = self.summary.iter().chain(fit.messages(&session.history));
         let mut messages: Vec<Arc<Message>> = match self.mode {
             ToolMode::Native => told.cloned().collect(),
-            ToolMode::Json => spelled_out(told),
+            ToolMode::Json => spelled_out(told, &self.profile.capabilities),
         };
         let mut system = Arc::clone(&self.system);
         if !self.profile.capabilities.system_role && !system.is_empty() {
@@ -280,7 +280,7 @@ fn schema_with(tools: &ToolSet, output: &Value) -> Option<Value> {
 }
 
 /// Calls as the envelopes they were, results as words of the user.
-fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> Vec<Arc<Message>> {
+fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>, capabilities: &Capabilities) -> Vec<Arc<Message>> {
     let messages: Vec<_> = messages.collect();
     let mut spelled: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
@@ -307,7 +307,13 @@ fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> Vec<Arc<
                         format!("{} failed:\n", result.name)
                     }
                 };
-                spelled.push(Arc::new(Message::user(head + &result.output.for_model())));
+                let is_shown = |part: &&ContentPart| {
+                    matches!(part, ContentPart::Image { .. } | ContentPart::Audio { .. }) && capabilities.takes(part)
+                };
+                let said = ContentPart::text(head + &result.output.for_model());
+                let shown = result.output.parts.iter().filter(is_shown).cloned();
+                let parts = std::iter::once(said).chain(shown).collect();
+                spelled.push(Arc::new(Message::User { parts }));
             }
         }
     }
@@ -321,7 +327,7 @@ pub(super) fn complain(complaint: &str) -> String {
 }
 
 /// What a message of [`complain`] complains about.
-pub(super) fn complaint(message: &Message) -> Option<&str> {
+pub(crate) fn complaint(message: &Message) -> Option<&str> {
     let Message::User { parts } = message else { return None };
     let [ContentPart::Text { text }] = parts.as_slice() else { return None };
     text.strip_prefix(COMPLAINT.0)?.strip_suffix(COMPLAINT.1)

@@ -34,7 +34,7 @@ impl Turn {
         let Some(session) = &self.session else { return };
         let request_of = |arrival: &Arrival| match arrival {
             Arrival::Input(input) => input.request_id.clone().filter(|request| session.has_forgotten(request)),
-            Arrival::Resume { .. } => None,
+            Arrival::Resume { .. } | Arrival::Configure(_) => None,
         };
         if !self.arrivals.iter().any(|arrival| request_of(arrival).is_some()) {
             return;
@@ -46,8 +46,9 @@ impl Turn {
             .partition(|(request, _)| request.as_ref().is_some_and(|request| whole.answered.contains_key(request)));
         self.arrivals = others.into_iter().map(|(_, arrival)| arrival).collect();
         for (request, arrival) in asked {
-            if let Some(outcome) = request.and_then(|request| whole.answered.get(&request)) {
-                self.tell_again(arrival.submission(), (**outcome).clone(), effects);
+            let outcome = request.and_then(|request| whole.answered.get(&request));
+            if let Some((outcome, submission)) = outcome.zip(arrival.submission()) {
+                self.tell_again(submission, (**outcome).clone(), effects);
             }
         }
     }

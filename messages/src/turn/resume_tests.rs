@@ -174,7 +174,9 @@ impl Life {
                 | TurnNews::Accepted { .. }
                 | TurnNews::Paused { .. }
                 | TurnNews::Unpaused { .. }
+                | TurnNews::Configured { .. }
                 | TurnNews::Steered { .. }
+                | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => {}
             }

@@ -2,6 +2,7 @@
 //! needs gathered.
 
 use super::accept::{refuse, resumed};
+use super::configure::configured;
 use super::state::{Gathering, State};
 use super::{Brief, Effect, Limits, OnRestart, PromptLayers, Recover, ResumeReply, Turn};
 use crate::chat::Message;
@@ -9,7 +10,7 @@ use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ResumeToken, TurnId};
 use crate::llm::{LlmError, ModelProfile};
-use crate::session::{Session, TurnInput};
+use crate::session::{Configuring, Session, TurnInput};
 use crate::sessions::{SuspendReason, TurnNews, TurnOutcome};
 use crate::store::{Claim, Fact, StoreError};
 use crate::tools::ToolSet;
@@ -24,14 +25,34 @@ pub(super) enum Arrival {
     Input(Arc<TurnInput>),
     /// A reply to a suspended turn.
     Resume { submission: TurnId, token: ResumeToken, reply: ResumeReply },
+    /// A change of the session's options.
+    Configure(Arc<Configuring>),
 }
 
 impl Arrival {
-    /// Who is owed an outcome for it.
-    pub(super) fn submission(&self) -> &TurnId {
+    /// Who is owed an outcome for it; nobody is for a change of the options.
+    pub(super) fn submission(&self) -> Option<&TurnId> {
         match self {
-            Self::Input(input) => &input.turn,
-            Self::Resume { submission, .. } => submission,
+            Self::Input(input) => Some(&input.turn),
+            Self::Resume { submission, .. } => Some(submission),
+            Self::Configure(_) => None,
+        }
+    }
+
+    /// Whether it is the same that came before.
+    fn is_again(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Configure(one), Self::Configure(other)) => one.request_id == other.request_id,
+            _ => self.submission().is_some() && self.submission() == other.submission(),
+        }
+    }
+
+    /// It is not taken, for this reason.
+    fn refuse(&self, error: AgentError, effects: &mut Vec<Effect>) {
+        match self {
+            Self::Input(input) => refuse(&input.turn, error, effects),
+            Self::Resume { submission, .. } => refuse(submission, error, effects),
+            Self::Configure(asked) => effects.push(configured(&asked.request_id, Err(error))),
         }
     }
 
@@ -39,7 +60,7 @@ impl Arrival {
     pub(super) fn limits(&self) -> Option<&Limits> {
         match self {
             Self::Input(input) => Some(&input.limits),
-            Self::Resume { .. } => None,
+            Self::Resume { .. } | Self::Configure(_) => None,
         }
     }
 }
@@ -50,10 +71,14 @@ impl Turn {
         self.state = state;
         self.brief = Some(brief);
         if self.session.is_some() {
+            if self.unrecovered && arrival.submission().is_some() {
+                self.arrivals.push(arrival);
+                return self.recovered(effects);
+            }
             self.take_up(arrival, effects);
             return;
         }
-        if !self.arrivals.iter().any(|known| known.submission() == arrival.submission()) {
+        if !self.arrivals.iter().any(|known| known.is_again(&arrival)) {
             self.arrivals.push(arrival);
         }
         if matches!(self.state, State::Idle) {
@@ -84,7 +109,7 @@ impl Turn {
                 self.refuse_early(effects);
                 self.hear_spoken(effects);
                 for arrival in std::mem::take(&mut self.arrivals) {
-                    refuse(arrival.submission(), AgentError::from(error.clone()), effects);
+                    arrival.refuse(AgentError::from(error.clone()), effects);
                 }
                 return;
             }
@@ -93,6 +118,22 @@ impl Turn {
         self.session = Some(Session::fold_keeping(self.id.clone(), most, &claim.records));
         self.journal = super::Journal::new(claim.epoch, claim.version);
         self.tell_forgotten(&claim.records, effects);
+        let only_changes = self.arrivals.iter().all(|arrival| arrival.submission().is_none());
+        // Whatever else came is for what is open.
+        let is_heard = self.spoken.is_empty() && self.early.is_empty() && self.recover.is_none();
+        if only_changes && !self.arrivals.is_empty() && is_heard {
+            self.unrecovered = true;
+            for arrival in std::mem::take(&mut self.arrivals) {
+                self.take_up(arrival, effects);
+            }
+            return;
+        }
+        self.recovered(effects);
+    }
+
+    /// What an earlier owner left is seen to, then what came since.
+    fn recovered(&mut self, effects: &mut Vec<Effect>) {
+        self.unrecovered = false;
         self.recover_open(effects);
         self.hear_spoken(effects);
         self.withdraw_unwanted(effects);
@@ -133,8 +174,11 @@ impl Turn {
     /// The turn that was to be closed had not reached the journal: it ends here.
     fn end_unjournaled(&mut self, woken: Option<Recover>, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
-        let Some(first) = self.arrivals.first().filter(|first| !session.knows(first.submission())) else { return };
-        let submission = first.submission().clone();
+        // Changes of the options are no turns.
+        let is_turn = |arrival: &Arrival| arrival.submission().is_some();
+        let Some(at) = self.arrivals.iter().position(is_turn) else { return };
+        let first = &self.arrivals[at];
+        let Some(submission) = first.submission().filter(|first| !session.knows(first)).cloned() else { return };
         let waits = session.waiting.iter().any(|input| input.turn == submission);
         match woken {
             // It must not begin after its caller was told.
@@ -154,7 +198,7 @@ impl Turn {
             }
             Some(Recover::Continue) | None => return,
         }
-        self.arrivals.remove(0);
+        self.arrivals.remove(at);
     }
 
     /// The oldest waiting input's turn begins, if there is one.
@@ -201,7 +245,8 @@ impl Turn {
         let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
         let allow = open.input.allow_tools.clone();
         let allow = allow.or_else(|| self.session.as_ref().and_then(|session| session.options.allow_tools.clone()));
-        effects.push(Effect::ListTools { ticket: tools_at, allow });
+        let brought = self.session.as_ref().map(|session| Arc::clone(&session.options.servers)).unwrap_or_default();
+        effects.push(Effect::ListTools { ticket: tools_at, allow, brought });
         effects.push(Effect::Profile { ticket: profile_at, model: open.model.clone() });
         if let Some(ticket) = layers_at {
             let cwd = self.session.as_ref().and_then(|session| session.options.cwd.clone());
@@ -276,6 +321,7 @@ impl Turn {
             traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
             servers: wait.servers,
+            parent: session.options.parent.clone(),
         });
         let layers = match &wait.layers {
             Some(Ok(layers)) => layers,

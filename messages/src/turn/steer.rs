@@ -54,7 +54,7 @@ impl Turn {
         if let Some(error) = refused {
             return effects.push(told(request_id, Err(error)));
         }
-        let behind = matches!(self.state, State::LlmInfer { .. });
+        let behind = matches!(self.state, State::LlmInfer { .. } | State::ParseAction(_));
         self.record_in_turn(Fact::Steered { parts, request_id: Some(request_id.clone()), behind });
         self.tell_when_kept(request_id, effects);
     }

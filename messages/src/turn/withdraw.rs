@@ -39,7 +39,7 @@ impl Turn {
             return;
         }
         // Said again to an actor that is started again; not to be taken up once more.
-        let arrived = self.arrivals.iter().position(|arrival| arrival.submission() == submission);
+        let arrived = self.arrivals.iter().position(|arrival| arrival.submission() == Some(submission));
         if let Some(at) = arrived {
             self.arrivals.remove(at);
         }

@@ -186,16 +186,16 @@ pub(super) fn told(ticket: Ticket, result: Result<u64, StoreError>, confirm: boo
 
 /// The world around one machine.
 #[derive(Debug, Clone)]
-pub(super) struct World {
+pub(crate) struct World {
     pub(super) turn: Turn,
     pub(super) now: i64,
     pub(super) brief: Arc<Brief>,
     pub(super) capabilities: Capabilities,
     pub(super) epoch: u64,
-    pub(super) stored: Vec<Arc<Record>>,
+    pub(crate) stored: Vec<Arc<Record>>,
     pub(super) questions: Vec<Question>,
     pub(super) news: Vec<TurnNews>,
-    pub(super) events: Vec<AgentEvent>,
+    pub(crate) events: Vec<AgentEvent>,
     /// Every call that was dispatched.
     pub(super) dispatched: Vec<String>,
     /// The skills there are.
@@ -366,7 +366,7 @@ impl World {
     }
 
     /// The session its journal tells of.
-    pub(super) fn folded(&self) -> Session {
+    pub(crate) fn folded(&self) -> Session {
         Session::fold_keeping(session_id(), self.brief.max_history_messages, &self.stored)
     }
 }

@@ -212,6 +212,6 @@ impl SessionsState {
     }
 }
 
-fn closing() -> AgentError {
+pub(super) fn closing() -> AgentError {
     AgentError::Overloaded("the runtime is shutting down and takes no new turns; nothing was kept of this input".into())
 }

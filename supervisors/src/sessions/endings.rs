@@ -129,6 +129,7 @@ impl SessionsState {
             let outcome = Box::new(TurnOutcome::failed(session.clone(), owed.submission.clone(), error));
             self.pay(session, owed, Ok(outcome));
         }
+        self.refuse_errands(session, why);
         self.admission.leave_queue(session);
         self.drop_ahead(session);
         self.free_place(session, myself);
@@ -206,12 +207,18 @@ impl SessionsState {
     fn reopen(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
         // The one that is started says again what it finds in the journal.
         self.drop_ahead(session);
+        self.readers_end(session);
         let Some(guest) = self.book.get_mut(session) else { return };
         if guest.running().is_none() {
-            // Crashes are counted in a turn, and there is none.
-            guest.crashes = 0;
             self.steers_end(session);
             self.free_place(session, myself);
+            if self.run_errands_again(session, myself) {
+                return;
+            }
+            // Crashes are counted in a turn, and there is none.
+            if let Some(guest) = self.book.get_mut(session) {
+                guest.crashes = 0;
+            }
             self.forget(session);
             return self.tell_drained();
         }
@@ -229,6 +236,7 @@ impl SessionsState {
         for submission in cancelled {
             self.say(session, TurnMessage::Withdrawn { submission });
         }
+        self.say_errands(session);
         self.arm_first(session, myself);
     }
 

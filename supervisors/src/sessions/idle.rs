@@ -45,7 +45,9 @@ impl SessionsState {
 
     /// Lets the actor of a session go now; `false` when it has something to do.
     pub(super) fn passivate(&mut self, session: &SessionId, myself: &Myself) -> bool {
-        let has_nothing = |guest: &mut crate::guests::Guest| guest.owed.is_empty() && guest.ahead.is_none();
+        let has_nothing = |guest: &mut crate::guests::Guest| {
+            guest.owed.is_empty() && guest.ahead.is_none() && guest.errands.is_empty()
+        };
         let may_go = self.book.get_mut(session).is_none_or(has_nothing);
         if may_go {
             self.stop(session, EndReason::Passivated, myself);

@@ -1,5 +1,6 @@
 //! What is said into running turns: named after the run that is meant, said again to an actor that is started again,
-//! and answered once it is known whether it was taken.
+//! and answered once it is known whether it was taken. Beside it, whoever reads a session along: what its actor has
+//! written is sent to the store for them.
 
 use super::SessionsState;
 use bob_messages::error::AgentError;
@@ -38,12 +39,37 @@ impl SessionsState {
         }
     }
 
+    /// Asks the actor to send what it has written. Without one, everything has been sent.
+    pub(super) fn flush_for_reader(&mut self, session: &SessionId, reply: Reply<()>) {
+        match self.book.get_mut(session).filter(|guest| guest.actor.is_some() && guest.leaving.is_none()) {
+            Some(guest) => {
+                guest.readers.push_back(reply);
+                self.say(session, TurnMessage::Flush);
+            }
+            None => reply.send(()),
+        }
+    }
+
+    /// It has; told once for each who asked.
+    pub(super) fn flushed(&mut self, session: &SessionId) {
+        let guest = self.book.get_mut(session);
+        if let Some(reader) = guest.and_then(|guest| guest.readers.pop_front()) {
+            reader.send(());
+        }
+    }
+
     /// The actor that was told is gone, and the next one is told again.
     pub(super) fn steer_again(&mut self, session: &SessionId) {
         let steers = self.book.get_mut(session).map(|guest| guest.steers.iter().map(|(steer, _)| steer.clone()));
         for steer in steers.map(Vec::from_iter).unwrap_or_default() {
             self.say(session, TurnMessage::Steered { steer: Box::new(steer) });
         }
+    }
+
+    /// The actor is gone, and what it has not sent with it.
+    pub(super) fn readers_end(&mut self, session: &SessionId) {
+        let readers = self.book.get_mut(session).map(|guest| std::mem::take(&mut guest.readers));
+        readers.into_iter().flatten().for_each(|reader| reader.send(()));
     }
 
     /// The actor that was told is gone, has said what it took, and no turn runs.

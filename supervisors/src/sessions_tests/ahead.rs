@@ -14,7 +14,7 @@ impl House {
 }
 
 /// A store with a turn that began and whose program was killed.
-async fn interrupted(text: &str, limits: Limits) -> Arc<dyn SessionStore> {
+pub(super) async fn interrupted(text: &str, limits: Limits) -> Arc<dyn SessionStore> {
     let house = House::new(model(vec![ScriptedReply::Stall], 0)).await;
     let _never = house.submit(text, limits);
     while house.records().await.len() < 3 {

@@ -124,7 +124,7 @@ fn session_of(number: u8) -> SessionId {
     SessionId::parse(&format!("last-{number}")).unwrap()
 }
 
-fn kill_all_actors(house: &House) {
+pub(super) fn kill_all_actors(house: &House) {
     let children = house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
     children.iter().for_each(|child| child.kill());
 }

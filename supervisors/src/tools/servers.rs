@@ -9,6 +9,7 @@
 mod tests;
 
 use super::Roster;
+use super::brought::Brought;
 use crate::family::{ChildSpec, Fate};
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
@@ -57,16 +58,19 @@ pub struct Surroundings {
     pub elicit: Option<Arc<dyn Elicit>>,
     /// What writes their calls down, if anything does.
     pub recorder: Option<Recorder>,
+    /// How long a server that sessions brought stays after the last of them.
+    pub brought_end_after: Duration,
 }
 
 /// The tool servers of one runtime. Clones are the same servers.
 #[derive(Clone)]
 pub struct ToolServers(Arc<Inner>);
 
-struct Inner {
-    house: Surroundings,
-    roster: Roster,
+pub(super) struct Inner {
+    pub(super) house: Surroundings,
+    pub(super) roster: Roster,
     known: Mutex<Known>,
+    pub(super) brought: Brought,
 }
 
 #[derive(Default)]
@@ -94,6 +98,12 @@ pub struct Reloaded {
 #[error("{0}")]
 pub struct InvalidServers(String);
 
+impl InvalidServers {
+    pub(super) fn new(why: String) -> Self {
+        Self(why)
+    }
+}
+
 impl ToolServers {
     /// The servers of a runtime; they start with its tree.
     ///
@@ -104,12 +114,27 @@ impl ToolServers {
         let now: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
         let children = now.iter().map(|arguments| house.child(arguments.clone())).collect();
         let known = Mutex::new(Known { now, left: Vec::new() });
-        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), known })))
+        let brought = Brought::default();
+        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), known, brought })))
     }
 
     /// The same servers as the tools supervisor reads them.
     pub fn roster(&self) -> Roster {
         self.0.roster.clone()
+    }
+
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+
+    pub(super) fn of(inner: Arc<Inner>) -> Self {
+        Self(inner)
+    }
+
+    /// Those of the configuration.
+    pub(super) fn configured(&self) -> Vec<ServerSpec> {
+        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.now.iter().map(|arguments| arguments.spec.clone()).collect()
     }
 
     /// From now on these are the servers. One that is as it was is left alone; of one
@@ -121,7 +146,7 @@ impl ToolServers {
     /// As [`new`](Self::new); then nothing changes.
     pub fn reload(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, InvalidServers> {
         check(&specs)?;
-        let Inner { house, roster, known } = &*self.0;
+        let Inner { house, roster, known, brought: _ } = &*self.0;
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { now, mut left } = std::mem::take(&mut *known);
         let mut reloaded = Reloaded::default();
@@ -156,7 +181,7 @@ impl ToolServers {
 
 impl Surroundings {
     /// Joins a server to the plane, in the place of the one it replaces.
-    fn arguments(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> McpServerArguments {
+    pub(super) fn arguments(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> McpServerArguments {
         let spec = started_by_need(spec);
         let mut arguments = McpServerArguments::new(spec, self.policy.clone(), self.watcher.clone());
         arguments.ladder = LADDER;
@@ -168,18 +193,31 @@ impl Surroundings {
         }
     }
 
-    fn child(&self, mut arguments: McpServerArguments) -> ChildSpec {
+    fn child(&self, arguments: McpServerArguments) -> ChildSpec {
         let address: Address<McpMessage> = Address::default();
-        let spec = &arguments.spec;
-        let joining = Joining {
+        let shelf = self.plane.join(Self::joining(&arguments.spec), address.clone());
+        self.child_at(arguments.spec.id.to_string(), arguments, address, shelf)
+    }
+
+    pub(super) fn joining(spec: &ServerSpec) -> Joining {
+        Joining {
             id: spec.id.clone(),
             transport: spec.transport.name(),
             required: spec.required,
             asleep: spec.start == Start::Lazy,
             patience: Duration::from_millis(spec.startup_timeout_ms),
-        };
-        let (name, id) = (spec.id.to_string(), spec.id.clone());
-        let shelf = self.plane.join(joining, address.clone());
+        }
+    }
+
+    /// The child of this name whose tools are published on this shelf.
+    pub(super) fn child_at(
+        &self,
+        name: String,
+        mut arguments: McpServerArguments,
+        address: Address<McpMessage>,
+        shelf: Shelf,
+    ) -> ChildSpec {
+        let id = arguments.spec.id.clone();
         arguments.shelf = Some(shelf.clone());
         let was_started = AtomicBool::new(false);
         let make = move || {
@@ -222,7 +260,7 @@ fn started_by_need(spec: ServerSpec) -> ServerSpec {
     ServerSpec { start, ..spec }
 }
 
-fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
+pub(super) fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
     let mut ids = HashSet::new();
     for ServerSpec { id, .. } in specs {
         let text = id.as_str();

@@ -24,30 +24,54 @@ pub(super) fn sign(signature: &str, thought: &str) -> String {
 /// The conversation and the tools.
 pub(super) fn chat(kind: ProviderKind, request: &LlmRequest, can: &Capabilities) -> ChatRequest {
     let mut messages: Vec<ChatMessage> = Vec::with_capacity(request.messages.len());
-    let mut results: Vec<ToolResponse> = Vec::new();
+    let (mut results, mut pictures): (Vec<ToolResponse>, Vec<Part>) = (Vec::new(), Vec::new());
     for message in &request.messages {
         if let Message::Tool { result } = &**message {
             results.push(response(request, result));
+            pictures.extend(seen(result, can));
             continue;
         }
         // The results of one step go together: some providers want them in one message.
-        if !results.is_empty() {
-            messages.push(std::mem::take(&mut results).into());
-        }
+        flush(&mut messages, &mut results, &mut pictures);
         match &**message {
             Message::User { parts } => messages.push(ChatMessage::user(user(parts, can))),
             Message::Assistant { text, calls } => messages.extend(assistant(kind, request, text, calls)),
             Message::Tool { .. } => {}
         }
     }
-    if !results.is_empty() {
-        messages.push(results.into());
-    }
+    flush(&mut messages, &mut results, &mut pictures);
     let chat = ChatRequest::new(messages);
     let chat = if request.system.is_empty() { chat } else { chat.with_system(&*request.system) };
     match request.mode {
         ToolMode::Native if !is_answer_alone(request) => chat.with_tools(tools(request)),
         ToolMode::Native | ToolMode::Json => chat,
+    }
+}
+
+/// The results of a step, and what they show, which no provider takes inside of all results:
+/// the user shows it behind them.
+fn flush(messages: &mut Vec<ChatMessage>, results: &mut Vec<ToolResponse>, pictures: &mut Vec<Part>) {
+    if !results.is_empty() {
+        messages.push(std::mem::take(results).into());
+    }
+    if !pictures.is_empty() {
+        messages.push(ChatMessage::user(MessageContent::from_parts(std::mem::take(pictures))));
+    }
+}
+
+/// The images and sounds of a result, for a model that takes them; its text names them in any case.
+fn seen<'r>(result: &'r ToolResult, can: &'r Capabilities) -> impl Iterator<Item = Part> + 'r {
+    let shown = result.output.parts.iter().filter(|part| can.takes(part)).filter_map(binary);
+    let mut head = Some(Part::from_text(format!("From the result of {} ({}):", result.name, result.call)));
+    shown.flat_map(move |part| head.take().into_iter().chain([part]))
+}
+
+fn binary(part: &ContentPart) -> Option<Part> {
+    match part {
+        ContentPart::Image { mime_type, data } | ContentPart::Audio { mime_type, data } => {
+            Some(Part::from_binary_base64(mime_type.as_str(), data.as_str(), None))
+        }
+        ContentPart::Text { .. } | ContentPart::Resource { .. } | ContentPart::ResourceLink { .. } => None,
     }
 }
 
@@ -107,11 +131,9 @@ fn ask_user() -> Tool {
 }
 
 fn user(parts: &[ContentPart], can: &Capabilities) -> MessageContent {
-    let part = |part: &ContentPart| match part {
-        ContentPart::Image { mime_type, data } | ContentPart::Audio { mime_type, data } if can.takes(part) => {
-            Part::from_binary_base64(mime_type.as_str(), data.as_str(), None)
-        }
-        other => Part::from_text(other.as_text()),
+    let part = |part: &ContentPart| {
+        let shown = if can.takes(part) { binary(part) } else { None };
+        shown.unwrap_or_else(|| Part::from_text(part.as_text()))
     };
     MessageContent::from_parts(parts.iter().map(part).collect::<Vec<_>>())
 }

@@ -5,11 +5,13 @@
 
 #![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
 
+use super::progress::OnTheirWay;
 use crate::mcp::elicit::{Answer, Elicit, Question, with_defaults};
 use bob_messages::ids::ServerId;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
-    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProtocolVersion, Root, RootsCapabilities,
+    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProgressNotificationParam, ProtocolVersion,
+    Root, RootsCapabilities,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
@@ -33,6 +35,8 @@ pub(in crate::mcp) struct Handler {
     /// Told when the server says that its tools have changed.
     changed: Arc<Notify>,
     asking: Semaphore,
+    /// Whose progress the server may report.
+    calls: OnTheirWay,
 }
 
 impl Handler {
@@ -42,7 +46,12 @@ impl Handler {
         elicit: Option<Arc<dyn Elicit>>,
         changed: Arc<Notify>,
     ) -> Self {
-        Self { server, roots, elicit, changed, asking: Semaphore::new(QUESTIONS) }
+        Self { server, roots, elicit, changed, asking: Semaphore::new(QUESTIONS), calls: OnTheirWay::default() }
+    }
+
+    /// The calls that are on their way to this server.
+    pub(super) fn calls(&self) -> OnTheirWay {
+        self.calls.clone()
     }
 
     async fn ask(&self, message: String, schema: Value) -> Answer {
@@ -91,6 +100,10 @@ impl ClientHandler for Handler {
             Answer::Decline => ElicitResult::new(ElicitationAction::Decline),
             Answer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
         })
+    }
+
+    async fn on_progress(&self, said: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+        self.calls.tell(&said);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

@@ -52,7 +52,7 @@ pub async fn a_thousand_sessions_go_in_one_batch(store: Arc<dyn SessionStore>) {
         assert_eq!(answer, Ok(1 + index % 3), "{one}");
     }
     assert_eq!(stored(&store, &sessions[998]).await.len(), 3);
-    let filter = SessionFilter { prefix: None, limit: 5000 };
+    let filter = SessionFilter { limit: 5000, ..SessionFilter::default() };
     assert_eq!(store.list(&filter, None).await.expect("it lists").sessions.len(), 1000);
 }
 

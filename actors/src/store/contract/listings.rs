@@ -50,7 +50,7 @@ pub async fn a_listing_is_filtered_and_cut_into_pages(store: Arc<dyn SessionStor
         }
     }
     for limit in [1, 7, 19, 20, 21, 0] {
-        let filter = SessionFilter { prefix: Some("chat-".to_owned()), limit };
+        let filter = SessionFilter { prefix: Some("chat-".to_owned()), limit, ..SessionFilter::default() };
         let (mut found, mut cursor, mut pages) = (Vec::new(), None::<String>, 0);
         loop {
             let page = store.list(&filter, cursor.as_deref()).await.expect("it lists");

@@ -41,7 +41,7 @@ pub fn resident() -> usize {
 /// than they may be, and nothing is kept of a page that was given. Answers what it took.
 pub async fn are_listed(store: &Arc<dyn SessionStore>) -> String {
     let (before, began) = (resident(), Instant::now());
-    let filter = SessionFilter { prefix: None, limit: 500 };
+    let filter = SessionFilter { limit: 500, ..SessionFilter::default() };
     let first = store.list(&filter, None).await.expect("it lists");
     let (took, grown) = (began.elapsed(), resident().saturating_sub(before));
     assert_eq!(first.sessions.len(), sessions().min(500));
@@ -57,7 +57,7 @@ pub async fn are_listed(store: &Arc<dyn SessionStore>) -> String {
         pages += 1;
     }
     let all = Instant::now();
-    let filter = SessionFilter { prefix: None, limit: sessions() };
+    let filter = SessionFilter { limit: sessions(), ..SessionFilter::default() };
     let whole = store.list(&filter, None).await.expect("it lists");
     let took_all = all.elapsed();
     assert_eq!(whole.sessions.len(), sessions());

@@ -1,5 +1,6 @@
 //! Reading the journals of a folder, and listing them.
 
+use super::glances;
 use super::journals::{Journals, lock};
 use super::name;
 use super::position::Position;
@@ -29,6 +30,8 @@ impl Journals {
 
     pub(super) fn list(&self, filter: &SessionFilter, cursor: Option<&str>) -> Result<SessionPage, StoreError> {
         let names = self.folder.names().map_err(|error| self.unavailable("list", "", &error))?;
+        // Only those of the page are opened, unless the filter asks how they look.
+        let looks = listing::looks(filter);
         let (mut sessions, mut quarantined) = (Vec::new(), Vec::new());
         for name in names {
             if let Some(session) = name::session(&name) {
@@ -40,7 +43,11 @@ impl Journals {
                 if let Ok(Some(seen)) = self.folder.look(&name)
                     && seen.size > 0
                 {
-                    sessions.push(SessionSummary { session, updated_at: seen.modified_at, bytes: seen.size });
+                    let summary = SessionSummary::bare(session, seen.modified_at, seen.size);
+                    let summary = if looks { self.glanced(summary) } else { summary };
+                    if listing::wants(filter, &summary) {
+                        sessions.push(summary);
+                    }
                 }
             } else if let Some(session) = name::session_of_aside(&name)
                 && cursor.is_none()
@@ -51,6 +58,18 @@ impl Journals {
             }
         }
         quarantined.sort_unstable();
-        Ok(SessionPage { quarantined, ..listing::page(sessions, filter, cursor)? })
+        let mut page = listing::page(sessions, filter, cursor)?;
+        if !looks {
+            page.sessions = page.sessions.into_iter().map(|summary| self.glanced(summary)).collect();
+        }
+        Ok(SessionPage { quarantined, ..page })
+    }
+
+    /// With what its beginning and end show; as it is, if it cannot be opened now.
+    fn glanced(&self, summary: SessionSummary) -> SessionSummary {
+        match self.folder.open_file(&name::of(&summary.session), OFlags::RDONLY) {
+            Ok(Some(file)) => glances::seen(&file, summary),
+            Ok(None) | Err(_) => summary,
+        }
     }
 }

@@ -301,6 +301,7 @@ pub(super) struct Statement<'c> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'v> {
     Number(i64),
+    Nothing,
     Text(&'v [u8]),
 }
 
@@ -308,6 +309,7 @@ impl ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match *self {
             Value::Number(number) => ValueRef::Integer(number),
+            Value::Nothing => ValueRef::Null,
             Value::Text(text) => ValueRef::Text(text),
         }))
     }

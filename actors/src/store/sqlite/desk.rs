@@ -192,7 +192,9 @@ fn write(pen: &mut Pen<'_>, entry: &Entry, ledger: &mut Ledger, append: &Append)
         return Ok(ruling.version);
     }
     let lines: Vec<_> = fresh.iter().map(|record| encode(record)).collect::<Result<_, _>>()?;
-    pen.write(entry, &lines)?;
+    let mut glance = ledger.glance().clone();
+    fresh.iter().for_each(|record| glance.note(record));
+    pen.write(entry, &lines, Some(&glance).filter(|glance| *glance != ledger.glance()))?;
     for record in fresh {
         ledger.stored(record);
     }

@@ -5,18 +5,21 @@ use super::steps::{APPLICATION, STEPS, Steps};
 use super::tests::{open, path};
 use super::*;
 use crate::store::contract::{append, claim, session, store_one};
+use bob_messages::store::Fact;
 use std::fs;
 use tempfile::TempDir;
 
 /// What a newer program would know: the released steps, and one more.
-const NEWER: Steps = &[STEPS[0], "ALTER TABLE sessions ADD COLUMN title TEXT; UPDATE sessions SET title = 'old'"];
+const NEWER: Steps =
+    &[STEPS[0], STEPS[1], "ALTER TABLE sessions ADD COLUMN newer TEXT; UPDATE sessions SET newer = 'old'"];
 
 /// The same with a step that fails after it has changed something.
-const BROKEN: Steps = &[STEPS[0], "ALTER TABLE sessions ADD COLUMN title TEXT; INSERT INTO nowhere VALUES (1)"];
+const BROKEN: Steps =
+    &[STEPS[0], STEPS[1], "ALTER TABLE sessions ADD COLUMN newer TEXT; INSERT INTO nowhere VALUES (1)"];
 
 fn titles(database: &Database) -> Result<Vec<String>, StoreError> {
     let mut titles = Vec::new();
-    database.statement("SELECT title FROM sessions ORDER BY id")?.each(&[], |row| {
+    database.statement("SELECT newer FROM sessions ORDER BY id")?.each(&[], |row| {
         titles.push(String::from_utf8_lossy(row.text(0)?.unwrap_or_default()).into_owned());
         Ok::<_, StoreError>(())
     })?;
@@ -42,7 +45,7 @@ async fn an_older_database_is_migrated_with_all_that_is_in_it() {
         assert_eq!(titles(&database).unwrap(), ["old", "old"]);
         assert_eq!(database.check(), "ok");
     }
-    let too_new = StoreError::TooNew { found: 2, known: 1 };
+    let too_new = StoreError::TooNew { found: 3, known: 2 };
     let older = SqliteStore::open(&path(folder.path()), StoreOptions::default()).map(drop);
     assert_eq!(older, Err(too_new), "the program that made it hears that it is too new");
     // Its records are as they were, for a program that knows the step.
@@ -91,4 +94,31 @@ fn a_database_of_which_only_the_name_was_written_is_made_whole() {
     drop(database);
     assert!(fs::metadata(&path).unwrap().len() > 0);
     assert_eq!(Database::open(&path).unwrap().check(), "ok");
+}
+
+/// What the program before titles knew.
+const FIRST: Steps = &[STEPS[0]];
+
+#[tokio::test]
+async fn a_session_of_before_titles_has_one_when_it_is_written_to() {
+    let folder = TempDir::new().unwrap();
+    let path = path(folder.path());
+    drop(Database::open_of(&path, FIRST).unwrap());
+    two_sessions(&folder).await;
+    // As the first program left them: it knew of no title and no state.
+    let database = Database::open(&path).unwrap();
+    database.tamper("UPDATE sessions SET title = NULL, state = NULL, turns = NULL, parent = NULL");
+    drop(database);
+    let store = open(&folder);
+    let look = async || store.list(&SessionFilter::default(), None).await.unwrap().sessions;
+    assert!(look().await.iter().all(|one| one.title.is_none() && one.state.is_none() && one.turns.is_none()));
+    let one = session("one");
+    let epoch = claim(&store, &one).await;
+    let mut end = append(&one, epoch, 3, 1);
+    let fact = Fact::Withdrawn;
+    end.records = vec![Arc::new(Record { fact, ..(*end.records[0]).clone() })];
+    assert_eq!(store_one(&store, end).await, Ok(4));
+    assert_eq!(store_one(&store, append(&one, epoch, 4, 1)).await, Ok(5));
+    let seen = look().await;
+    assert!(seen.iter().any(|one| one.state.is_none()), "the other was not written to: {seen:?}");
 }

@@ -7,7 +7,8 @@ pub(super) const APPLICATION: i64 = 0x626f_6231;
 pub(super) type Steps = &'static [&'static str];
 
 /// The steps of this program. One is never changed once it was released.
-pub(super) const STEPS: Steps = &["
+pub(super) const STEPS: Steps = &[
+    "
     CREATE TABLE sessions (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -27,4 +28,11 @@ pub(super) const STEPS: Steps = &["
         line TEXT NOT NULL,
         PRIMARY KEY (session, version)
     ) STRICT;
-"];
+",
+    "
+    ALTER TABLE sessions ADD COLUMN title TEXT;
+    ALTER TABLE sessions ADD COLUMN state TEXT;
+    ALTER TABLE sessions ADD COLUMN turns INTEGER;
+    ALTER TABLE sessions ADD COLUMN parent TEXT;
+",
+];

@@ -10,6 +10,7 @@ use crate::store::{Ledger, listing};
 use Value::{Number, Text};
 use bob_messages::Millis;
 use bob_messages::ids::SessionId;
+use bob_messages::session::{Glance, SessionState};
 use bob_messages::store::{FORMAT, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
 use std::sync::Arc;
 
@@ -105,16 +106,26 @@ impl<'c> Tables<'c> {
         let (at, id) = listing::after(cursor)?.unwrap_or((Millis::MAX, ""));
         let mut page = SessionPage::default();
         let mut sessions = self.database.statement(
-            "SELECT id, updated_at, bytes FROM sessions
+            "SELECT id, updated_at, bytes, title, state, coalesce(turns, -1), parent FROM sessions
              WHERE damage IS NULL AND updated_at <= ?1 AND (updated_at < ?1 OR id > ?2) AND substr(id, 1, ?3) = ?4
+               AND (?6 = '' OR state = ?6) AND (?7 = '' OR parent = ?7)
              ORDER BY updated_at DESC, id LIMIT ?5",
         )?;
         let (length, more) = (number(prefix.len() as u64), number(limit as u64).saturating_add(1));
-        let wanted = [Number(at), Text(id.as_bytes()), Number(length), Text(prefix.as_bytes()), Number(more)];
+        let state = filter.state.map_or("", SessionState::as_str);
+        let parent = filter.parent.as_ref().map_or("", SessionId::as_str);
+        let wanted = [
+            Number(at),
+            Text(id.as_bytes()),
+            Number(length),
+            Text(prefix.as_bytes()),
+            Number(more),
+            Text(state.as_bytes()),
+            Text(parent.as_bytes()),
+        ];
         sessions.each(&wanted, |row| {
             if let Some(session) = text(&row, 0)?.and_then(|id| SessionId::parse(&id).ok()) {
-                let summary = SessionSummary { session, updated_at: row.number(1)?, bytes: count(&row, 2)? };
-                page.sessions.push(summary);
+                page.sessions.push(summary(&row, session)?);
             }
             Ok::<_, StoreError>(())
         })?;
@@ -140,6 +151,7 @@ pub(super) struct Pen<'c> {
     pub(super) tables: Tables<'c>,
     insert: Statement<'c>,
     grow: Statement<'c>,
+    show: Statement<'c>,
     save: Statement<'c>,
     keep: Statement<'c>,
     undo: Statement<'c>,
@@ -153,6 +165,7 @@ impl<'c> Pen<'c> {
             tables: Tables::of(database)?,
             insert: statement("INSERT INTO records (session, version, line) VALUES (?1, ?2, ?3)")?,
             grow: statement("UPDATE sessions SET version = ?2, bytes = bytes + ?3, updated_at = ?4 WHERE number = ?1")?,
+            show: statement("UPDATE sessions SET title = ?2, state = ?3, turns = ?4, parent = ?5 WHERE number = ?1")?,
             save: statement("SAVEPOINT one")?,
             keep: statement("RELEASE one")?,
             undo: statement("ROLLBACK TO one")?,
@@ -166,9 +179,18 @@ impl<'c> Pen<'c> {
     }
 
     /// Writes lines behind the session's records: all of them or none.
-    pub(super) fn write(&mut self, entry: &Entry, lines: &[Vec<u8>]) -> Result<(), StoreError> {
+    /// What a list shows is written with them where it is another now.
+    pub(super) fn write(
+        &mut self,
+        entry: &Entry,
+        lines: &[Vec<u8>],
+        glance: Option<&Glance>,
+    ) -> Result<(), StoreError> {
         self.save.run(&[])?;
-        match self.write_each(entry, lines) {
+        match self
+            .write_each(entry, lines)
+            .and_then(|()| glance.map_or(Ok(()), |glance| self.write_glance(entry, glance)))
+        {
             Ok(()) => self.keep.run(&[]).map(drop),
             Err(error) => {
                 let is_undone = self.is_writing() && self.undo.run(&[]).and_then(|_| self.keep.run(&[])).is_ok();
@@ -189,6 +211,17 @@ impl<'c> Pen<'c> {
         }
         let changed = [Number(entry.number), Number(number(version)), Number(number(bytes)), Number(self.now)];
         self.grow.run(&changed).map(drop)
+    }
+
+    fn write_glance(&mut self, entry: &Entry, glance: &Glance) -> Result<(), StoreError> {
+        let values = [
+            Number(entry.number),
+            maybe(glance.title.as_deref()),
+            Text(glance.state.as_str().as_bytes()),
+            Number(number(glance.turns)),
+            maybe(glance.parent.as_ref().map(SessionId::as_str)),
+        ];
+        self.show.run(&values).map(drop)
     }
 
     /// Notes an owner: of a session that is there, or of a new one.
@@ -220,6 +253,22 @@ impl<'c> Pen<'c> {
         let aside = "UPDATE sessions SET damage = ?2 WHERE number = ?1";
         self.tables.database.statement(aside)?.run(&[Number(entry.number), Text(damage.as_bytes())]).map(drop)
     }
+}
+
+/// A session as its row shows it; one of an older program shows less.
+fn summary(row: &Row<'_>, session: SessionId) -> Result<SessionSummary, StoreError> {
+    let parent = text(row, 6)?.and_then(|id| SessionId::parse(&id).ok());
+    Ok(SessionSummary {
+        title: text(row, 3)?.map(Into::into),
+        state: text(row, 4)?.and_then(|word| SessionState::parse(&word)),
+        turns: u64::try_from(row.number(5)?).ok(),
+        parent,
+        ..SessionSummary::bare(session, row.number(1)?, count(row, 2)?)
+    })
+}
+
+fn maybe(text: Option<&str>) -> Value<'_> {
+    text.map_or(Value::Nothing, |text| Text(text.as_bytes()))
 }
 
 fn number(count: u64) -> i64 {

@@ -1,6 +1,6 @@
 //! A folder to work in, for the tests of the tools.
 
-use crate::tools::{FnTool, Invocation, ToolError, ToolPort};
+use crate::tools::{FnTool, Invocation, ProgressRoom, ToolError, ToolPort};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{CallId, SessionId, TurnId};
 use bob_messages::tools::{CallContext, ToolOutput};
@@ -74,7 +74,14 @@ impl Workspace {
         let name = tool.list_tools().remove(0).id;
         let call = call(name.as_str(), arguments);
         let deadline = Instant::now() + Duration::from_secs(10);
-        tool.call_tool(Invocation { call, context: Arc::new(self.context()), deadline, may_repeat: false }).await
+        tool.call_tool(Invocation {
+            call,
+            context: Arc::new(self.context()),
+            deadline,
+            may_repeat: false,
+            progress: ProgressRoom::nobody(),
+        })
+        .await
     }
 
     pub(crate) async fn text(&self, tool: &FnTool, arguments: Value) -> String {

@@ -14,32 +14,44 @@ pub(super) struct Sets {
     /// What had been published when they were made.
     published: u64,
     everything: Option<Arc<ToolSet>>,
-    lists: HashMap<Arc<[String]>, Arc<ToolSet>>,
+    lists: HashMap<Key, Arc<ToolSet>>,
 }
 
+/// The serial numbers of the hosts only some sessions see, and what a session is limited to.
+type Key = (Vec<u64>, Option<Arc<[String]>>);
+
 impl Sets {
-    /// The tools a session with this list may use, out of `all`.
+    /// The tools a session with these hosts of its own and this list may use, out of `all`.
     pub(super) fn get(
         &mut self,
         published: u64,
+        own: Vec<u64>,
         allow: Option<&Arc<[String]>>,
         all: impl FnOnce() -> Vec<Arc<ToolDescriptor>>,
     ) -> Arc<ToolSet> {
         if self.published != published {
             *self = Self { published, ..Self::default() };
         }
-        let everything = Arc::clone(self.everything.get_or_insert_with(|| Arc::new(ToolSet::from(all()))));
-        let Some(allow) = allow else { return everything };
-        if let Some(set) = self.lists.get(allow) {
+        if own.is_empty() && allow.is_none() {
+            return Arc::clone(self.everything.get_or_insert_with(|| Arc::new(ToolSet::from(all()))));
+        }
+        let key = (own, allow.cloned());
+        if let Some(set) = self.lists.get(&key) {
             return Arc::clone(set);
         }
-        let names = Names::of_session(allow);
-        let tools: Vec<_> = everything.tools().iter().filter(|tool| names.contain(&tool.id)).cloned().collect();
+        let mut tools = match &self.everything {
+            Some(everything) if key.0.is_empty() => everything.tools().to_vec(),
+            Some(_) | None => all(),
+        };
+        if let Some(allow) = &key.1 {
+            let names = Names::of_session(allow);
+            tools.retain(|tool| names.contain(&tool.id));
+        }
         let set = Arc::new(ToolSet::from(tools));
         if self.lists.len() >= REMEMBERED_LISTS {
             self.lists.clear();
         }
-        self.lists.insert(Arc::clone(allow), Arc::clone(&set));
+        self.lists.insert(key, Arc::clone(&set));
         set
     }
 }

@@ -1,6 +1,7 @@
 //! What one host offers, and how it is doing.
 
 use super::{Door, Joining};
+use crate::tools::progress::ProgressRoom;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
@@ -10,6 +11,7 @@ use bob_messages::tools::ToolsMessage;
 #[cfg(feature = "mcp")]
 use ractor::ActorCell;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -20,6 +22,7 @@ use tokio::time::Instant;
 pub struct Shelf {
     host: Arc<Host>,
     raise: Raise,
+    progress: ProgressRoom,
 }
 
 /// Called after each publication, with what is to be told of processes.
@@ -28,6 +31,8 @@ type Raise = Arc<dyn Fn(Vec<AgentEvent>) + Send + Sync>;
 /// One host of tools.
 #[derive(Debug)]
 pub(super) struct Host {
+    /// Tells it from every other host there ever was.
+    pub(super) serial: u64,
     pub(super) door: Box<dyn Door>,
     /// How long a turn's first prompt waits for its first start.
     pub(super) patience: Duration,
@@ -64,17 +69,22 @@ pub(super) enum Settling {
     Asleep,
 }
 
+fn next_serial() -> u64 {
+    static SERIALS: AtomicU64 = AtomicU64::new(1);
+    SERIALS.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Host {
     pub(super) fn local(door: Box<dyn Door>) -> Self {
         let standing = Standing { state: ServerState::Ready, ..Standing::default() };
-        Self { door, patience: Duration::ZERO, server: None, standing: Mutex::new(standing) }
+        Self { serial: next_serial(), door, patience: Duration::ZERO, server: None, standing: Mutex::new(standing) }
     }
 
     pub(super) fn server(joining: Joining, door: Box<dyn Door>) -> Self {
         let Joining { id, transport, required, asleep, patience } = joining;
         let standing = if asleep { Standing::default() } else { Standing::starting(patience) };
         let server = Some(Server { id, transport, required });
-        Self { door, patience, server, standing: Mutex::new(standing) }
+        Self { serial: next_serial(), door, patience, server, standing: Mutex::new(standing) }
     }
 
     pub(super) fn id(&self) -> Option<&ServerId> {
@@ -126,7 +136,7 @@ impl Host {
     }
 
     pub(super) fn brief(&self) -> Option<ServerBrief> {
-        Some(ServerBrief { id: self.server.as_ref()?.id.clone(), state: self.standing().state })
+        Some(ServerBrief { id: self.server.as_ref()?.id.clone(), state: self.standing().state, note: None })
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -141,8 +151,12 @@ impl Standing {
 }
 
 impl Shelf {
-    pub(super) fn new(host: Arc<Host>, raise: impl Fn(Vec<AgentEvent>) + Send + Sync + 'static) -> Self {
-        Self { host, raise: Arc::new(raise) }
+    pub(super) fn new(
+        host: Arc<Host>,
+        progress: ProgressRoom,
+        raise: impl Fn(Vec<AgentEvent>) + Send + Sync + 'static,
+    ) -> Self {
+        Self { host, progress, raise: Arc::new(raise) }
     }
 
     /// The host sets out to start.
@@ -224,6 +238,11 @@ impl Shelf {
             let _it_has_ended = from.wait(None).await;
             questions.into_iter().for_each(|question| super::wait_for(Arc::clone(&host), question));
         });
+    }
+
+    /// Where calls of this host tell their progress.
+    pub(crate) fn progress(&self) -> ProgressRoom {
+        self.progress.clone()
     }
 
     fn publish(&self, change: impl FnOnce(&mut Standing)) {

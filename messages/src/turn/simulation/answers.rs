@@ -135,8 +135,13 @@ impl House {
             TurnMessage::Start { input, .. } if owed(&input.turn) => return self.say(message),
             TurnMessage::Resume { submission, .. } if owed(submission) => return self.say(message),
             TurnMessage::Withdrawn { submission } if owed(submission) => return self.say(message),
+            // Whoever repeats a change is told again, and it is stored once.
+            TurnMessage::Configure { .. } => return self.say(message),
             TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
-            TurnMessage::Steered { .. } | TurnMessage::Wake { .. } | TurnMessage::Stopped { .. } => return,
+            TurnMessage::Steered { .. }
+            | TurnMessage::Flush
+            | TurnMessage::Wake { .. }
+            | TurnMessage::Stopped { .. } => return,
             TurnMessage::BuildPrompt => matches!(state, State::BuildPrompt),
             TurnMessage::CallTool => matches!(state, State::CallTool(calling) if !calling.entered),
             TurnMessage::Done { .. } => matches!(state, State::Done(end) if end.version.is_none()),

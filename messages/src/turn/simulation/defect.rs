@@ -82,6 +82,8 @@ pub(super) enum Defect {
     TellsSteeringEarly,
     /// Whoever said it is not told.
     DropsSteering,
+    /// Whoever reads along is never told.
+    ForgetsReaders,
     /// The result of a call is missing from the prompt.
     LeavesCallUnpaired,
     /// The current message is missing from the prompt.
@@ -118,10 +120,14 @@ pub(super) enum Defect {
     WidensTools,
     /// An answer that does not fit its schema is taken.
     TakesMisfit,
+    /// A change of the options does not reach the journal.
+    ForgetsChange,
+    /// A change of the options is told before it is stored.
+    TellsChangeEarly,
 }
 
 impl Defect {
-    pub(super) const ALL: [Self; 50] = [
+    pub(super) const ALL: [Self; 53] = [
         Self::SkipsAppend,
         Self::ConfirmsWithoutStoring,
         Self::ReordersRecords,
@@ -154,6 +160,7 @@ impl Defect {
         Self::TakesSteeringTwice,
         Self::TellsSteeringEarly,
         Self::DropsSteering,
+        Self::ForgetsReaders,
         Self::LeavesCallUnpaired,
         Self::LosesPrompt,
         Self::KeepsClockStopped,
@@ -165,6 +172,8 @@ impl Defect {
         Self::OneErrorMore,
         Self::OneRepeatMore,
         Self::ForgetsTokens,
+        Self::ForgetsChange,
+        Self::TellsChangeEarly,
         Self::LosesSummary,
         Self::CutsElsewhere,
         Self::TakesStaleSummary,
@@ -294,6 +303,7 @@ impl Sabotage {
                 (Defect::DropsOutcome, Effect::Report(TurnNews::Finished { .. })) if self.dice.rarely(3) => continue,
                 (Defect::KeepsClockStopped, Effect::Report(TurnNews::Unpaused { .. })) => continue,
                 (Defect::BeginsSilently, Effect::Report(TurnNews::Began { .. })) => continue,
+                (Defect::ForgetsReaders, Effect::Report(TurnNews::Flushed)) => continue,
                 (Defect::DropsSteering, Effect::Report(TurnNews::Steered { .. })) => continue,
                 (Defect::TellsSteeringEarly, Effect::Append { append, .. }) => {
                     let steers = append.records.iter().filter_map(|record| match &record.fact {
@@ -312,6 +322,14 @@ impl Sabotage {
                         _ => None,
                     });
                     effects.extend(inputs.map(|submission| Effect::Report(TurnNews::Accepted { submission })));
+                }
+                (Defect::TellsChangeEarly, Effect::Append { append, .. }) => {
+                    let changes = append.records.iter().filter_map(|record| match &record.fact {
+                        Fact::Configured { request_id, .. } => Some(request_id.clone()),
+                        _ => None,
+                    });
+                    let told = |request_id| Effect::Report(TurnNews::Configured { request_id, result: Ok(()) });
+                    effects.extend(changes.map(told));
                 }
                 (Defect::WidensTools, Effect::Check { context, .. }) => Arc::make_mut(context).allow = None,
                 (Defect::ChangesArguments, Effect::Call { call, grant, .. }) => {
@@ -371,6 +389,9 @@ impl Sabotage {
             }
             Defect::ForgetsResult => change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Result(_)))),
             Defect::ForgetsOutcome => change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Outcome(_)))),
+            Defect::ForgetsChange => {
+                change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Configured { .. })));
+            }
             Defect::LosesInput if self.dice.rarely(3) => {
                 change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Input(_))));
             }

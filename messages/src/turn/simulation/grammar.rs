@@ -74,7 +74,7 @@ impl Grammar {
         self.epoch = record.epoch;
         let turn = record.turn.as_ref();
         match &record.fact {
-            Fact::Options(_) => Ok(()),
+            Fact::Options(_) | Fact::Configured { .. } => Ok(()),
             Fact::Input(input) => {
                 must(turn == Some(&input.turn), || "an input is of its own turn".to_owned())?;
                 let known = self.inputs.insert(input.turn.clone(), (**input).clone());

@@ -119,6 +119,7 @@ impl House {
         };
         let submission = meant.and_then(|at| self.owed.get(at)).map(|(owed, _)| owed.clone());
         let runs = self.world.turn.submission().filter(|runs| submission.as_ref().is_none_or(|meant| meant == runs));
+        let runs = runs.filter(|_| !self.world.turn.unrecovered);
         let had_session = self.world.turn.session().is_some();
         let (mut confirmed, mut appended, mut released) = (true, false, false);
         let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
@@ -211,6 +212,7 @@ impl House {
             self.monitor.forgets(&submission);
         }
         self.withdrawn.clear();
+        self.changing.clear();
         self.steering.clear();
         self.new_machine(None);
         if !self.schedule.rarely(2) {
@@ -238,6 +240,7 @@ impl House {
                 _ => {}
             }
         }
+        self.readers.clear();
         self.world.crash();
         self.world.turn.watched(self.plan.watched);
         self.said.clear();
@@ -248,6 +251,7 @@ impl House {
         for (_, message) in self.owed.clone() {
             self.say(message);
         }
+        self.configure_again();
         for (_, message) in self.steering.clone() {
             self.say(message);
         }

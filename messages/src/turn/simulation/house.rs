@@ -6,12 +6,13 @@ use super::monitor::{Monitor, Seen};
 use super::plan::{Fault, Plan};
 use super::{Run, says};
 use crate::ids::{RequestId, ResumeToken, TurnId};
-use crate::session::Session;
+use crate::session::{Configuring, Session};
 use crate::sessions::{EndReason, TurnNews};
 use crate::store::Append;
 use crate::turn::world::World;
 use crate::turn::{Effect, Turn, TurnMessage};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// How a run is interrupted.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +51,11 @@ pub(super) struct House {
     pub(super) late: Vec<Append>,
     pub(super) inputs: u32,
     pub(super) steerings: u32,
+    pub(super) changes: u32,
+    /// Changes of the options nobody was told of yet.
+    pub(super) changing: Vec<Arc<Configuring>>,
+    /// Readers who wait until what was written is on its way to the store: up to which version.
+    pub(super) readers: VecDeque<u64>,
     /// What was said into turns and not answered yet; said again to a new machine.
     pub(super) steering: Vec<(RequestId, TurnMessage)>,
     pub(super) tokens: Vec<ResumeToken>,
@@ -85,6 +91,9 @@ impl House {
             late: Vec::new(),
             inputs: 0,
             steerings: 0,
+            changes: 0,
+            changing: Vec::new(),
+            readers: VecDeque::new(),
             steering: Vec::new(),
             tokens: Vec::new(),
             asked: Vec::new(),
@@ -148,6 +157,7 @@ impl House {
             Fault::Steers => self.steer(),
             Fault::Withdraws => self.withdraw(),
             Fault::People => self.person(),
+            Fault::Changes => self.configure(),
             Fault::Skills => self.skills_change(),
             Fault::Malformed
             | Fault::ModelFails
@@ -237,6 +247,12 @@ impl House {
             if let TurnNews::Finished { submission, .. } | TurnNews::Refused { submission, .. } = &news {
                 self.owed.retain(|(owed, _)| owed != submission);
             }
+            if let TurnNews::Configured { request_id, result } = &news {
+                self.told_of_change(request_id, result);
+            }
+            if matches!(news, TurnNews::Flushed) {
+                self.read_along();
+            }
             if let TurnNews::Steered { request_id, .. } = &news {
                 self.steering.retain(|(known, _)| known != request_id);
             }
@@ -262,12 +278,17 @@ impl House {
             // Whoever comes after the program that died finds it alive.
             self.ends_at = None;
         }
+        self.configure_again();
+        self.settle();
+        let untold: Vec<_> = self.changing.iter().map(|asked| asked.request_id.clone()).collect();
+        self.monitor.must(untold.is_empty(), || format!("nobody is told of {untold:?}"));
         let (world, monitor) = (&self.world, &mut self.monitor);
         let idle = world.turn.is_idle() && world.questions.is_empty();
         monitor.must(idle, || format!("it waits for nothing that comes: {:?}", world.turn.state));
         monitor.must(monitor.usable || monitor.broken.is_some(), || "the session is not usable".to_owned());
         let owed: Vec<_> = self.owed.iter().map(|(owed, _)| owed).collect();
         monitor.must(owed.is_empty(), || format!("nobody answered {owed:?}"));
+        monitor.must(self.readers.is_empty(), || "somebody who reads along waits for ever".to_owned());
         let unanswered: Vec<_> = self.steering.iter().map(|(request, _)| request).collect();
         monitor.must(unanswered.is_empty(), || format!("nobody said whether {unanswered:?} was taken"));
         let waits = monitor.shadow.waiting.front().map(|input| input.turn.clone());

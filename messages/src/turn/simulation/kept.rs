@@ -22,6 +22,7 @@ impl Monitor {
                 return self.must(false, || format!("the journal is wrong at {}: {why}", record.version));
             }
             self.matches_what_was_said(record);
+            self.reads_options(record);
             self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
             self.twin.apply(record);
@@ -131,6 +132,7 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Resumed { .. } => "resumed",
         Fact::Withdrawn => "withdrawn",
         Fact::Outcome(_) => "outcome",
+        Fact::Configured { .. } => "configured",
         Fact::Condensed(condensed) if condensed.summary.is_some() => "summarised",
         Fact::Condensed(_) => "truncated",
         Fact::SkillsSelected(_) => "skills selected",

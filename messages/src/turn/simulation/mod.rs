@@ -21,6 +21,7 @@
 //! **Planted defects** ([`defect`]) show that the checks find what they are for.
 
 mod answers;
+mod changes;
 mod defect;
 mod dice;
 mod gifts;

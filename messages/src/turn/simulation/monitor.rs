@@ -1,6 +1,7 @@
 //! What must hold at each step, whatever happens. The monitor sees what is said to the
 //! machine, what it asks for and what the store keeps, and believes nobody's own account.
 
+use super::changes::Changes;
 use super::grammar::Grammar;
 use super::steering::Steers;
 use crate::chat::Message;
@@ -83,6 +84,7 @@ pub(super) struct Monitor {
     /// Summaries that were written and may be taken, each once.
     pub(super) summaries: BTreeSet<String>,
     pub(super) last: Option<Arc<Record>>,
+    pub(super) changes: Changes,
     pub(super) life: Life,
     /// How many owners the journal has had.
     pub(super) owners: u64,
@@ -118,6 +120,7 @@ impl Monitor {
             responses: BTreeSet::new(),
             summaries: BTreeSet::new(),
             last: None,
+            changes: Changes::default(),
             life: Life::default(),
             owners: 0,
             usable: false,
@@ -308,6 +311,7 @@ impl Monitor {
 
     fn infers(&mut self, request: &LlmRequest, world: &World) {
         self.has_its_skills(request);
+        self.infers_under(request);
         if let Err(why) = paired(&request.messages) {
             self.must(false, || why);
         }

@@ -61,6 +61,8 @@ pub(super) enum Fault {
     People,
     /// Requests have names, and names come again.
     Names,
+    /// The session's options are changed.
+    Changes,
     /// Summaries that are missing, empty or too large.
     Summaries,
     /// There are more skills than before, in another order.
@@ -68,7 +70,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 26] = [
+    pub(super) const ALL: [Self; 27] = [
         Self::Malformed,
         Self::ModelFails,
         Self::ToolErrors,
@@ -93,6 +95,7 @@ impl Fault {
         Self::Withdraws,
         Self::People,
         Self::Names,
+        Self::Changes,
         Self::Summaries,
         Self::Skills,
     ];
@@ -125,6 +128,7 @@ impl Fault {
             | Self::Steers
             | Self::Withdraws
             | Self::People
+            | Self::Changes
             | Self::Skills => true,
         }
     }

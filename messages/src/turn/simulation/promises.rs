@@ -41,7 +41,9 @@ impl Monitor {
                 self.life.paused.remove(submission);
             }
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
-            TurnNews::Decided { .. } | TurnNews::Left => {}
+            TurnNews::Flushed => self.saw("flushed".to_owned()),
+            // The house sees to changes.
+            TurnNews::Configured { .. } | TurnNews::Decided { .. } | TurnNews::Left => {}
         }
     }
 

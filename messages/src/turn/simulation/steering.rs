@@ -2,11 +2,12 @@
 
 use super::house::House;
 use super::monitor::Monitor;
+use super::plan::Fault;
 use crate::chat::{ContentPart, FinishReason};
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
 use crate::sessions::TurnOutcome;
-use crate::turn::world::World;
+use crate::turn::world::{Question, World};
 use crate::turn::{Limits, Steer, TurnMessage};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,9 @@ pub(super) struct Steers {
 impl House {
     /// Somebody says something into whatever runs, or says again what they said before.
     pub(super) fn steer(&mut self) {
+        if self.people.rarely(3) {
+            return self.reads_along();
+        }
         if self.steerings > 0 && self.people.rarely(4) {
             let again = 1 + self.people.pick(usize::try_from(self.steerings).unwrap_or(1));
             let request = RequestId::new(format!("s{again}"));
@@ -32,6 +36,28 @@ impl House {
         }
         self.steerings += 1;
         self.say_into(RequestId::new(format!("s{}", self.steerings)));
+    }
+
+    /// Somebody begins to read the session along.
+    pub(super) fn reads_along(&mut self) {
+        self.readers.push_back(self.world.turn.session().map_or(0, |session| session.version));
+        self.say(TurnMessage::Flush);
+    }
+
+    /// What was written when they began is with the store, unless the store fails.
+    pub(super) fn read_along(&mut self) {
+        let Some(until) = self.readers.pop_front() else {
+            return self.monitor.must(false, || "somebody who does not read is told".to_owned());
+        };
+        let world = &self.world;
+        let on_the_way = world.questions.iter().filter_map(|question| match question {
+            Question::Append(_, append, _) => Some(append.expected_version + append.records.len() as u64),
+            _ => None,
+        });
+        let sent = on_the_way.max().unwrap_or(0).max(world.stored.len() as u64);
+        let works = !self.plan.has(Fault::StoreFails) && !self.plan.has(Fault::StoreDoubts) && !self.store_is_down;
+        let works = works && !self.plan.has(Fault::OtherOwner) && !self.plan.has(Fault::StoreDown);
+        self.monitor.must(!works || sent >= until, || format!("told at {sent} who reads until {until}"));
     }
 
     fn say_into(&mut self, request_id: RequestId) {

@@ -36,16 +36,32 @@ pub(super) fn check(setup: Setup, steps: &[&str], expected: Expect) {
     expected.assert_eq(&told.trace);
 }
 
-#[derive(Clone)]
-pub(super) struct Setup {
-    pub(super) brief: Brief,
-    pub(super) limits: Limits,
-    pub(super) approvals: ApprovalsMode,
-    /// Whether answers must fit a schema.
-    pub(super) structured: bool,
+/// The world after these steps. Its events have the ends of turns in them, which the supervisor tells.
+pub(crate) fn told(setup: Setup, steps: &[&str]) -> World {
+    let mut told = Teller::new(setup);
+    let mut heard = 0;
+    for step in steps {
+        told.step(step);
+        for news in &told.world.news[std::mem::replace(&mut heard, told.world.news.len())..] {
+            if let TurnNews::Finished { outcome, .. } = news {
+                let outcome = Box::new(crate::sessions::TurnOutcome { saved: true, ..(**outcome).clone() });
+                told.world.events.push(crate::event::AgentEvent::TurnFinished { outcome });
+            }
+        }
+    }
+    told.world
 }
 
-pub(super) fn native() -> Setup {
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) brief: Brief,
+    pub(crate) limits: Limits,
+    pub(crate) approvals: ApprovalsMode,
+    /// Whether answers must fit a schema.
+    pub(crate) structured: bool,
+}
+
+pub(crate) fn native() -> Setup {
     let brief = Brief::new(super::world::model());
     Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny, structured: false }
 }
@@ -232,11 +248,12 @@ impl Teller {
                 TurnNews::Paused { .. } => writeln!(self.trace, "    pause the clock"),
                 TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
                 TurnNews::Began { submission, .. } => writeln!(self.trace, "    {submission} begins"),
+                TurnNews::Configured { request_id, .. } => writeln!(self.trace, "    changed {request_id}"),
                 TurnNews::Steered { request_id, result } => match result {
                     Ok(taken) => writeln!(self.trace, "    {request_id:?} is taken: {taken}"),
                     Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
                 },
-                TurnNews::Accepted { .. } | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
+                TurnNews::Accepted { .. } | TurnNews::Flushed | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();
         }

@@ -1,0 +1,177 @@
+//! What a listing shows of a session, without its journal being read.
+
+use super::{claim, session, store_one};
+use crate::store::SessionStore;
+use bob_messages::chat::{ContentPart, FinishReason};
+use bob_messages::ids::{CallId, ModelName, RecordId, ResumeToken, SessionId, TurnId};
+use bob_messages::session::{ApprovalsMode, ParentTurn, SessionOptions, SessionState, TurnInput};
+use bob_messages::sessions::SuspendReason;
+use bob_messages::store::{Append, Ended, FORMAT, Fact, Record, SessionFilter, SessionSummary, Suspension};
+use bob_messages::turn::Limits;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Writes facts behind what a session has.
+struct Writer<'s> {
+    store: &'s Arc<dyn SessionStore>,
+    session: SessionId,
+    epoch: u64,
+    version: u64,
+}
+
+impl<'s> Writer<'s> {
+    async fn of(store: &'s Arc<dyn SessionStore>, id: &str) -> Self {
+        let session = session(id);
+        let epoch = claim(store, &session).await;
+        Self { store, session, epoch, version: 0 }
+    }
+
+    async fn write(&mut self, facts: Vec<Fact>) {
+        let record = |(version, fact): (u64, Fact)| {
+            Arc::new(Record {
+                format: FORMAT,
+                id: RecordId::numbered(self.epoch, version),
+                session: self.session.clone(),
+                version,
+                epoch: self.epoch,
+                turn: None,
+                at: 1,
+                fact,
+            })
+        };
+        let records: Vec<_> = (self.version + 1..).zip(facts).map(record).collect();
+        let (session, epoch, expected_version) = (self.session.clone(), self.epoch, self.version);
+        self.version += records.len() as u64;
+        let append = Append { session, epoch, expected_version, records };
+        assert_eq!(store_one(self.store, append).await, Ok(self.version));
+    }
+}
+
+async fn listed(store: &Arc<dyn SessionStore>, filter: &SessionFilter) -> Vec<SessionSummary> {
+    let (mut found, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let page = store.list(filter, cursor.as_deref()).await.expect("it lists");
+        found.extend(page.sessions);
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+async fn look(store: &Arc<dyn SessionStore>, id: &str) -> SessionSummary {
+    let mut all = listed(store, &SessionFilter { prefix: Some(id.to_owned()), ..SessionFilter::default() }).await;
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+fn said(turn: &str, text: &str) -> Fact {
+    Fact::Input(Arc::new(TurnInput {
+        turn: TurnId::new(turn),
+        request_id: None,
+        at: 0,
+        parts: vec![ContentPart::text(text)],
+        labels: BTreeMap::new(),
+        model: None,
+        allow_tools: None,
+        approve: None,
+        approvals: ApprovalsMode::Deny,
+        limits: Limits::default(),
+        options: None,
+        output_schema: None,
+        traceparent: None,
+        token: ResumeToken::new("t"),
+        interactive: false,
+    }))
+}
+
+fn started() -> Fact {
+    Fact::Started { model: ModelName::parse("scripted:m").expect("a model's name") }
+}
+
+fn ended(reason: Option<SuspendReason>) -> Fact {
+    let suspended = reason.map(|reason| Suspension {
+        reason,
+        token: ResumeToken::new("t"),
+        question: "which?".to_owned(),
+        expires_at: None,
+    });
+    let finish_reason = if suspended.is_some() { FinishReason::Suspended } else { FinishReason::Final };
+    Fact::Outcome(Ended { finish_reason, guard_reason: None, content: "done".to_owned(), suspended, error: None })
+}
+
+fn of(parent: &str) -> Fact {
+    let parent = ParentTurn { session: session(parent), turn: TurnId::new("t"), call: CallId::new("c1") };
+    Fact::Options(SessionOptions { parent: Some(parent), ..SessionOptions::default() })
+}
+
+/// A listing shows the title of the first message, and the state that the last record tells.
+pub async fn a_listing_shows_titles_and_states(store: Arc<dyn SessionStore>) {
+    let mut one = Writer::of(&store, "one").await;
+    one.write(vec![of("above"), said("t1", "Mend the\nroof, \u{1b}[1mplease"), started()]).await;
+    let seen = look(&store, "one").await;
+    assert_eq!(seen.title.as_deref(), Some("Mend the roof, [1mplease"));
+    assert_eq!((seen.state, seen.parent.as_ref()), (Some(SessionState::Running), Some(&session("above"))));
+    for (fact, state) in [
+        (ended(Some(SuspendReason::AskUser)), SessionState::Question),
+        (ended(Some(SuspendReason::ApprovalRequired)), SessionState::Approval),
+        (ended(None), SessionState::Idle),
+    ] {
+        one.write(vec![fact]).await;
+        assert_eq!(look(&store, "one").await.state, Some(state));
+    }
+    one.write(vec![said("t2", "and the door"), started(), ended(None)]).await;
+    let seen = look(&store, "one").await;
+    assert_eq!(seen.title.as_deref(), Some("Mend the roof, [1mplease"), "the first message names it");
+    assert_eq!((seen.state, seen.turns), (Some(SessionState::Idle), Some(2)));
+    // The same when another owner has it, or nobody; a store may note that in its journal.
+    let shown = |seen: SessionSummary| SessionSummary { bytes: 0, updated_at: 0, ..seen };
+    let seen = shown(seen);
+    store.release(&one.session, one.epoch).await;
+    assert_eq!(shown(look(&store, "one").await), seen);
+    let epoch = claim(&store, &one.session).await;
+    assert_eq!(shown(look(&store, "one").await), seen);
+    let mut next = Writer { epoch, ..one };
+    next.write(vec![said("t3", "x"), started()]).await;
+    assert_eq!(look(&store, "one").await.state, Some(SessionState::Running));
+}
+
+/// A session of very long messages has a title and a state as well.
+pub async fn a_long_session_shows_its_title_and_state(store: Arc<dyn SessionStore>) {
+    let mut long = Writer::of(&store, "long").await;
+    long.write(vec![Fact::Options(SessionOptions::default()), said("t0", "a short beginning"), started()]).await;
+    let much = "m".repeat(9_000);
+    for number in 1..10 {
+        long.write(vec![ended(None), said(&format!("t{number}"), &much), started()]).await;
+    }
+    let seen = look(&store, "long").await;
+    assert_eq!((seen.title.as_deref(), seen.state), (Some("a short beginning"), Some(SessionState::Running)));
+    assert!(seen.turns.is_none_or(|turns| turns == 9), "{seen:?}");
+}
+
+/// Only sessions in a state, or of a parent, page by page.
+pub async fn a_listing_is_filtered_by_state_and_parent(store: Arc<dyn SessionStore>) {
+    for number in 0..12 {
+        let mut one = Writer::of(&store, &format!("s{number:02}")).await;
+        let parent = if number % 2 == 0 { "even" } else { "odd" };
+        one.write(vec![of(parent), said("t", "x"), started()]).await;
+        if number % 3 == 0 {
+            one.write(vec![ended(None)]).await;
+        }
+    }
+    let ids = |found: Vec<SessionSummary>| {
+        let mut ids: Vec<_> = found.into_iter().map(|one| one.session.to_string()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    for limit in [0, 1, 3] {
+        let idle = SessionFilter { state: Some(SessionState::Idle), limit, ..SessionFilter::default() };
+        assert_eq!(ids(listed(&store, &idle).await), ["s00", "s03", "s06", "s09"]);
+        let of_even = SessionFilter { parent: Some(session("even")), ..idle };
+        assert_eq!(ids(listed(&store, &of_even).await), ["s00", "s06"]);
+        let prefixed = SessionFilter { prefix: Some("s0".to_owned()), state: None, ..of_even };
+        assert_eq!(ids(listed(&store, &prefixed).await), ["s00", "s02", "s04", "s06", "s08"]);
+    }
+    let asking = SessionFilter { state: Some(SessionState::Question), ..SessionFilter::default() };
+    assert!(listed(&store, &asking).await.is_empty());
+}

@@ -1,0 +1,65 @@
+//! What a list shows of a journal, from its beginning and its end: no journal is read for it.
+//!
+//! The title stands where the first message is, the state where the last records are. What is
+//! found in neither, since long records hide it, is not known here; nothing is written for it.
+
+use crate::store::line::{self, Line};
+use bob_messages::session::{Glance, SessionState};
+use bob_messages::store::SessionSummary;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// How much of the beginning is looked at, in bytes.
+const HEAD: usize = 16 * 1024;
+
+/// How much of the end is looked at, in bytes.
+const TAIL: usize = 16 * 1024;
+
+/// Adds what the journal's beginning and end show.
+pub(super) fn seen(file: &File, summary: SessionSummary) -> SessionSummary {
+    let read = |at: u64, most: usize| -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; most];
+        let mut filled = 0;
+        while filled < most {
+            match file.read_at(&mut bytes[filled..], at + filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    };
+    let Ok(head) = read(0, HEAD + TAIL) else { return summary };
+    if head.len() < HEAD + TAIL {
+        // A torn line at its end is none.
+        return summary.seen(&glance(&head, false));
+    }
+    let begun = glance(&head[..HEAD], true);
+    let tail = read(summary.bytes.saturating_sub(TAIL as u64), TAIL).unwrap_or_default();
+    let last = lines(&tail).rev().find_map(|line| match line::parse(line) {
+        Ok(Line::Record(record)) => SessionState::told_by(&record.fact),
+        Ok(Line::Claim(_) | Line::Release(_)) | Err(_) => None,
+    });
+    SessionSummary { title: begun.title, parent: begun.parent, state: last, ..summary }
+}
+
+/// What the records in these bytes show.
+fn glance(bytes: &[u8], only_begun: bool) -> Glance {
+    let mut glance = Glance::default();
+    for line in lines(bytes) {
+        if let Ok(Line::Record(record)) = line::parse(line) {
+            glance.note(&record);
+            if only_begun && glance.title.is_some() {
+                break;
+            }
+        }
+    }
+    glance
+}
+
+/// The lines that end in these bytes; the first one may lack its beginning.
+fn lines(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').unwrap_or(0);
+    bytes[..end].split(|&byte| byte == b'\n')
+}

@@ -1,0 +1,89 @@
+//! What a running call says of how far it is: events beside the machine, as the pieces of an answer are.
+//!
+//! Nothing waits for them, nothing is kept of them, and while nobody watches nothing is made.
+
+use crate::clock;
+use crate::feed::Feed;
+use bob_messages::chat::ToolCall;
+use bob_messages::event::{AgentEvent, CallState, Progress};
+use bob_messages::tools::{CallContext, ToolKind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much time lies between two that are told of one call; what comes in between is left out.
+const APART: Duration = Duration::from_millis(100);
+
+/// The longest message that is told, in bytes.
+const MESSAGE_BYTES: usize = 1024;
+
+/// Where the progress of calls is told, for whoever makes an [`Invocation`](super::Invocation).
+#[derive(Debug, Clone, Default)]
+pub struct ProgressRoom(Option<Arc<Feed>>);
+
+/// A handle by which one call tells its progress. Clones tell of the same call.
+#[derive(Debug, Clone)]
+pub struct ProgressSink(Option<Arc<Telling>>);
+
+#[derive(Debug)]
+struct Telling {
+    feed: Arc<Feed>,
+    call: Arc<ToolCall>,
+    context: Arc<CallContext>,
+    told: Mutex<Option<Instant>>,
+}
+
+impl ProgressRoom {
+    /// Progress is told to this feed.
+    pub(crate) fn of(feed: Option<Arc<Feed>>) -> Self {
+        Self(feed)
+    }
+
+    /// Progress is told to nobody.
+    pub fn nobody() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn sink(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> ProgressSink {
+        ProgressSink(self.0.as_ref().map(|feed| {
+            let (feed, call, context) = (Arc::clone(feed), Arc::clone(call), Arc::clone(context));
+            Arc::new(Telling { feed, call, context, told: Mutex::default() })
+        }))
+    }
+}
+
+impl ProgressSink {
+    /// Tells how much is done, in the tool's own unit, of how much, if that is known, and what is done now. Never waits.
+    /// At most ten of a call are told in a second; the others are left out.
+    pub fn tell(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(telling) = self.0.as_ref().filter(|telling| telling.feed.is_watched()) else { return };
+        // JSON has no other numbers.
+        if !done.is_finite() || !telling.is_time() {
+            return;
+        }
+        let message = message.map(|message| message[..message.floor_char_boundary(MESSAGE_BYTES)].to_owned());
+        let progress = Some(Progress { done, total: total.filter(|total| total.is_finite()), message });
+        let CallContext { session, turn, step, .. } = &*telling.context;
+        let event = AgentEvent::ToolCalled {
+            step: *step,
+            call: Arc::clone(&telling.call),
+            title: String::new(),
+            kind: ToolKind::default(),
+            state: CallState::Progress,
+            progress,
+        };
+        telling.feed.emit(session, turn, clock::now(), event);
+    }
+}
+
+impl Telling {
+    fn is_time(&self) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let is_time = told.is_none_or(|told| now.duration_since(told) >= APART);
+        if is_time {
+            *told = Some(now);
+        }
+        is_time
+    }
+}

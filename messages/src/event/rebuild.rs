@@ -1,0 +1,248 @@
+//! A session's events, rebuilt from its journal: records in, events out, nothing else.
+//!
+//! What comes out is what a reader of the turns would have seen, as far as the journal knows it. Some events are only
+//! live: pieces of answers, `prompt.built`, `history.condensed`, `skills.selected`, `llm.requested`, `llm.retried`,
+//! `actor.restarted`, and of `tool.called` everything behind `proposed`. The journal does not know either which tools and
+//! servers were on offer, what a tool is called by people and of which kind it is; these fields are empty. Numbers rise by one within
+//! each run of a turn, and times are those of the records.
+
+use super::{AgentEvent, CallState, Envelope};
+use crate::Millis;
+use crate::chat::{FinishReason, ToolCall};
+use crate::error::AgentError;
+use crate::ids::{SessionId, TurnId};
+use crate::session::{OpenCall, Session, withdrawn};
+use crate::sessions::{SuspendReason, TurnOutcome};
+use crate::store::{Answered, Ended, Fact, Record};
+use crate::tools::ToolKind;
+use crate::turn::{CHOICES, complaint};
+use std::sync::Arc;
+
+/// Reads a journal and tells its events, record by record.
+#[derive(Debug, Clone)]
+pub struct Rebuild {
+    session: Session,
+    /// The number of the last event of the run that is read.
+    seq: u64,
+    /// The trace context of the request that began it.
+    traceparent: Option<String>,
+    /// A suspended turn is closed because its person went on to something else: nobody was told.
+    is_closing: bool,
+    /// A turn was resumed by a decision, which is in the next record.
+    is_deciding: bool,
+}
+
+/// All events of a journal, oldest first.
+pub fn rebuild<'a>(session: &SessionId, records: impl IntoIterator<Item = &'a Arc<Record>>) -> Vec<Envelope> {
+    let mut rebuild = Rebuild::new(session.clone());
+    records.into_iter().flat_map(|record| rebuild.read(record)).collect()
+}
+
+/// What the record before it tells of the end of a run.
+struct Before {
+    step: u32,
+    limit: u64,
+    was_understood: bool,
+}
+
+impl Rebuild {
+    /// Nothing was read yet.
+    pub fn new(session: SessionId) -> Self {
+        Self { session: Session::new(session), seq: 0, traceparent: None, is_closing: false, is_deciding: false }
+    }
+
+    /// The session, as far as it was read.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Reads the next record; the events it tells of, oldest first. A record that does not fit tells of none.
+    pub fn read(&mut self, record: &Record) -> Vec<Envelope> {
+        let waiting = self.session.waiting.iter().find(|input| Some(&input.turn) == record.turn.as_ref());
+        let taken_out = waiting
+            .filter(|_| record.fact == Fact::Withdrawn)
+            .map(|input| Box::new(TurnOutcome { saved: true, ..withdrawn(input, &self.session.id) }));
+        let before = self.before(&record.fact);
+        let resumed = self.resumes(&record.fact);
+        self.session.apply(record);
+        let mut told = Vec::new();
+        match &record.fact {
+            Fact::Started { .. } => self.started(&mut told),
+            Fact::Resumed { .. } if !self.is_closing => {
+                self.started(&mut told);
+                self.is_deciding = resumed.is_some_and(|reason| reason != SuspendReason::AskUser);
+                if !self.is_deciding {
+                    self.calls_again(&mut told);
+                }
+            }
+            Fact::ApprovalDecided { .. } if self.is_deciding => {
+                self.is_deciding = false;
+                self.calls_again(&mut told);
+            }
+            Fact::ApprovalDecided { approval, allowed, .. } => {
+                let is_it = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
+                told.extend(self.calls().iter().find(is_it).map(|open| AgentEvent::ApprovalDecided {
+                    approval_id: approval.clone(),
+                    call_id: open.call.id.clone(),
+                    allowed: *allowed,
+                }));
+            }
+            Fact::Answered(answered) => self.answered(answered, &mut told),
+            Fact::Malformed { cost, .. } => {
+                let message = self.session.history.iter().rev().find_map(|message| complaint(message));
+                let complaint = message.unwrap_or_default().to_owned();
+                let step = self.step();
+                told.push(completed(step, cost));
+                told.push(AgentEvent::ActionMalformed { step, complaint });
+            }
+            Fact::Result(result) if !self.is_closing => {
+                told.push(AgentEvent::ToolCompleted { step: self.step(), result: Arc::clone(result) });
+            }
+            Fact::ApprovalAsked { call, .. } => {
+                told.extend(self.calls().iter().find(|open| open.call.id == *call).and_then(asked));
+            }
+            Fact::Outcome(ended) if !self.is_closing => self.ended(ended, before, &mut told),
+            Fact::Outcome(_) => self.is_closing = false,
+            Fact::Withdrawn => told.extend(taken_out.map(|outcome| AgentEvent::TurnFinished { outcome })),
+            Fact::Options(_)
+            | Fact::Input(_)
+            | Fact::Intent { .. }
+            | Fact::Resumed { .. }
+            | Fact::Result(_)
+            | Fact::Steered { .. }
+            | Fact::Condensed(_)
+            | Fact::SkillsSelected(_)
+            | Fact::Configured { .. } => {}
+        }
+        let Some(turn) = &record.turn else { return Vec::new() };
+        let is_apart = record.fact == Fact::Withdrawn;
+        told.into_iter().map(|event| self.envelope(turn, record.at, event, is_apart)).collect()
+    }
+
+    /// Notes what a resumption is: the reason of the suspension that it ends.
+    fn resumes(&mut self, fact: &Fact) -> Option<SuspendReason> {
+        let Fact::Resumed { submission, .. } = fact else { return None };
+        let open = self.session.open.as_ref()?;
+        // Whoever closes a turn that is given up does it under the name of whoever was told the question.
+        self.is_closing = open.submission == *submission;
+        open.suspended.as_ref().map(|suspended| suspended.reason)
+    }
+
+    fn before(&self, fact: &Fact) -> Option<Before> {
+        let (Fact::Outcome(ended), Some(open)) = (fact, self.session.running()) else { return None };
+        Some(Before {
+            step: open.spent.steps + 1,
+            limit: ended.guard_reason.map_or(0, |guard| open.input.limits.of(guard)),
+            was_understood: open.malformed_in_a_row < 2,
+        })
+    }
+
+    fn envelope(&mut self, turn: &TurnId, at: Millis, event: AgentEvent, is_apart: bool) -> Envelope {
+        if is_apart {
+            return Envelope::of_turn(&self.session.id, turn, at, 1, None, event);
+        }
+        if let AgentEvent::TurnStarted { traceparent, .. } = &event {
+            self.seq = 0;
+            self.traceparent.clone_from(traceparent);
+        }
+        self.seq += 1;
+        Envelope::of_turn(&self.session.id, turn, at, self.seq, self.traceparent.as_deref(), event)
+    }
+
+    fn step(&self) -> u32 {
+        // The last result of a step closes it, and the turn is still open then.
+        self.session.open.as_ref().map_or(0, |open| open.spent.steps)
+    }
+
+    fn calls(&self) -> &[OpenCall] {
+        let step = self.session.running().and_then(|open| open.step.as_ref());
+        step.map_or(&[], |step| step.calls.as_slice())
+    }
+
+    fn started(&self, told: &mut Vec<AgentEvent>) {
+        told.extend(self.session.running().map(|open| AgentEvent::TurnStarted {
+            submission: open.submission.clone(),
+            model: open.model.clone(),
+            cwd: self.session.options.cwd.clone(),
+            traceparent: open.input.traceparent.clone(),
+            tools: Vec::new(),
+            servers: Vec::new(),
+            parent: self.session.options.parent.clone(),
+        }));
+    }
+
+    fn answered(&self, answered: &Answered, told: &mut Vec<AgentEvent>) {
+        let step = self.step();
+        let is_question = !answered.calls.is_empty() && answered.calls.iter().all(|call| call.name.is_ask_user());
+        let action = match (answered.calls.is_empty(), is_question) {
+            (true, _) => "final",
+            (false, true) => "ask_user",
+            (false, false) => "tool_call",
+        };
+        told.push(completed(step, &answered.cost));
+        let tools = answered.calls.iter().map(|call| call.name.clone()).collect();
+        told.push(AgentEvent::ActionParsed { step, action: action.to_owned(), tools });
+        told.extend(answered.calls.iter().map(|call| proposed(step, call)));
+    }
+
+    /// A run that goes on with open calls shows them again, with what was decided, and asks again what was not.
+    fn calls_again(&self, told: &mut Vec<AgentEvent>) {
+        let step = self.step();
+        for open in self.calls() {
+            told.push(proposed(step, &open.call));
+            let decided = open.approval.as_ref().filter(|_| open.result.is_none());
+            told.extend(decided.and_then(|asked| {
+                let allowed = asked.allowed?;
+                let (approval_id, call_id) = (asked.id.clone(), open.call.id.clone());
+                Some(AgentEvent::ApprovalDecided { approval_id, call_id, allowed })
+            }));
+        }
+        let undecided = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.allowed.is_none());
+        told.extend(self.calls().iter().filter(undecided).filter_map(asked));
+    }
+
+    fn ended(&self, ended: &Ended, before: Option<Before>, told: &mut Vec<AgentEvent>) {
+        let (Some(before), Some(last)) = (before, &self.session.last) else { return };
+        if let (FinishReason::Error, Some(error @ AgentError::Llm(_)), true) =
+            (ended.finish_reason, &ended.error, before.was_understood)
+        {
+            told.push(AgentEvent::LlmFailed { step: before.step, error: error.clone() });
+        }
+        told.extend(ended.guard_reason.map(|guard| AgentEvent::GuardTripped { guard, limit: before.limit }));
+        told.push(AgentEvent::TurnFinished { outcome: Box::new((**last).clone()) });
+    }
+}
+
+fn completed(step: u32, cost: &crate::store::StepCost) -> AgentEvent {
+    AgentEvent::LlmCompleted {
+        step,
+        model: cost.model.clone(),
+        latency_ms: cost.latency_ms,
+        usage: cost.usage,
+        stop_reason: cost.stop_reason,
+        response_id: cost.response_id.clone(),
+    }
+}
+
+fn proposed(step: u32, call: &Arc<ToolCall>) -> AgentEvent {
+    AgentEvent::ToolCalled {
+        step,
+        call: Arc::clone(call),
+        title: String::new(),
+        kind: ToolKind::default(),
+        state: CallState::Proposed,
+        progress: None,
+    }
+}
+
+fn asked(open: &OpenCall) -> Option<AgentEvent> {
+    let asked = open.approval.as_ref()?;
+    Some(AgentEvent::ApprovalRequested {
+        approval_id: asked.id.clone(),
+        call: Arc::clone(&open.call),
+        risk: asked.risk,
+        reason: asked.why.clone(),
+        choices: CHOICES.map(str::to_owned).to_vec(),
+        changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
+    })
+}

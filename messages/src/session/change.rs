@@ -1,0 +1,159 @@
+//! A change of a session's options, and the name by which it counts once.
+
+use super::{ParentTurn, ServerLaunch, SessionOptions};
+use crate::ids::{ModelName, RequestId};
+use crate::tools::Risk;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What somebody wants of a session's options, addressed by the session's name alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configuring {
+    /// The caller's name for it: repeating it changes nothing a second time.
+    pub request_id: RequestId,
+    /// What is to be.
+    pub change: SessionChange,
+}
+
+/// What is to become of a session's options.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionChange {
+    /// A new session begins with these; one that is there must have them already.
+    Open(Box<SessionOptions>),
+    /// These of them change, from the next turn on.
+    Patch(Box<OptionsPatch>),
+}
+
+/// Which options change, and to what. What is [`Change::Keep`] stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OptionsPatch {
+    /// The working folder.
+    pub cwd: Change<String>,
+    /// The further folders, all of them.
+    pub roots: Change<Vec<String>>,
+    /// The model.
+    pub model: Change<ModelName>,
+    /// The instructions.
+    pub instructions: Change<String>,
+    /// What the agent is called.
+    pub agent: Change<String>,
+    /// The tools the session is limited to.
+    pub allow_tools: Change<Arc<[String]>>,
+    /// Up to which risk nobody is asked.
+    pub approve: Change<Risk>,
+    /// The tool servers the session brings, all of them.
+    pub servers: Change<Arc<[ServerLaunch]>>,
+    /// Whom the session works for.
+    pub parent: Change<ParentTurn>,
+}
+
+/// What becomes of one option.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// It is as the configuration has it.
+    Clear,
+    /// It is this.
+    Set(T),
+}
+
+impl<T: Clone> Change<T> {
+    fn apply(&self, to: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *to = None,
+            Self::Set(value) => *to = Some(value.clone()),
+        }
+    }
+
+    fn apply_or_empty(&self, to: &mut T)
+    where
+        T: Default,
+    {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *to = T::default(),
+            Self::Set(value) => *to = value.clone(),
+        }
+    }
+}
+
+impl OptionsPatch {
+    /// The patch after which the options are these, whatever they were.
+    pub fn to(options: &SessionOptions) -> Self {
+        fn set<T: Clone>(value: &Option<T>) -> Change<T> {
+            value.clone().map_or(Change::Clear, Change::Set)
+        }
+        Self {
+            cwd: set(&options.cwd),
+            roots: Change::Set(options.roots.clone()),
+            model: set(&options.model),
+            instructions: set(&options.instructions),
+            agent: set(&options.agent),
+            allow_tools: set(&options.allow_tools),
+            approve: set(&options.approve),
+            servers: Change::Set(options.servers.clone()),
+            parent: set(&options.parent),
+        }
+    }
+
+    /// The options with what changes.
+    pub fn applied_to(&self, options: &SessionOptions) -> SessionOptions {
+        let mut options = options.clone();
+        self.cwd.apply(&mut options.cwd);
+        self.roots.apply_or_empty(&mut options.roots);
+        self.model.apply(&mut options.model);
+        self.instructions.apply(&mut options.instructions);
+        self.agent.apply(&mut options.agent);
+        self.allow_tools.apply(&mut options.allow_tools);
+        self.approve.apply(&mut options.approve);
+        self.servers.apply_or_empty(&mut options.servers);
+        self.parent.apply(&mut options.parent);
+        options
+    }
+}
+
+/// All of them change.
+impl From<SessionOptions> for OptionsPatch {
+    fn from(options: SessionOptions) -> Self {
+        fn all<T>(value: Option<T>) -> Change<T> {
+            value.map_or(Change::Clear, Change::Set)
+        }
+        Self {
+            cwd: all(options.cwd),
+            roots: Change::Set(options.roots),
+            model: all(options.model),
+            instructions: all(options.instructions),
+            agent: all(options.agent),
+            allow_tools: all(options.allow_tools),
+            approve: all(options.approve),
+            servers: Change::Set(options.servers),
+            parent: all(options.parent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ServerId;
+
+    #[test]
+    fn a_patch_changes_what_it_names_and_nothing_else() {
+        let before = SessionOptions { cwd: Some("/a".into()), agent: Some("ada".into()), ..SessionOptions::default() };
+        let patch = OptionsPatch { cwd: Change::Set("/b".into()), agent: Change::Clear, ..OptionsPatch::default() };
+        let after = SessionOptions { cwd: Some("/b".into()), ..SessionOptions::default() };
+        assert_eq!(patch.applied_to(&before), after);
+        assert_eq!(OptionsPatch::default().applied_to(&before), before);
+        let servers = Arc::from([ServerLaunch::http(ServerId::new("x"), "http://h/")]);
+        let whole = SessionOptions { servers, roots: vec!["/c".into()], ..after };
+        assert_eq!(OptionsPatch::from(whole.clone()).applied_to(&before), whole);
+        let text = serde_json::to_string(&patch).unwrap();
+        assert_eq!(serde_json::from_str::<OptionsPatch>(&text).unwrap(), patch);
+    }
+}

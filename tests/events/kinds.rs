@@ -1,0 +1,188 @@
+//! One event of every kind, with everything filled in.
+
+use std::sync::Arc;
+
+use bob::{
+    AgentError, AgentEvent, Envelope, FinishReason, LlmError, LlmErrorKind, ModelName, Progress, Risk, ServerId,
+    SessionId, StopReason, ToolKind, ToolName, ToolOutput, TranscriptEntry, TurnId, Usage,
+};
+use bob_messages::chat::{CallStatus, GuardReason, ToolCall, ToolResult};
+use bob_messages::condense::CondenseMethod;
+use bob_messages::event::{CallState, Delta, SkillChoice};
+use bob_messages::ids::{ApprovalId, CallId};
+use bob_messages::mcp::{ServerBrief, ServerState};
+use bob_messages::session::ParentTurn;
+use bob_messages::sessions::{DeniedCall, TurnOutcome};
+use bob_messages::skills::SkillForm;
+use bob_messages::tools::{FileChange, Location};
+use serde_json::json;
+
+fn session() -> SessionId {
+    SessionId::parse("s").unwrap()
+}
+
+fn model() -> ModelName {
+    ModelName::parse("scripted:m").unwrap()
+}
+
+fn call() -> Arc<ToolCall> {
+    Arc::new(ToolCall {
+        id: CallId::new("c1"),
+        name: ToolName::new("local/read_file"),
+        arguments: json!({"path": "a"}),
+        argument_bytes: 12,
+        signatures: vec!["sealed".into()],
+    })
+}
+
+fn outcome() -> Box<TurnOutcome> {
+    let entry = TranscriptEntry {
+        id: CallId::new("c1"),
+        name: ToolName::new("local/read_file"),
+        arguments: json!({}),
+        status: CallStatus::Ok,
+        result: "ok".into(),
+        duration_ms: 3,
+    };
+    let denied = DeniedCall { name: ToolName::new("local/shell_exec"), arguments: json!({}), reason: "no".into() };
+    Box::new(TurnOutcome {
+        model: Some(model()),
+        guard_reason: Some(GuardReason::MaxSteps),
+        stop_reason: Some(StopReason::Stop),
+        tool_transcript: Arc::from([entry]),
+        denied: vec![denied],
+        error: Some(AgentError::Busy("try later".into())),
+        ..TurnOutcome::bare(session(), TurnId::new("t"), FinishReason::GuardExceeded, "so far")
+    })
+}
+
+fn called(state: CallState, progress: Option<Progress>) -> AgentEvent {
+    AgentEvent::ToolCalled { step: 1, call: call(), title: "Read".into(), kind: ToolKind::Read, state, progress }
+}
+
+/// Exhaustive: a kind that is added has its place in the list below.
+fn of_the_tree(event: &AgentEvent) -> bool {
+    match event {
+        AgentEvent::McpProcessStarted { .. } | AgentEvent::McpProcessStopped { .. } => true,
+        AgentEvent::TurnStarted { .. }
+        | AgentEvent::PromptBuilt { .. }
+        | AgentEvent::LlmRequested { .. }
+        | AgentEvent::LlmStreamChunk { .. }
+        | AgentEvent::LlmCompleted { .. }
+        | AgentEvent::LlmFailed { .. }
+        | AgentEvent::LlmRetried { .. }
+        | AgentEvent::ActionParsed { .. }
+        | AgentEvent::ActionMalformed { .. }
+        | AgentEvent::ToolCalled { .. }
+        | AgentEvent::ToolCompleted { .. }
+        | AgentEvent::ApprovalRequested { .. }
+        | AgentEvent::ApprovalDecided { .. }
+        | AgentEvent::GuardTripped { .. }
+        | AgentEvent::HistoryCondensed { .. }
+        | AgentEvent::SkillsSelected { .. }
+        | AgentEvent::TurnFinished { .. }
+        | AgentEvent::ActorRestarted { .. } => false,
+    }
+}
+
+fn all() -> Vec<AgentEvent> {
+    let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep, note: Some("why".into()) };
+    let parent = ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9") };
+    let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down"));
+    let output = ToolOutput {
+        structured: Some(json!({"n": 1})),
+        locations: vec![Location { path: "a".into(), line: Some(3) }],
+        changes: vec![FileChange { path: "a".into(), before: None, after: Some("b".into()) }],
+        ..ToolOutput::text("ok")
+    };
+    let result = ToolResult {
+        call: CallId::new("c1"),
+        name: ToolName::new("local/read_file"),
+        status: CallStatus::Ok,
+        output,
+        duration_ms: 3,
+    };
+    let progress = Progress { done: 0.5, total: Some(1.0), message: Some("half".into()) };
+    let chunk = |delta| AgentEvent::LlmStreamChunk { step: 1, message_id: "m1".into(), delta };
+    let (approval_id, reason) = (ApprovalId::new("a1"), "high risk".to_owned());
+    vec![
+        AgentEvent::TurnStarted {
+            submission: TurnId::new("t"),
+            model: model(),
+            cwd: Some("/home".into()),
+            traceparent: None,
+            tools: vec![ToolName::new("local/read_file")],
+            servers: vec![server],
+            parent: Some(parent),
+        },
+        AgentEvent::PromptBuilt {
+            step: 1,
+            messages: 2,
+            estimated_tokens: 30,
+            dropped_messages: 0,
+            cut_layers: vec!["memory".into()],
+            cut_bytes: 7,
+        },
+        AgentEvent::HistoryCondensed {
+            step: 1,
+            method: CondenseMethod::Summary,
+            messages_before: 60,
+            messages_dropped: 40,
+            tokens_before: 9_000,
+            tokens_after: 3_000,
+            attempts: 1,
+        },
+        AgentEvent::SkillsSelected {
+            skills: vec![SkillChoice { name: "notes".into(), score: 0.4, form: SkillForm::WithoutExamples }],
+            dropped: vec!["long".into()],
+            bytes: 300,
+            budget_bytes: 4_000,
+        },
+        AgentEvent::LlmRequested { step: 1, model: model() },
+        chunk(Delta::Text("a".into())),
+        chunk(Delta::Reasoning("b".into())),
+        chunk(Delta::Reset),
+        AgentEvent::LlmCompleted {
+            step: 1,
+            model: model(),
+            latency_ms: 5,
+            usage: Some(Usage { cached_input_tokens: Some(3), ..Usage::default() }),
+            stop_reason: StopReason::ToolCalls,
+            response_id: Some("r".into()),
+        },
+        AgentEvent::LlmFailed { step: 1, error },
+        AgentEvent::LlmRetried { step: 1, attempt: 1, of: 2, delay_ms: 10, model: model(), reason: "cut".into() },
+        AgentEvent::ActionParsed { step: 1, action: "tool_call".into(), tools: vec![ToolName::new("local/read_file")] },
+        AgentEvent::ActionMalformed { step: 1, complaint: "no JSON".into() },
+        called(CallState::Proposed, None),
+        called(CallState::AwaitingApproval, None),
+        called(CallState::Running, None),
+        called(CallState::Progress, Some(progress)),
+        called(CallState::Finished, None),
+        AgentEvent::ToolCompleted { step: 1, result: Arc::new(result) },
+        AgentEvent::ApprovalRequested {
+            approval_id: approval_id.clone(),
+            call: call(),
+            risk: Risk::High,
+            reason,
+            choices: vec!["allow_once".into()],
+            changes: Some("its description".into()),
+        },
+        AgentEvent::ApprovalDecided { approval_id, call_id: CallId::new("c1"), allowed: true },
+        AgentEvent::GuardTripped { guard: GuardReason::TurnTimeout, limit: 90_000 },
+        AgentEvent::TurnFinished { outcome: outcome() },
+        AgentEvent::McpProcessStarted { server: ServerId::new("files"), pid: 7 },
+        AgentEvent::McpProcessStopped { server: ServerId::new("files"), pid: 7, status: "exit code 1".into() },
+        AgentEvent::ActorRestarted { actor: "turn s".into(), restarts: 1, reason: "panic".into() },
+    ]
+}
+
+/// Every kind of event, in its envelope.
+pub(crate) fn every() -> Vec<Envelope> {
+    let numbered = (1..).zip(all());
+    let envelope = |(seq, event): (u64, AgentEvent)| match of_the_tree(&event) {
+        true => Envelope::of_tree(seq, 1, event),
+        false => Envelope::of_turn(&session(), &TurnId::new("t"), 1, seq, None, event),
+    };
+    numbered.map(envelope).collect()
+}

@@ -1,0 +1,328 @@
+//! Tool servers that sessions bring: shared by what they are, seen by nobody else, ended after the last of them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bob::{
+    AgentError, AgentEvent, AgentRequest, AgentRuntime, Capabilities, Change, FileStore, LlmRequest, OptionsPatch,
+    Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerLaunch, ServerSpec, ServerTransport,
+    SessionId, SessionOptions, SqliteStore, StoreOptions,
+};
+use bob_actors::child::ChildSpec;
+use bob_messages::chat::{CallStatus, Message};
+
+use crate::house::{AGENT, kill};
+use crate::support::runtime::{Recorder, model_name, session, within};
+
+const CANARY: &str = "sk-canary-7f3a";
+
+/// A model that calls the tool it is told to, and says what came back, or which tools it has.
+fn obeys(request: &LlmRequest) -> ScriptedReply {
+    match request.messages.last().map(AsRef::as_ref) {
+        Some(Message::Tool { result }) => ScriptedReply::text(result.output.for_model()),
+        Some(Message::User { parts }) if parts[0].as_text() == "tools" => {
+            let names: Vec<_> = request.tools.tools().iter().map(|tool| tool.id.to_string()).collect();
+            ScriptedReply::text(format!("tools: {}", names.join(" ")))
+        }
+        Some(Message::User { parts }) if parts[0].as_text().starts_with("Your reply") => {
+            ScriptedReply::text("there is no such tool")
+        }
+        Some(Message::User { parts }) => {
+            let said = parts[0].as_text();
+            let (name, arguments) = said.split_once(' ').unwrap_or((&said, "{}"));
+            ScriptedReply::call(name, serde_json::from_str(arguments).expect("arguments"))
+        }
+        _ => ScriptedReply::text("nothing to do"),
+    }
+}
+
+fn house() -> RuntimeBuilder {
+    let can = Capabilities { native_tools: true, ..Capabilities::default() };
+    let policy = bob::Policy { require_high_risk_approval: false, ..bob::Policy::default() };
+    RuntimeBuilder::new(model_name())
+        .model(Arc::new(ScriptedLlm::from_fn(obeys).with_capabilities(can)))
+        .policy(policy)
+        .local_tools(false)
+        .brought_servers_end_after(Duration::from_millis(100))
+}
+
+fn drill(id: &str) -> ServerLaunch {
+    ServerLaunch::stdio(ServerId::new(id), AGENT, ["drill-server"])
+}
+
+fn bringing(launches: &[ServerLaunch]) -> SessionOptions {
+    SessionOptions { servers: launches.into(), ..SessionOptions::default() }
+}
+
+async fn built(builder: RuntimeBuilder) -> Runtime {
+    builder.build().await.expect("a runtime")
+}
+
+/// What the model says at the end of a turn.
+async fn says(runtime: &Runtime, id: &str, text: &str) -> String {
+    let result = within(runtime.run(AgentRequest::text(session(id), text))).await.expect("it is taken");
+    result.response().content.clone()
+}
+
+async fn pid(runtime: &Runtime, id: &str) -> i32 {
+    let said = says(runtime, id, "mcp/x/pid").await;
+    said.trim().parse().unwrap_or_else(|_| panic!("no process id: {said}"))
+}
+
+/// Waits until a process has ended, on a runtime that goes on meanwhile.
+#[track_caller]
+fn ended(pid: i32) -> impl Future<Output = ()> {
+    within(async move {
+        while lives(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+}
+
+fn lives(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test]
+async fn sessions_that_bring_the_same_share_one_process_and_nobody_else_sees_it() {
+    let runtime = built(house()).await;
+    within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
+    within(runtime.open(session("b"), bringing(&[drill("x")]))).await.expect("it opens");
+    let other_key = drill("x").with("KEY", CANARY);
+    within(runtime.open(session("d"), bringing(&[other_key]))).await.expect("it opens");
+    assert!(says(&runtime, "a", "tools").await.contains("mcp/x/echo"));
+    let (a, b, d) = (pid(&runtime, "a").await, pid(&runtime, "b").await, pid(&runtime, "d").await);
+    assert_eq!(a, b, "one process for both");
+    assert_ne!(a, d, "another key is another server");
+    let environment = std::fs::read(format!("/proc/{d}/environ")).expect("its environment");
+    assert!(String::from_utf8_lossy(&environment).contains(CANARY), "it was given its key");
+    // Who brought nothing sees nothing, and a guess leads nowhere.
+    assert_eq!(says(&runtime, "c", "tools").await, "tools: ");
+    let guess = within(runtime.run(AgentRequest::text(session("c"), "mcp/x/pid"))).await.expect("it is taken");
+    assert!(guess.response().tool_transcript.iter().all(|call| call.status == CallStatus::Error), "{guess:?}");
+    assert!(runtime.tools_now().is_empty() && runtime.servers().is_empty());
+    // One of two leaves: the other notices nothing. Then the last leaves.
+    assert!(within(runtime.close(session("a"))).await);
+    // Longer than the time a server stays that nobody has.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(pid(&runtime, "b").await, a);
+    assert!(within(runtime.delete(session("b"))).await.expect("it is deleted"));
+    ended(a).await;
+    assert!(lives(d), "the other one goes on");
+    runtime.shutdown().await;
+    ended(d).await;
+}
+
+#[tokio::test]
+async fn a_server_of_a_session_that_dies_is_started_again_and_a_call_in_doubt_is_unknown() {
+    let runtime = built(house()).await;
+    within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
+    let first = pid(&runtime, "a").await;
+    let crashed = within(runtime.run(AgentRequest::text(session("a"), "mcp/x/crash"))).await.expect("it is taken");
+    let call = &crashed.response().tool_transcript[0];
+    assert_eq!(call.status, CallStatus::Unknown, "{call:?}");
+    let second = pid(&runtime, "a").await;
+    assert_ne!(first, second);
+    kill(second);
+    // A call that was on its way when it died is unknown, and the next one finds the successor.
+    let third = within(async {
+        loop {
+            if let Ok(third) = says(&runtime, "a", "mcp/x/pid").await.trim().parse::<i32>() {
+                return third;
+            }
+        }
+    });
+    assert_ne!(third.await, second);
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_changes_while_a_turn_runs_holds_from_the_next_turn() {
+    let runtime = built(house()).await;
+    within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
+    let first = pid(&runtime, "a").await;
+    let running = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { says(&runtime, "a", "mcp/x/sleep {\"ms\": 1500}").await }
+    });
+    let begun = Instant::now();
+    while runtime.health().await.running_turns == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the turn does not begin");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let patch = OptionsPatch { servers: Change::Set([drill("y")].into()), ..OptionsPatch::default() };
+    let name = Some(bob::RequestId::new("change"));
+    for _again in 0..2 {
+        within(runtime.configure(session("a"), patch.clone(), name.clone())).await.expect("it is kept");
+    }
+    let records = within(runtime.records(session("a"))).await.expect("a journal");
+    let changes = records.iter().filter(|record| format!("{:?}", record.fact).starts_with("Configured"));
+    assert_eq!(changes.count(), 1, "one name is one change");
+    assert!(lives(first), "the running turn keeps what it has");
+    let said = running.await.expect("a turn");
+    assert!(!said.contains("not run"), "{said}");
+    let tools = says(&runtime, "a", "tools").await;
+    assert!(tools.contains("mcp/y/echo") && !tools.contains("mcp/x/"), "{tools}");
+    ended(first).await;
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_session_that_was_let_go_for_idleness_keeps_its_servers() {
+    let runtime = built(house().passivate_after(Duration::from_millis(20))).await;
+    within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
+    let first = pid(&runtime, "a").await;
+    let begun = Instant::now();
+    while runtime.health().await.live_sessions > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not let go");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Longer than the time a server stays that nobody has.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(pid(&runtime, "a").await, first);
+    // A change reaches it there, too.
+    let patch = OptionsPatch { agent: Change::Set("ada".into()), ..OptionsPatch::default() };
+    within(runtime.configure(session("a"), patch, None)).await.expect("it is kept");
+    let look = within(runtime.session(session("a"))).await.expect("a journal").expect("a session");
+    assert_eq!((look.options.agent.as_deref(), look.options.servers.len()), (Some("ada"), 1));
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_cannot_stand_side_by_side_is_refused_and_what_is_configured_is_shared() {
+    let configured =
+        ServerSpec::new(ServerId::new("x"), ServerTransport::Stdio(ChildSpec::new(AGENT, ["drill-server"])));
+    let runtime = built(house().tool_server(configured)).await;
+    let refused = async |launches: &[ServerLaunch]| match within(runtime.open(session("a"), bringing(launches))).await {
+        Err(AgentError::Invalid(why)) => why,
+        other => panic!("not refused: {other:?}"),
+    };
+    assert!(refused(&[drill("y"), drill("y")]).await.contains("two tool servers"));
+    assert!(refused(&[drill("local")]).await.contains("local"));
+    assert!(refused(&[drill("a b")]).await.contains("id"));
+    assert!(refused(&[drill("x").with("K", "v")]).await.contains("the configuration has another"));
+    let unkept = drill("y").with("KEY", CANARY).stripped();
+    let why = refused(&[unkept]).await;
+    assert!(why.contains("KEY") && !why.contains(CANARY), "{why}");
+    assert_eq!(within(runtime.session(session("a"))).await, Ok(None), "nothing was kept");
+    // The same as a configured one is that one.
+    within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
+    assert_eq!(pid(&runtime, "a").await, pid(&runtime, "c").await);
+    let tree = runtime.tree().await;
+    let tools = tree.iter().find(|node| node.name == "tools").expect("a supervisor of the tools");
+    assert_eq!(tools.children.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["local", "x"]);
+    // A session that is there has its options; others are an error.
+    within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("the same again is nothing new");
+    let other = within(runtime.open(session("a"), SessionOptions::default())).await;
+    assert!(matches!(&other, Err(AgentError::Invalid(why)) if why.contains("configure")), "{other:?}");
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_asks_is_told_the_folders_of_its_session() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let real = folder.path().canonicalize().expect("a folder");
+    for name in ["one", "two"] {
+        std::fs::create_dir(real.join(name)).expect("a folder");
+    }
+    let at = |name: &str| real.join(name).display().to_string();
+    let runtime = built(house().workspace(real.display().to_string())).await;
+    let one = SessionOptions { roots: vec![at("one")], ..bringing(&[drill("x")]) };
+    within(runtime.open(session("a"), one)).await.expect("it opens");
+    within(runtime.open(session("b"), bringing(&[drill("x")]))).await.expect("it opens");
+    let (a, b) = (says(&runtime, "a", "mcp/x/roots").await, says(&runtime, "b", "mcp/x/roots").await);
+    assert!(a.contains(&at("one")), "{a}");
+    assert!(b.contains(&real.display().to_string()) && !b.contains(&at("one")), "{b}");
+    assert_ne!(pid(&runtime, "a").await, pid(&runtime, "b").await, "who sees other folders has another server");
+    // It moves, and its server with it.
+    let patch = OptionsPatch { roots: Change::Set(vec![at("two")]), ..OptionsPatch::default() };
+    within(runtime.configure(session("a"), patch, None)).await.expect("it is kept");
+    let a = says(&runtime, "a", "mcp/x/roots").await;
+    assert!(a.contains(&at("two")) && !a.contains(&at("one")), "{a}");
+    runtime.shutdown().await;
+}
+
+/// Every byte of every file below a folder.
+fn all_bytes(folder: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            true => bytes.extend(all_bytes(&entry.path())),
+            false => bytes.extend(std::fs::read(entry.path()).unwrap_or_default()),
+        }
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn keys_are_in_no_journal_and_a_journal_starts_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_owned();
+    let sqlite = |path: &Path| -> Arc<dyn bob::SessionStore> {
+        SqliteStore::open(&path.join("s.db"), StoreOptions::default()).expect("a store")
+    };
+    let json = |path: &Path| -> Arc<dyn bob::SessionStore> {
+        FileStore::open(&path.join("json"), StoreOptions::default()).expect("a store")
+    };
+    let stores: [fn(&Path) -> Arc<dyn bob::SessionStore>; 2] = [sqlite, json];
+    for (number, store) in stores.into_iter().enumerate() {
+        let id = format!("s{number}");
+        let web = ServerLaunch::http(ServerId::new("web"), format!("http://127.0.0.1:9/mcp?key={CANARY}"))
+            .with("Authorization", CANARY);
+        let brought = [drill("x").with("KEY", CANARY), ServerLaunch { startup_timeout_ms: Some(500), ..web }];
+        let runtime = built(house().store(store(&path))).await;
+        within(runtime.open(session(&id), bringing(&brought))).await.expect("it opens");
+        let first = pid(&runtime, &id).await;
+        // In a request and by a change as well.
+        let request = AgentRequest { options: Some(bringing(&brought)), ..AgentRequest::text(session(&id), "tools") };
+        within(runtime.run(request)).await.expect("it is taken");
+        within(runtime.configure(session(&id), bringing(&brought).into(), None)).await.expect("it is kept");
+        runtime.shutdown().await;
+        drop(runtime);
+        ended(first).await;
+        let kept = all_bytes(&path);
+        let is_in = |needle: &str| kept.windows(needle.len()).any(|window| window == needle.as_bytes());
+        assert!(is_in("drill-server") && is_in("KEY") && is_in("Authorization"), "the description is kept");
+        assert!(!is_in(CANARY), "a key is on the disk");
+
+        // Another process finds the description, and starts nothing for it.
+        let recorder = Recorder::new();
+        let runtime = built(house().store(store(&path)).sink(recorder.clone())).await;
+        assert_eq!(says(&runtime, &id, "tools").await, "tools: ");
+        let started = recorder.events().iter().find_map(|event| match &event.event {
+            AgentEvent::TurnStarted { servers, .. } => Some(servers.clone()),
+            _ => None,
+        });
+        let servers = started.expect("a turn began");
+        assert!(servers.len() == 2 && servers.iter().all(|server| server.note.is_some()), "{servers:?}");
+        let called = within(runtime.run(AgentRequest::text(session(&id), "mcp/x/pid"))).await.expect("it is taken");
+        let call = &called.response().tool_transcript[0];
+        assert!(call.status == CallStatus::Error && call.result.contains("configure"), "{call:?}");
+        within(runtime.configure(session(&id), bringing(&brought[..1]).into(), None)).await.expect("it is kept");
+        assert!(lives(pid(&runtime, &id).await));
+        runtime.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_listed_with_titles_states_and_parents() {
+    let runtime = built(house()).await;
+    let parent = bob::ParentTurn {
+        session: session("above"),
+        turn: bob::TurnId::new("t"),
+        call: bob_messages::ids::CallId::new("c1"),
+    };
+    let child = SessionOptions { parent: Some(parent), ..SessionOptions::default() };
+    within(runtime.open(session("child"), child)).await.expect("it opens");
+    says(&runtime, "child", "tools").await;
+    says(&runtime, "other", "tools").await;
+    let filter = bob::SessionFilter { parent: Some(session("above")), ..bob::SessionFilter::default() };
+    let page = within(runtime.sessions(filter, None)).await.expect("a page");
+    let [one] = page.sessions.as_slice() else { panic!("{page:?}") };
+    assert_eq!((one.session.as_str(), one.title.as_deref(), one.turns), ("child", Some("tools"), Some(1)));
+    assert_eq!(one.state, Some(bob::SessionState::Idle));
+    let look = within(runtime.session(SessionId::parse("child").expect("an id"))).await.expect("a journal");
+    assert!(look.expect("a session").options.parent.is_some());
+    runtime.shutdown().await;
+}
