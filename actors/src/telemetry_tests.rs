@@ -125,6 +125,7 @@ fn turn_of_two_steps() -> Vec<AgentEvent> {
         estimated_tokens: 10,
         dropped_messages: 0,
         cut_layers: Vec::new(),
+        cut_bytes: 0,
     };
     let completed = |step| AgentEvent::LlmCompleted {
         step,
