@@ -11,7 +11,7 @@ impl Config {
     /// The keys that well-known providers take from the environment are not among them.
     pub fn secrets(&self) -> Vec<SecretString> {
         let mut found: Vec<SecretString> = self.filled.values().map(|value| value.wrapped().clone()).collect();
-        for (_, provider) in &self.providers {
+        for provider in self.providers.values() {
             found.extend(provider.api_key.iter().map(|key| key.wrapped().clone()));
             if let Some(start) = &provider.start {
                 found.extend(start.env.values().map(|value| value.wrapped().clone()));

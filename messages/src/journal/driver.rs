@@ -30,7 +30,7 @@ pub(super) struct Driver<'j> {
 /// What else may have happened at a place.
 enum Choice {
     /// Something inside came first; the machine as it was.
-    Later(Owner),
+    Later(Box<Owner>),
     /// The owner began in one of these ways.
     Begins(Vec<Vec<TurnMessage>>),
 }
@@ -100,7 +100,7 @@ impl<'j> Driver<'j> {
                     // What is wrong here is wrong at the next record as well.
                     let _another_way = match choice {
                         Choice::Later(owner) => {
-                            self.owner = Some(owner);
+                            self.owner = Some(*owner);
                             self.pump().map(drop)
                         }
                         Choice::Begins(ways) => self.begin(self.journal[done].epoch, ways),
@@ -168,7 +168,7 @@ impl<'j> Driver<'j> {
         match self.cause() {
             Cause::Outside(messages) => {
                 if let Some(owner) = self.owner.as_ref().filter(|owner| !owner.inner.is_empty()) {
-                    self.choose(Choice::Later(owner.clone()));
+                    self.choose(Choice::Later(Box::new(owner.clone())));
                 }
                 // What came too early changes nothing, or something else: what it came behind is said first.
                 let kept = (self.owner.clone(), self.done);

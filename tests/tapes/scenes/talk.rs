@@ -70,7 +70,9 @@ pub(crate) async fn retries(stage: &Stage) {
         let number = asked.fetch_add(1, Ordering::Relaxed);
         match () {
             () if said.contains("once") && number == 0 => ScriptedReply::Error(LlmErrorKind::Unavailable),
-            () if said.contains("limited") && number % 2 == 0 => ScriptedReply::Error(LlmErrorKind::RateLimited),
+            () if said.contains("limited") && number.is_multiple_of(2) => {
+                ScriptedReply::Error(LlmErrorKind::RateLimited)
+            }
             () if said.contains("rejected") => ScriptedReply::Error(LlmErrorKind::Rejected),
             () if said.contains("too long") => ScriptedReply::Error(LlmErrorKind::ContextExceeded),
             () => ScriptedReply::text("there it is"),
