@@ -265,7 +265,8 @@ async fn keys_are_in_no_journal_and_a_journal_starts_nothing() {
     let json = |path: &Path| -> Arc<dyn bob::SessionStore> {
         FileStore::open(&path.join("json"), StoreOptions::default()).expect("a store")
     };
-    let stores: [fn(&Path) -> Arc<dyn bob::SessionStore>; 2] = [sqlite, json];
+    type Opens = fn(&Path) -> Arc<dyn bob::SessionStore>;
+    let stores: [Opens; 2] = [sqlite, json];
     for (number, store) in stores.into_iter().enumerate() {
         let id = format!("s{number}");
         let web = ServerLaunch::http(ServerId::new("web"), format!("http://127.0.0.1:9/mcp?key={CANARY}"))
