@@ -128,7 +128,7 @@ fn b1_unknown_keys() {
             > providers.x.baseurl = 'http://h/'
             2:13 unknown key `baseurl` in `providers.x` (did you mean `base_url`?)
             > providers.x.capabilities.vision = true
-            2:26 unknown key `vision` in `providers.x.capabilities` (accepted here: native_tools, json_schema, system_role, context_tokens, images, audio)
+            2:26 unknown key `vision` in `providers.x.capabilities` (accepted here: native_tools, json_schema, system_role, images, audio, context_tokens)
             > tools.'local/x'.timeout = 3
             2:17 unknown key `timeout` in `tools."local/x"` (did you mean `timeout_ms`?)
             > [[mcp.servers]]

@@ -31,16 +31,10 @@ impl Driver<'_> {
         let (Some(next), Some(owner)) = (self.next(), &self.owner) else { return Cause::Inside };
         let Some(session) = owner.turn.session() else { return Cause::Inside };
         match &next.fact {
-            Fact::Options(options) if !self.opens_with_its_input() => {
-                let change = SessionChange::Open(Box::new(options.clone()));
-                let asked = Arc::new(Configuring { request_id: RequestId::new(next.id.as_str()), change });
-                Cause::Outside(vec![TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) }])
+            Fact::Options(_) if !self.opens_with_its_input() => {
+                self.change(next).map_or(Cause::Inside, |change| Cause::Outside(vec![change]))
             }
-            Fact::Configured { request_id, options } => {
-                let change = SessionChange::Patch(Box::new(OptionsPatch::to(options)));
-                let asked = Arc::new(Configuring { request_id: request_id.clone(), change });
-                Cause::Outside(vec![TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) }])
-            }
+            Fact::Configured { .. } => self.change(next).map_or(Cause::Inside, |change| Cause::Outside(vec![change])),
             Fact::Options(_) | Fact::Input(_) => {
                 self.input().map_or(Cause::Inside, |start| Cause::Outside(vec![start]))
             }
@@ -81,6 +75,21 @@ impl Driver<'_> {
     /// Whether the options come with an input, as they do where nobody opened the session before.
     fn opens_with_its_input(&self) -> bool {
         self.ahead().nth(1).is_none_or(|record| matches!(record.fact, Fact::Input(_)))
+    }
+
+    /// What opened the session, or changed its options, if this record is of that.
+    pub(super) fn change(&self, record: &Record) -> Option<TurnMessage> {
+        let (request_id, change) = match &record.fact {
+            Fact::Options(options) => {
+                (RequestId::new(record.id.as_str()), SessionChange::Open(Box::new(options.clone())))
+            }
+            Fact::Configured { request_id, options } => {
+                (request_id.clone(), SessionChange::Patch(Box::new(OptionsPatch::to(options))))
+            }
+            _another => return None,
+        };
+        let asked = Arc::new(Configuring { request_id, change });
+        Some(TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) })
     }
 
     /// The input whose records come next.
@@ -127,9 +136,8 @@ impl Driver<'_> {
             return Some(TurnMessage::Start { input: Arc::new(said), brief: self.brief(OnRestart::Report) });
         }
         let said = match ahead.next().map(|record| &record.fact) {
-            Some(Fact::ApprovalDecided { allowed, reason, .. }) if !allowed && !reply.is_empty() && reason == reply => {
-                ResumeReply::Answer(reply.clone())
-            }
+            // Words are no decision, and deny.
+            _ if !reply.is_empty() => ResumeReply::Answer(reply.clone()),
             Some(Fact::ApprovalDecided { allowed, arguments, reason, scope, .. }) => {
                 ResumeReply::Decision(decision(*allowed, arguments.as_ref(), reason, *scope))
             }
@@ -144,7 +152,9 @@ impl Driver<'_> {
         let submission = session.running()?.submission.clone();
         let Some(ended) = self.ending() else {
             // It was being closed when its owner died: results that nobody returned, and no end.
-            let is_closing = self.next().is_some_and(|next| matches!(next.fact, Fact::Result(_)) && is_settled(next));
+            let has_end = self.ahead().any(|record| matches!(record.fact, Fact::Outcome(_)));
+            let is_result = |next: &&std::sync::Arc<Record>| matches!(next.fact, Fact::Result(_)) && is_settled(next);
+            let is_closing = !has_end && self.next().filter(is_result).is_some();
             return is_closing.then(|| vec![TurnMessage::Withdrawn { submission }]);
         };
         if self.owner.as_ref().and_then(Owner::ends).is_some_and(|ends| ends == ended) {
@@ -155,7 +165,7 @@ impl Driver<'_> {
         let stopped = TurnMessage::Stopped { reason, submission: None };
         // Who goes on afterwards was not stopped: its input was taken back.
         Some(match self.goes_on() {
-            true => vec![TurnMessage::Withdrawn { submission }, stopped, words],
+            true => vec![TurnMessage::Withdrawn { submission }],
             false => vec![stopped, words],
         })
     }

@@ -7,7 +7,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `lines` | JSON lines to records |
-//! | `driver` | the machine, what it waits for, and the comparison |
+//! | `driver`, `same` | the machine, what it waits for, and the comparison |
 //! | `cause` | what must have been said, since the next record is what it is |
 //! | `owner` | how an owner of the session began: a start, a crash, a kill |
 //! | `answer` | a model's answer and a tool's result, made from the records they became |
@@ -20,6 +20,7 @@ mod difference;
 mod driver;
 mod lines;
 mod owner;
+mod same;
 
 pub use alike::difference;
 pub use difference::first_difference;

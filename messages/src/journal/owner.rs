@@ -21,20 +21,38 @@ impl Driver<'_> {
     pub(super) fn beginnings(&self) -> Vec<Vec<TurnMessage>> {
         let mut ways = vec![self.beginning()];
         let session = self.next().map(|next| Session::fold(next.session.clone(), &self.journal[..self.done]));
-        // An input may have come before the journal was read.
-        let before_a_start = self.ahead().take_while(|record| !matches!(record.fact, Fact::Started { .. }));
-        if before_a_start.skip(1).any(|record| matches!(record.fact, Fact::Input(_))) {
-            ways.extend(self.input().map(|start| self.beginning().into_iter().chain([start]).collect::<Vec<_>>()));
+        // What came before the journal was read is taken up before anything begins.
+        let arrivals = self.arrivals();
+        for first in (1..=arrivals.len()).rev() {
+            ways.push(self.beginning().into_iter().chain(arrivals[..first].iter().cloned()).collect());
         }
         if let Some(open) = session.as_ref().and_then(Session::running) {
             let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
             let start =
                 |on_restart| TurnMessage::Start { input: Arc::clone(&open.input), brief: self.brief(on_restart) };
             let closes = Recover::Close(EndReason::Cancelled);
-            let others = [wake(Recover::Continue), start(OnRestart::Report), wake(closes), wake(Recover::GiveUp)];
-            ways.extend(others.into_iter().map(|message| vec![message]));
+            let late = Recover::Close(EndReason::TurnTimeout);
+            let others = [Recover::Continue, closes, late, Recover::GiveUp].map(wake).into_iter();
+            for other in others.chain([start(OnRestart::Report)]) {
+                ways.push(std::iter::once(other.clone()).chain(arrivals.iter().cloned()).collect());
+                ways.push(vec![other]);
+            }
         }
         ways
+    }
+
+    /// What may have come before the journal was read: inputs and changes, up to the turn that begins.
+    fn arrivals(&self) -> Vec<TurnMessage> {
+        let before = self.ahead().take_while(|record| !matches!(record.fact, Fact::Started { .. })).skip(1);
+        let arrived = before.filter_map(|record| match &record.fact {
+            Fact::Input(input) => {
+                Some(TurnMessage::Start { input: Arc::clone(input), brief: self.brief(OnRestart::Report) })
+            }
+            Fact::Configured { .. } => self.change(record),
+            _another => None,
+        });
+        let first = self.next().filter(|next| matches!(next.fact, Fact::Configured { .. }));
+        first.and_then(|next| self.change(next)).into_iter().chain(arrived).take(3).collect()
     }
 
     fn beginning(&self) -> Vec<TurnMessage> {
@@ -94,7 +112,8 @@ impl Driver<'_> {
     /// How the open turn is closed at once, whatever comes in meanwhile.
     fn closing(&self) -> Option<&Ended> {
         let comes_in = |record: &&Record| {
-            is_settled(record) || matches!(record.fact, Fact::Options(_) | Fact::Input(_) | Fact::Withdrawn)
+            is_settled(record)
+                || matches!(record.fact, Fact::Options(_) | Fact::Input(_) | Fact::Configured { .. } | Fact::Withdrawn)
         };
         match &self.ahead().find(|record| !comes_in(record))?.fact {
             Fact::Outcome(ended) => Some(ended),
