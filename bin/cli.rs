@@ -244,7 +244,7 @@ pub(crate) enum SessionsAction {
         /// The instructions instead of the configuration's
         #[arg(long, value_name = "TEXT")]
         instructions: Option<String>,
-        /// Give this option back to the configuration; may be repeated
+        /// Give it back to the configuration; repeatable
         #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
         clear: Vec<String>,
         /// Print one JSON object instead of text

@@ -130,11 +130,15 @@ fn a_signal_that_was_heard_in_time_ends_the_program_as_well() {
     let home = Home::served_by(&provider);
     home.scratch.write("lines", "hi\n");
     for (asked, arguments) in (1..).zip(UNREAD) {
-        let (running, _pipe) = unread(&home, arguments, "5000");
+        // A session each: behind so long an answer the model would be asked for a summary first.
+        let arguments = arguments.replace("--session s", &format!("--session s{asked}"));
+        let (running, _pipe) = unread(&home, &arguments, "5000");
         assert!(provider.asked_within(asked, SOON), "the model was asked");
         running.signal(Signal::TERM);
         let run = running.finish();
         assert_eq!(run.code, Some(143), "{arguments}: {run:?}");
     }
-    assert!(home.run(["sessions", "show", "s"]).stdout.contains("word word"));
+    for asked in 1..=UNREAD.len() {
+        assert!(home.run(["sessions", "show", &format!("s{asked}")]).stdout.contains("word word"));
+    }
 }
