@@ -148,7 +148,6 @@ fn severity(exit: Exit) -> u8 {
     match exit {
         Exit::Success => 0,
         // No batch ends so.
-        #[cfg(feature = "drill")]
         Exit::Failed => 0,
         Exit::Guard => 1,
         Exit::Suspended => 2,
