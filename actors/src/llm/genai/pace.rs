@@ -11,14 +11,14 @@ use ::genai::chat::{ChatStream, ChatStreamEvent};
 use futures_util::StreamExt;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// The most reads that may go into one event. Even in reads of a few bytes no event
 /// of a model needs so many.
 const MOST_READS: u32 = 1_024;
 
-/// The most work that may go into one event.
+/// The most processor time that may go into one event.
 const MOST_WORK: Duration = Duration::from_millis(500);
 
 /// What an event has cost so far.
@@ -60,21 +60,61 @@ impl Pace {
     async fn poll(&mut self, stream: &mut ChatStream, tap: &Tap) -> Result<Next, Halt> {
         let mut event = pin!(stream.next());
         std::future::poll_fn(|context| {
-            let began = Instant::now();
+            let began = worked();
             if let Poll::Ready(event) = event.as_mut().poll(context) {
                 return Poll::Ready(Ok(event));
             }
-            if tap.frames() != self.frame {
-                *self = Self { frame: tap.frames(), ..Self::default() };
-            }
-            self.reads += 1;
-            self.work += began.elapsed();
-            if self.reads > MOST_READS || self.work > MOST_WORK {
-                Poll::Ready(Err(Halt::Endless))
-            } else {
-                Poll::Pending
-            }
+            let is_endless = self.is_endless(tap.frames(), worked().saturating_sub(began));
+            if is_endless { Poll::Ready(Err(Halt::Endless)) } else { Poll::Pending }
         })
         .await
+    }
+
+    /// One more read of this frame that made nothing whole: whether it was one too many.
+    fn is_endless(&mut self, frame: usize, work: Duration) -> bool {
+        if frame != self.frame {
+            *self = Self { frame, ..Self::default() };
+        }
+        self.reads += 1;
+        self.work += work;
+        self.reads > MOST_READS || self.work > MOST_WORK
+    }
+}
+
+/// How long this thread has worked, whatever else happened meanwhile: a halt of the process or a busy machine is not
+/// the provider's doing.
+fn worked() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads_until_endless(work: Duration) -> u32 {
+        let mut pace = Pace::default();
+        (1..=2 * MOST_READS).find(|_| pace.is_endless(0, work)).expect("it ends")
+    }
+
+    #[test]
+    fn l8_reads_and_work_of_one_event_are_bounded() {
+        assert_eq!(reads_until_endless(Duration::ZERO), MOST_READS + 1);
+        assert_eq!(reads_until_endless(Duration::from_millis(10)), 51);
+        let mut pace = Pace::default();
+        let mut frames = 1..=10 * MOST_READS as usize;
+        assert!(frames.all(|frame| !pace.is_endless(frame, Duration::from_millis(10))), "each frame begins anew");
+    }
+
+    #[test]
+    fn l12_a_suspension_is_no_work_of_the_stream() {
+        let began = worked();
+        let halt = std::time::Instant::now();
+        // The thread waits as it does when its process is halted: the clock runs, and it does nothing.
+        std::thread::park_timeout(MOST_WORK);
+        while halt.elapsed() < MOST_WORK {
+            std::thread::park_timeout(MOST_WORK);
+        }
+        assert!(worked().saturating_sub(began) < MOST_WORK / 10);
     }
 }
