@@ -107,6 +107,7 @@ fn replay_says_whether_a_journal_would_be_written_again() {
         house.0.write(name, text);
         let refused = house.agent(&["replay", name]).run();
         assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
+        assert!(!refused.stderr.contains("line 0"), "{refused:?}");
     }
     assert_eq!(house.agent(&["replay", "none.journal"]).run().code, Some(2));
     assert_eq!(house.with_keys(&["replay", "--session", "nobody"]).run().code, Some(2));
