@@ -7,3 +7,7 @@ mod support;
 mod decide;
 #[path = "approvals/house.rs"]
 mod house;
+#[path = "approvals/injection.rs"]
+mod injection;
+#[path = "approvals/suites.rs"]
+mod suites;
