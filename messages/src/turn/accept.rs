@@ -110,7 +110,7 @@ impl Turn {
         submission: TurnId,
         token: &ResumeToken,
         reply: ResumeReply,
-        brought_by: Option<&TurnInput>,
+        brought_by: Option<&Arc<TurnInput>>,
         effects: &mut Vec<Effect>,
     ) {
         let suspended = self.session.as_ref().and_then(|session| session.open.as_ref());
@@ -133,19 +133,32 @@ impl Turn {
         let decides = |open: &&OpenTurn| {
             open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
         };
-        let asked = suspended.filter(decides).and_then(|open| open.step.as_ref()).and_then(|step| {
-            step.calls.iter().find_map(|call| call.approval.as_ref().filter(|asked| asked.allowed.is_none()))
-        });
-        let asked = asked.map(|asked| asked.id.clone());
-        let text = match &reply {
-            ResumeReply::Answer(text) => text.clone(),
-            ResumeReply::Decision(_) => String::new(),
+        let step = suspended.filter(decides).and_then(|open| open.step.as_ref());
+        let asked = step.into_iter().flat_map(|step| &step.calls).filter_map(|call| call.approval.as_ref());
+        let mut undecided = asked.filter(|asked| asked.allowed.is_none()).map(|asked| asked.id.clone());
+        let (asked, text) = match &reply {
+            ResumeReply::Answer(text) => (undecided.next(), text.clone()),
+            ResumeReply::Decision(_) => (undecided.next(), String::new()),
+            ResumeReply::Decided { approval, .. } => match undecided.find(|asked| asked == approval) {
+                // Said of one call, it is no decision about another, nor the answer to a question.
+                None => {
+                    let text = "the turn does not wait for this decision; it may have been made already";
+                    return refuse(&submission, AgentError::Invalid(text.into()), effects);
+                }
+                asked => (asked, String::new()),
+            },
         };
-        self.record_in_turn(resumed(submission.clone(), text, brought_by));
+        // The options it brings are in its own record, and hold as those of an input that waited do.
+        if let Some(input) = brought_by.filter(|input| input.options.is_some()) {
+            self.record(Some(input.turn.clone()), Fact::Input(Arc::clone(input)));
+        }
+        self.record_in_turn(resumed(submission.clone(), text, brought_by.map(Arc::as_ref)));
         if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
-                ResumeReply::Decision(decision) => super::approvals::understood(decision),
+                ResumeReply::Decision(decision) | ResumeReply::Decided { decision, .. } => {
+                    super::approvals::understood(decision)
+                }
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
             self.record_decision(&approval, &decision, effects);

@@ -51,6 +51,8 @@ mod chance;
 #[cfg(test)]
 mod condense_tests;
 #[cfg(test)]
+mod decision_tests;
+#[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
 mod layers_tests;

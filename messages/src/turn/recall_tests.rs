@@ -1,11 +1,12 @@
 //! A session that lives long keeps a bounded part of its journal, and forgets nothing that somebody may ask for.
 
-use super::world::{World, answer, input, model, paired};
+use super::world::{Question, World, answer, input, model, paired};
 use super::{Brief, Limits, TurnMessage};
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
 use crate::session::TurnInput;
 use crate::sessions::{TurnNews, TurnOutcome};
+use crate::store::StoreError;
 use std::sync::Arc;
 
 fn say(world: &mut World, number: u32, request: u32) {
@@ -79,6 +80,29 @@ fn while_a_turn_runs_an_old_request_is_asked_to_come_again() {
     });
     assert!(refused, "{:?}", world.news.last());
     world.llm(Ok(answer("done", &[])));
+    say(&mut world, 43, 3);
+    assert_eq!(told(&world, 43), told(&world, 3));
+}
+
+#[test]
+fn what_the_store_did_not_take_stands_between_nobody_and_an_old_outcome() {
+    let mut world = long();
+    say(&mut world, 41, 41);
+    let at = world.questions.iter().position(|asked| matches!(asked, Question::Infer(..))).expect("the model is asked");
+    let Question::Infer(ticket, _) = world.questions.remove(at) else { unreachable!() };
+    world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("done", &[]))) });
+    while let Some(question) = world.questions.pop() {
+        world.say(match question {
+            Question::Own(message) => message,
+            Question::Append(ticket, ..) => {
+                TurnMessage::Saved { ticket, result: Err(StoreError::Unavailable("the disk is full".into())) }
+            }
+            other => panic!("{other:?}"),
+        });
+    }
+    assert!(!told(&world, 41).saved);
+    // The disk has room again; whoever comes while that is not known is asked to come again.
+    say(&mut world, 42, 3);
     say(&mut world, 43, 3);
     assert_eq!(told(&world, 43), told(&world, 3));
 }

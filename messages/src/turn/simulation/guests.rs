@@ -68,8 +68,11 @@ impl House {
         }
     }
 
-    /// A question to a person that waits inside the running turn.
+    /// A question to a person that waits inside the running turn; a turn that is only looked at hears nobody.
     pub(super) fn open_approval(&self) -> Option<ApprovalId> {
+        if self.world.turn.unrecovered {
+            return None;
+        }
         let step = running(&self.world.turn)?.step.as_ref()?;
         let asked = |approval: &&crate::session::OpenApproval| approval.allowed.is_none();
         let open = step.calls.iter().filter(|open| open.result.is_none());
@@ -97,8 +100,24 @@ impl House {
         }
         let back = 1 + self.people.pick(3);
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(back)).cloned() else { return };
-        let answer = self.people.rarely(3);
-        self.resume(token, if answer { ResumeReply::Answer("blue".into()) } else { ResumeReply::Decision(decision) });
+        let named = self.approvals_of_the_suspended();
+        let reply = match self.people.rarely(3) {
+            true => ResumeReply::Answer("blue".into()),
+            false if !named.is_empty() && self.people.rarely(2) => {
+                let approval = named[self.people.pick(named.len())].clone();
+                ResumeReply::Decided { approval, decision }
+            }
+            false => ResumeReply::Decision(decision),
+        };
+        self.resume(token, reply);
+    }
+
+    /// The questions about calls at which the turn is suspended.
+    fn approvals_of_the_suspended(&self) -> Vec<ApprovalId> {
+        let open = self.world.turn.session().and_then(|session| session.open.as_ref());
+        let step = open.filter(|open| open.suspended.is_some()).and_then(|open| open.step.as_ref());
+        let asked = step.into_iter().flat_map(|step| &step.calls).filter_map(|open| open.approval.as_ref());
+        asked.filter(|asked| asked.allowed.is_none()).map(|asked| asked.id.clone()).collect()
     }
 
     fn resume(&mut self, token: ResumeToken, reply: ResumeReply) {

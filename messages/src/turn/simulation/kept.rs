@@ -92,12 +92,15 @@ impl Monitor {
             _ => None,
         };
         if let Some((_, reply)) = resumed {
-            let allows = match reply {
-                ResumeReply::Answer(_) => false,
-                ResumeReply::Decision(decision) => {
-                    !matches!(understood(decision.clone()), Decision::Deny { .. } | Decision::DenyAlways { .. })
-                }
+            let (said, meant) = match reply {
+                ResumeReply::Answer(_) => (None, None),
+                ResumeReply::Decision(decision) => (Some(decision), None),
+                ResumeReply::Decided { approval, decision } => (Some(decision), Some(approval)),
             };
+            let denies = |said: Decision| matches!(said, Decision::Deny { .. } | Decision::DenyAlways { .. });
+            let allows = said.is_some_and(|said| !denies(understood(said.clone())));
+            let is_meant = meant.is_none_or(|meant| meant == approval);
+            self.must(is_meant, || format!("{approval} is decided and another was meant"));
             return self.must(allows == allowed, || format!("{approval} is decided otherwise than was said"));
         }
         let calls = self.grammar.open.as_ref().map_or(&[][..], |open| &open.calls);
