@@ -206,6 +206,8 @@ impl Turn {
         self.tell_unconfigured(&error, effects);
         self.unrecovered = false;
         self.state = State::Idle;
+        // Whoever comes next claims it anew, here or in another process; until then it is nobody's.
+        effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
         self.journal = Journal::default();
         self.accepting.clear();
         self.frame = None;
@@ -231,6 +233,10 @@ impl Turn {
             {
                 let outcome = Box::new(unread(self.id.clone(), submission.clone(), reason, first.limits()));
                 effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+            }
+            // It was to be read once more, and is owned since before.
+            if self.journal.epoch > 0 {
+                effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
             }
             return;
         }

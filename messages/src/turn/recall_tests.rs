@@ -1,11 +1,11 @@
 //! A session that lives long keeps a bounded part of its journal, and forgets nothing that somebody may ask for.
 
 use super::world::{Question, World, answer, input, model, paired};
-use super::{Brief, Limits, TurnMessage};
+use super::{Brief, Effect, Limits, TurnMessage};
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
 use crate::session::TurnInput;
-use crate::sessions::{TurnNews, TurnOutcome};
+use crate::sessions::{EndReason, TurnNews, TurnOutcome};
 use crate::store::StoreError;
 use std::sync::Arc;
 
@@ -105,4 +105,18 @@ fn what_the_store_did_not_take_stands_between_nobody_and_an_old_outcome() {
     say(&mut world, 42, 3);
     say(&mut world, 43, 3);
     assert_eq!(told(&world, 43), told(&world, 3));
+}
+
+#[test]
+fn a_session_that_could_not_be_read_once_more_is_released_when_its_actor_goes() {
+    let mut world = long();
+    let owned = world.turn.journal.epoch;
+    let request_id = Some(RequestId::new("r3"));
+    let input = Arc::new(TurnInput { request_id, ..input(41, "go", Limits::default()) });
+    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    let Some(Question::Claim(ticket)) = world.questions.pop() else { panic!("the journal is read again") };
+    world.say(TurnMessage::Loaded { ticket, result: Err(StoreError::Unavailable("no disk".into())) });
+    assert!(world.news.iter().any(|news| matches!(news, TurnNews::Refused { .. })));
+    let left = world.turn.apply(world.now, TurnMessage::Stopped { reason: EndReason::Passivated, submission: None });
+    assert!(left.iter().any(|effect| matches!(effect, Effect::Release { epoch, .. } if *epoch == owned)), "{left:?}");
 }

@@ -139,7 +139,7 @@ impl House {
         let submission = meant.and_then(|at| self.owed.get(at)).map(|(owed, _)| owed.clone());
         let runs = self.world.turn.submission().filter(|runs| submission.as_ref().is_none_or(|meant| meant == runs));
         let runs = runs.filter(|_| !self.world.turn.unrecovered);
-        let had_session = self.world.turn.session().is_some();
+        let is_owner = self.world.turn.journal.epoch > 0;
         let (mut confirmed, mut appended, mut released) = (true, false, false);
         let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
         for effect in self.apply(TurnMessage::Stopped { reason, submission }) {
@@ -165,7 +165,7 @@ impl House {
         let told =
             runs.is_none_or(|runs| reason == EndReason::Passivated || finished.iter().any(|(told, _)| *told == runs));
         self.monitor.must(told, || "a turn is stopped and its outcome is not told".to_owned());
-        self.monitor.must(released == had_session, || "a session is left and not released".to_owned());
+        self.monitor.must(released == is_owner, || "a session is left and not released".to_owned());
         for (submission, outcome) in finished {
             let saved = confirmed && (appended || outcome.model.is_some());
             let outcome = Box::new(TurnOutcome { saved, ..*outcome });
