@@ -7,3 +7,5 @@ mod support;
 mod decide;
 #[path = "approvals/house.rs"]
 mod house;
+#[path = "approvals/outside.rs"]
+mod outside;

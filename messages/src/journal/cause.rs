@@ -68,7 +68,8 @@ impl Driver<'_> {
             | Fact::Intent { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::Condensed(_)
-            | Fact::SkillsSelected(_) => Cause::Inside,
+            | Fact::SkillsSelected(_)
+            | Fact::Waits { .. } => Cause::Inside,
         }
     }
 
@@ -125,7 +126,7 @@ impl Driver<'_> {
             return if session.waiting.is_empty() { self.input() } else { None };
         }
         let suspension = open.suspended.as_ref()?;
-        let (token, is_decided) = (suspension.token.clone(), suspension.reason != SuspendReason::AskUser);
+        let (token, is_decided) = (suspension.token.clone(), suspension.reason == SuspendReason::ApprovalRequired);
         if request_id.is_some() || !labels.is_empty() {
             let said = TurnInput {
                 turn: submission.clone(),

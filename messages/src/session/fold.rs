@@ -1,7 +1,7 @@
 //! The fold: one record in, the session one version on.
 
 use super::keep::Keep;
-use super::open::{OpenApproval, Replier};
+use super::open::{OpenApproval, Outside, Replier};
 use super::{OpenTurn, SessionOptions, TurnInput};
 use crate::approvals::Standing;
 use crate::chat::Message;
@@ -151,6 +151,11 @@ impl Session {
             Fact::SkillsSelected(skills) => {
                 if let Some(turn) = &mut self.open {
                     turn.skills.get_or_insert_with(|| skills.clone());
+                }
+            }
+            Fact::Waits { call, what } => {
+                if let Some(open) = self.open_call(call) {
+                    open.outside = Some(Outside { what: what.clone(), came: None });
                 }
             }
         }

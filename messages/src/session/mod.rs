@@ -22,6 +22,6 @@ pub use change::{Change, Configuring, OptionsPatch, SessionChange};
 pub use fold::Session;
 pub use glance::{Glance, SessionState, title};
 pub use launch::{Hidden, Named, Reach, ServerLaunch};
-pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn, Replier};
+pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn, Outside, Replier};
 pub use options::{ApprovalsMode, ParentTurn, SessionOptions, TurnInput};
 pub(crate) use runs::withdrawn;

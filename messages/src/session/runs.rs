@@ -58,6 +58,8 @@ impl Session {
             self.next_options = Some(Box::new(options));
         }
         let Some(turn) = &mut self.open else { return };
+        // Whoever goes on to something else says so under the name of whoever was told the question.
+        let is_given_up = turn.submission == *submission;
         turn.submission = submission.clone();
         // The first that brings neither speaks for the input; behind a named one it is somebody else.
         if replier.request_id.is_some() || !replier.labels.is_empty() || !turn.repliers.is_empty() {
@@ -65,9 +67,18 @@ impl Session {
         }
         let suspended = turn.suspended.take();
         turn.started_at = at;
-        // A decision about a call is no answer to a question beside it.
-        if suspended.is_some_and(|suspended| suspended.reason != SuspendReason::AskUser) {
-            return;
+        match suspended.map(|suspended| suspended.reason) {
+            Some(SuspendReason::AskUser) | None => {}
+            // A decision about a call is no answer to a question beside it.
+            Some(SuspendReason::ApprovalRequired) => return,
+            Some(SuspendReason::ExternalWait) => {
+                let mut calls = turn.step.iter_mut().flat_map(|step| &mut step.calls);
+                let waiting = calls.find(|open| open.waits_outside()).filter(|_| !is_given_up);
+                if let Some(outside) = waiting.and_then(|open| open.outside.as_mut()) {
+                    outside.came = Some(reply.to_owned());
+                }
+                return;
+            }
         }
         let mut question = turn.step.iter().flat_map(|step| &step.calls);
         let asked = question.find(|open| open.call.name.is_ask_user() && open.result.is_none());

@@ -36,7 +36,8 @@ impl Session {
             if refused.is_none() && !call.name.is_ask_user() {
                 refused = turn.spent.take_call(call, &turn.input.limits).err();
             }
-            calls.push(OpenCall { call: Arc::clone(call), intent: None, refused, approval: None, result: None });
+            let call = Arc::clone(call);
+            calls.push(OpenCall { call, intent: None, refused, approval: None, outside: None, result: None });
         }
         turn.step = Some(OpenStep { text: answered.text.clone(), calls });
     }

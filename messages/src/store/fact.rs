@@ -116,6 +116,13 @@ pub enum Fact {
     Condensed(Condensed),
     /// The turn's skills were chosen: once, also over crashes.
     SkillsSelected(SelectedSkills),
+    /// A call came back without its result, which comes from outside.
+    Waits {
+        /// Which call.
+        call: CallId,
+        /// What it waits for, in words for people.
+        what: String,
+    },
 }
 
 /// What one model call cost and where it came from.

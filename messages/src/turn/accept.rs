@@ -8,7 +8,7 @@ use super::state::State;
 use super::{Effect, ResumeReply, Turn};
 use crate::error::AgentError;
 use crate::ids::{ResumeToken, TurnId};
-use crate::session::{OpenTurn, TurnInput};
+use crate::session::TurnInput;
 use crate::sessions::{Decision, SuspendReason, TurnNews, TurnOutcome};
 use crate::store::Fact;
 use std::sync::Arc;
@@ -129,11 +129,14 @@ impl Turn {
                         leaves a call that waits for a decision undone";
             return refuse(&submission, AgentError::Invalid(text.into()), effects);
         }
-        // The answer to a question is no decision about a call beside it.
-        let decides = |open: &&OpenTurn| {
-            open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
-        };
-        let step = suspended.filter(decides).and_then(|open| open.step.as_ref());
+        let reason = suspended.and_then(|open| open.suspended.as_ref()).map(|suspension| suspension.reason);
+        if reason == Some(SuspendReason::ExternalWait) && !matches!(reply, ResumeReply::Answer(_)) {
+            let text = "the turn waits for a result from outside and not for a decision";
+            return refuse(&submission, AgentError::Invalid(text.into()), effects);
+        }
+        // The answer to a question, and a result, is no decision about a call beside it.
+        let decides = reason == Some(SuspendReason::ApprovalRequired);
+        let step = suspended.filter(|_| decides).and_then(|open| open.step.as_ref());
         let asked = step.into_iter().flat_map(|step| &step.calls).filter_map(|call| call.approval.as_ref());
         let mut undecided = asked.filter(|asked| asked.allowed.is_none()).map(|asked| asked.id.clone());
         let (asked, text) = match &reply {

@@ -57,6 +57,8 @@ mod guard_tests;
 #[cfg(test)]
 mod layers_tests;
 #[cfg(test)]
+mod outside_tests;
+#[cfg(test)]
 mod pairing;
 #[cfg(test)]
 mod prompt_tests;

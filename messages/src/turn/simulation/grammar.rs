@@ -21,6 +21,8 @@ pub(super) struct Call {
     pub(super) intent: Option<(u64, CallTraits)>,
     pub(super) approval: Option<(ApprovalId, Option<bool>)>,
     refused: bool,
+    /// Whether it came back without its result.
+    waits: bool,
     result: Option<CallStatus>,
 }
 
@@ -158,6 +160,12 @@ impl Grammar {
                 open.answered = false;
                 Ok(())
             }
+            Fact::Waits { call, .. } => {
+                let call = self.running(turn)?.call(call)?;
+                must(!call.refused && !call.waits, || format!("{} comes back and did not run", call.id))?;
+                call.waits = true;
+                Ok(())
+            }
             Fact::SkillsSelected(_) => {
                 let open = self.running(turn)?;
                 must(!open.chosen, || "the skills of one turn are chosen twice".to_owned())?;
@@ -191,6 +199,7 @@ impl Grammar {
                 intent: None,
                 approval: None,
                 refused,
+                waits: false,
                 result: None,
             });
         }
@@ -205,6 +214,7 @@ impl Grammar {
         let asked = call.approval.as_ref();
         must(asked.is_none_or(|(_, allowed)| *allowed == Some(true)), || format!("{} runs unapproved", call.id))?;
         must(!call.refused, || format!("{} runs beyond a limit", call.id))?;
+        must(!call.waits, || format!("{} runs again after it came back", call.id))?;
         let again =
             call.intent.is_none_or(|(before, traits)| before < epoch && (traits.idempotent || traits.read_only));
         must(again, || format!("{} runs a second time", call.id))?;

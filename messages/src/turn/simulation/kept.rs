@@ -139,5 +139,6 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Condensed(condensed) if condensed.summary.is_some() => "summarised",
         Fact::Condensed(_) => "truncated",
         Fact::SkillsSelected(_) => "skills selected",
+        Fact::Waits { .. } => "waits outside",
     }
 }

@@ -170,7 +170,9 @@ impl Monitor {
 
     /// A tool returns.
     pub(super) fn returns(&mut self, epoch: u64, call: &CallId, returned: &ToolReturn) {
-        self.returned.insert((epoch, call.clone()), returned.clone());
+        if returned.output.waits_for.is_none() {
+            self.returned.insert((epoch, call.clone()), returned.clone());
+        }
     }
 
     /// The machine is about to be told this.

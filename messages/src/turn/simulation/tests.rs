@@ -182,6 +182,7 @@ fn the_seeds_reach_every_corner() {
             "skills shown",
             "tools limited",
             "structured",
+            "waits outside",
         ]
         .map(str::to_owned),
     );
