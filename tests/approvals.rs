@@ -7,5 +7,9 @@ mod support;
 mod decide;
 #[path = "approvals/house.rs"]
 mod house;
+#[path = "approvals/injection.rs"]
+mod injection;
 #[path = "approvals/outside.rs"]
 mod outside;
+#[path = "approvals/suites.rs"]
+mod suites;

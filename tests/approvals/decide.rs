@@ -1,7 +1,8 @@
 //! Who may decide: the port, or `decide`, whoever is first, wherever the turn is.
 
 use bob::{
-    AgentRequest, AgentRunResult, AgentRuntime, ApprovalId, ApprovalsMode, Decision, FinishReason, SuspendReason,
+    AgentRequest, AgentRunResult, AgentRuntime, AgentStreamEvent, ApprovalId, ApprovalsMode, Decision, FinishReason,
+    SuspendReason,
 };
 use serde_json::json;
 
@@ -21,6 +22,24 @@ async fn the_port_decides_and_sees_exactly_what_runs() {
     assert_eq!((first.call.name.as_str(), &first.call.arguments), ("test/pay", &json!({"a": 1})));
     assert_eq!((first.title.as_str(), first.timeout_ms, first.exact), ("Pay", 600_000, false));
     assert_eq!(first.turn, outcome.turn_id);
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_stream_shows_that_a_call_waits_for_a_person() {
+    let ran = Ran::default();
+    let (port, _questions) = person(&[Decision::AllowOnce]);
+    let runtime = build(house(&[1], &ran).approvals(port)).await;
+    let mut stream = within(runtime.run_stream(waiting("pay"))).await.unwrap();
+    let mut states = Vec::new();
+    while let Some(item) = within(stream.next()).await {
+        match item.event {
+            AgentStreamEvent::ToolCall { state, .. } => states.push(serde_json::to_value(state).unwrap()),
+            AgentStreamEvent::ApprovalRequested { .. } => states.push(json!("asked")),
+            _ => {}
+        }
+    }
+    assert_eq!(states, ["proposed", "awaiting_approval", "asked", "running", "finished"]);
     within(runtime.shutdown()).await;
 }
 

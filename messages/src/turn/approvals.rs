@@ -5,7 +5,7 @@ use super::state::{Calling, Slot, State};
 use super::{Effect, Turn};
 use crate::approvals::{ApprovalQuestion, Approved, AskedTool, Scope, Standing};
 use crate::chat::{CallStatus, ToolCall};
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, CallState};
 use crate::ids::{ApprovalId, CallId, Ticket};
 use crate::session::{ApprovalsMode, OpenApproval, OpenCall, Session};
 use crate::sessions::{Decision, TurnNews};
@@ -181,6 +181,7 @@ impl Turn {
         let (approval, risk, reason) = (&asked.id, asked.risk, asked.why.clone());
         let tool = asked.tool.as_deref();
         let changes = tool.and_then(|tool| tool.changes.clone());
+        self.called(call, CallState::AwaitingApproval, effects);
         self.emit(effects, || AgentEvent::ApprovalRequested {
             approval_id: approval.clone(),
             call: Arc::clone(call),

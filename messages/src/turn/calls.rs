@@ -298,7 +298,7 @@ impl Turn {
         Slot::Finished
     }
 
-    fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
+    pub(super) fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
         let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
         let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
         self.emit(effects, || AgentEvent::ToolCalled {
