@@ -132,7 +132,7 @@ impl Session {
                 }
             }
             Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
-                let stands = scope.is_some().then(|| self.stands(approval, *allowed, reason)).flatten();
+                let stands = scope.and_then(|scope| self.stands(approval, scope, *allowed, reason));
                 self.decide(approval, *allowed, arguments.as_ref(), reason);
                 if let Some(standing) = stands {
                     Arc::new(standing).join(&mut self.standing);

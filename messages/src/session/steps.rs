@@ -1,7 +1,7 @@
 //! The fold, step by step: the model answers, its calls are decided about and answered, and the step becomes history.
 
 use super::{OpenCall, OpenStep, Session};
-use crate::approvals::Standing;
+use crate::approvals::{Scope, Standing};
 use crate::chat::{ContentPart, Message, ToolCall, ToolResult};
 use crate::ids::{ApprovalId, CallId, RequestId};
 use crate::store::{Answered, StepCost};
@@ -83,11 +83,11 @@ impl Session {
     }
 
     /// What stands from now on, when this question is decided beyond its call.
-    pub(super) fn stands(&self, approval: &ApprovalId, allowed: bool, reason: &str) -> Option<Standing> {
+    pub(super) fn stands(&self, approval: &ApprovalId, scope: Scope, allowed: bool, reason: &str) -> Option<Standing> {
         let mut calls = self.open.as_ref()?.step.as_ref()?.calls.iter();
         let asked = calls.find(|open| open.approval.as_ref().is_some_and(|asked| asked.id == *approval))?;
         let tool = asked.approval.as_ref()?.tool.as_ref()?;
-        Some(Standing::of(&asked.call, tool, allowed, reason))
+        Some(Standing::of(&asked.call, tool, scope, allowed, reason))
     }
 
     pub(super) fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {
