@@ -9,5 +9,7 @@ mod decide;
 mod house;
 #[path = "approvals/injection.rs"]
 mod injection;
+#[path = "approvals/outside.rs"]
+mod outside;
 #[path = "approvals/suites.rs"]
 mod suites;

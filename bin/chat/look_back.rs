@@ -41,10 +41,14 @@ impl Chat {
                 print::note(&suspension.question);
                 self.is_asked = true;
             }
-            Some(suspension) => match approval::open_question(&self.session, open) {
-                Some(question) => self.left = Some(Left::Call(Box::new(question), suspension.clone())),
-                None => print::note("[the session waits for something outside; a message is its reply]"),
-            },
+            Some(suspension) if suspension.reason == SuspendReason::ExternalWait => {
+                print::note("[the turn waits for something outside; your next message goes on without it:]");
+                print::note(&suspension.question);
+            }
+            Some(suspension) => {
+                let question = approval::open_question(&self.session, open).map(Box::new);
+                self.left = question.map(|question| Left::Call(question, suspension.clone()));
+            }
             // What else was interrupted is the business of `runtime.on_restart`.
             None if approval::open_question(&self.session, open).is_some() => {
                 print::note("[a turn of this session was left at a question; it goes on]");

@@ -42,6 +42,7 @@ fn said(fact: &Fact) -> (&'static str, String) {
             ("condensed", format!("to the newest {}: {text}", condensed.keeps))
         }
         Fact::Withdrawn => ("withdrawn", String::new()),
+        Fact::Waits { call, what } => ("waits", format!("{call} for {what}")),
         Fact::SkillsSelected(chosen) => {
             let names: Vec<_> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();
             ("skills_selected", names.join(" "))

@@ -30,7 +30,7 @@ pub(super) async fn decide(
     let folded = Session::fold(session.clone(), &records);
     let Some(open) = folded.open.as_ref().filter(|open| is_asked(open, &approval)) else { return Ok(false) };
     match &open.suspended {
-        Some(suspension) => go_on(runtime, session, suspension.token.clone(), decision).await,
+        Some(suspension) => go_on(runtime, session, suspension.token.clone(), approval, decision).await,
         None => take_up(runtime, &folded, open, &approval, &decision).await,
     }
 }
@@ -82,16 +82,18 @@ async fn take_up(
     }
 }
 
-/// The turn is suspended: it goes on with the decision, if nobody was first.
+/// The turn is suspended: it goes on with the decision, if nobody was first and it waits for decisions. Whichever of
+/// its questions the suspension is about, the decision is about the one that it names.
 async fn go_on(
     runtime: &Runtime,
     session: SessionId,
     token: ResumeToken,
+    approval: ApprovalId,
     decision: Decision,
 ) -> Result<bool, AgentError> {
     let mut events = runtime.0.tree.feed.subscribe(&session);
     let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
-    let said = ResumeReply::Decision(decision);
+    let said = ResumeReply::Decided { approval, decision };
     let mut owed = runtime.hand_in_reply(session, submission.clone(), token, said);
     loop {
         tokio::select! {

@@ -353,5 +353,6 @@ fn ran(verdict: Verdict, call: &ToolCall, results: &mut Results) -> Verdict {
 
 fn returned(output: ToolOutput) -> ToolReturn {
     let status = if output.is_error { CallStatus::Error } else { CallStatus::Ok };
-    ToolReturn { status, output, duration_ms: 0 }
+    // Whoever gives the results waits for them by not giving them.
+    ToolReturn { status, output: ToolOutput { waits_for: None, ..output }, duration_ms: 0 }
 }

@@ -304,6 +304,11 @@ pub struct ToolReturn {
 }
 
 impl ToolReturn {
+    /// A result that is one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { status: CallStatus::Ok, output: ToolOutput::text(text), duration_ms: 0 }
+    }
+
     /// A return without an output of the tool's own.
     pub fn note(status: CallStatus, text: impl Into<String>) -> Self {
         Self { status, output: ToolOutput::error(text), duration_ms: 0 }

@@ -102,6 +102,27 @@ async fn a_suspended_turn_is_decided_by_its_question_too() {
 }
 
 #[tokio::test]
+async fn a_suspended_turn_hears_about_the_call_that_is_named_and_no_other() {
+    let (ran, seen) = (Ran::default(), Recorder::new());
+    let calls = [1, 2].map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) });
+    let model =
+        bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls.to_vec()), bob::ScriptedReply::text("done")]);
+    let tools = std::sync::Arc::new(super::house::pay(&ran, "Pays."));
+    let runtime = build(crate::support::runtime::over(model).local_tools(false).tools(tools).sink(seen.clone())).await;
+    let request = AgentRequest { approvals: ApprovalsMode::Suspend, ..say("pay both") };
+    within(runtime.run(request)).await.unwrap();
+    let second = question(&seen, 2).await;
+    assert!(within(runtime.decide(session("s"), second.clone(), Decision::AllowOnce)).await.unwrap());
+    seen.seen_times(2, |event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    assert_eq!(ran.with(), [2], "the first one is asked about still");
+    assert!(!within(runtime.decide(session("s"), second, Decision::AllowOnce)).await.unwrap());
+    assert!(within(runtime.decide(session("s"), question(&seen, 1).await, Decision::AllowOnce)).await.unwrap());
+    seen.seen_times(3, |event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    assert_eq!(ran.with(), [2, 1]);
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
 async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
     for allowed in [true, false] {
         let (ran, seen, folder) = (Ran::default(), Recorder::new(), Scratch::new());

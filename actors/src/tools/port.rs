@@ -26,6 +26,9 @@ pub trait ToolPort: Send + Sync + 'static {
     /// blocking work belongs in [`tokio::task::spawn_blocking`]. A panic in it is
     /// caught and becomes an error result.
     ///
+    /// A result that is not there yet and comes from outside is [`ToolOutput::waits_for`]: the turn is suspended, and the
+    /// reply to its token is the result.
+    ///
     /// # Errors
     /// [`ToolError`] when the tool could not do what was asked; the model reads it.
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;

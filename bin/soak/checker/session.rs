@@ -157,6 +157,7 @@ impl<'a> Journal<'a> {
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
             | Fact::SkillsSelected(_)
+            | Fact::Waits { .. }
             | Fact::Steered { .. }
             | Fact::Condensed(_)
             | Fact::Resumed { .. } => {}

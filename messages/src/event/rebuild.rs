@@ -70,7 +70,7 @@ impl Rebuild {
             Fact::Started { .. } => self.started(&mut told),
             Fact::Resumed { .. } if !self.is_closing => {
                 self.started(&mut told);
-                self.is_deciding = resumed.is_some_and(|reason| reason != SuspendReason::AskUser);
+                self.is_deciding = resumed == Some(SuspendReason::ApprovalRequired);
                 if !self.is_deciding {
                     self.calls_again(&mut told);
                 }
@@ -112,6 +112,7 @@ impl Rebuild {
             | Fact::Steered { .. }
             | Fact::Condensed(_)
             | Fact::SkillsSelected(_)
+            | Fact::Waits { .. }
             | Fact::Configured { .. } => {}
         }
         let Some(turn) = &record.turn else { return Vec::new() };

@@ -3,11 +3,12 @@
 use super::driver::{Asked, Driver};
 use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
 use crate::error::AgentError;
-use crate::ids::ModelName;
-use crate::ids::{Ticket, ToolName};
+use crate::ids::{CallId, ModelName, Ticket, ToolName};
 use crate::llm::{Capabilities, LlmAnswer, LlmError, ModelProfile, RawCall};
 use crate::store::{Answered, Ended, Fact, Record, StepCost, StoreError};
-use crate::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolReturn, ToolSet, ToolSource, Verdict};
+use crate::tools::{
+    CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource, Verdict,
+};
 use crate::turn::{PromptLayers, TurnMessage, parse_action};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -48,6 +49,11 @@ pub(super) fn to(asked: &[Asked], next: &Fact, is_plain: bool) -> Vec<TurnMessag
             judged.map(|(ticket, _)| TurnMessage::Checked { ticket, verdict: Some(verdict) }).into_iter().collect()
         }
         Fact::Result(result) => result_of(asked, result).into_iter().collect(),
+        Fact::Waits { call, what } => {
+            let output = ToolOutput::waits_for(what);
+            let returned = ToolReturn { status: CallStatus::Ok, output, duration_ms: 0 };
+            came_back(asked, call, &returned).into_iter().collect()
+        }
         Fact::Options(_)
         | Fact::Configured { .. }
         | Fact::Input(_)
@@ -91,15 +97,11 @@ pub(super) fn let_through<'j, I: Iterator<Item = &'j Record>>(
 /// The call came back, or was answered when it was judged.
 fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
     let returned = ToolReturn { status: result.status, output: result.output.clone(), duration_ms: result.duration_ms };
-    let ran = asked.iter().find_map(|asked| match asked {
-        Asked::Call(ticket, call) if call.id == result.call => Some(*ticket),
-        Asked::Call(..) | Asked::Check(..) | Asked::Infer(_) => None,
-    });
-    if let Some(ticket) = ran {
-        return Some(TurnMessage::ToolReturned { ticket, returned: Box::new(returned) });
-    }
-    let (ticket, _) = judged(asked, |check| check.id == result.call)?;
     let text = result.output.plain();
+    let (ticket, _) = match judged(asked, |check| check.id == result.call) {
+        Some(judged) => judged,
+        None => return came_back(asked, &result.call, &returned),
+    };
     let verdict = match result.status {
         CallStatus::Denied if text.starts_with(NOBODY.0) && text.ends_with(NOBODY.1) => {
             let reason = text[NOBODY.0.len()..text.len() - NOBODY.1.len()].to_owned();
@@ -114,6 +116,20 @@ fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
         }
     };
     Some(TurnMessage::Checked { ticket, verdict: Some(verdict) })
+}
+
+/// The call came back with this, after it was judged or at once.
+fn came_back(asked: &[Asked], call: &CallId, returned: &ToolReturn) -> Option<TurnMessage> {
+    let returned = Box::new(returned.clone());
+    asked.iter().find_map(|asked| match asked {
+        Asked::Call(ticket, running) if running.id == *call => {
+            Some(TurnMessage::ToolReturned { ticket: *ticket, returned: returned.clone() })
+        }
+        Asked::Check(ticket, judged) if judged.id == *call => {
+            Some(TurnMessage::Checked { ticket: *ticket, verdict: Some(Verdict::Ran(returned.clone())) })
+        }
+        Asked::Call(..) | Asked::Check(..) | Asked::Infer(_) => None,
+    })
 }
 
 /// An answer that is understood as this one was.

@@ -5,7 +5,7 @@ use crate::approvals::Scope;
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
 use crate::ids::{ModelName, RequestId};
 use crate::session::{Configuring, OpenTurn, OptionsPatch, Session, SessionChange, TurnInput};
-use crate::sessions::{Decision, EndReason};
+use crate::sessions::{Decision, EndReason, SuspendReason};
 use crate::store::{Ended, Fact, Record};
 use crate::turn::{Brief, OnRestart, ResumeReply, Steer, TurnMessage};
 use std::sync::Arc;
@@ -68,7 +68,8 @@ impl Driver<'_> {
             | Fact::Intent { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::Condensed(_)
-            | Fact::SkillsSelected(_) => Cause::Inside,
+            | Fact::SkillsSelected(_)
+            | Fact::Waits { .. } => Cause::Inside,
         }
     }
 
@@ -124,13 +125,16 @@ impl Driver<'_> {
             // What waits closes it by itself.
             return if session.waiting.is_empty() { self.input() } else { None };
         }
-        let token = open.suspended.as_ref()?.token.clone();
+        let suspension = open.suspended.as_ref()?;
+        let (token, is_decided) = (suspension.token.clone(), suspension.reason == SuspendReason::ApprovalRequired);
         if request_id.is_some() || !labels.is_empty() {
             let said = TurnInput {
                 turn: submission.clone(),
                 request_id: request_id.clone(),
                 labels: labels.clone(),
                 parts: vec![ContentPart::text(reply)],
+                // One that brought any has a record of its own.
+                options: None,
                 ..(*open.input).clone()
             };
             return Some(TurnMessage::Start { input: Arc::new(said), brief: self.brief(OnRestart::Report) });
@@ -138,8 +142,9 @@ impl Driver<'_> {
         let said = match ahead.next().map(|record| &record.fact) {
             // Words are no decision, and deny.
             _ if !reply.is_empty() => ResumeReply::Answer(reply.clone()),
-            Some(Fact::ApprovalDecided { allowed, arguments, reason, scope, .. }) => {
-                ResumeReply::Decision(decision(*allowed, arguments.as_ref(), reason, *scope))
+            Some(Fact::ApprovalDecided { approval, allowed, arguments, reason, scope }) if is_decided => {
+                let decision = decision(*allowed, arguments.as_ref(), reason, *scope);
+                ResumeReply::Decided { approval: approval.clone(), decision }
             }
             _no_decision => ResumeReply::Answer(reply.clone()),
         };

@@ -114,6 +114,7 @@ fn one_of_each() -> Vec<Fact> {
         locations: vec![Location { path: "a.rs".into(), line: Some(3) }],
         changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()) }],
         is_error: false,
+        waits_for: None,
     };
     let (id, name) = (CallId::new("c1"), ToolName::new("local/write"));
     let whole = ToolResult { call: id.clone(), name, status: CallStatus::Ok, output, duration_ms: 3 };
@@ -163,6 +164,7 @@ fn one_of_each() -> Vec<Fact> {
             allow_tools: Some(Arc::from(["local/*".to_owned()])),
             budget_bytes: 4_000,
         }),
+        Fact::Waits { call: CallId::new("c1"), what: "the build of tonight".into() },
     ]
 }
 
@@ -185,10 +187,11 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Configured { .. } => "configured",
         Fact::Condensed(_) => "condensed",
         Fact::SkillsSelected(_) => "skills_selected",
+        Fact::Waits { .. } => "waits",
     }
 }
 
-const KINDS: usize = 16;
+const KINDS: usize = 17;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {

@@ -81,7 +81,8 @@ impl SessionState {
             | Fact::ApprovalDecided { .. }
             | Fact::Result(_)
             | Fact::Steered { .. }
-            | Fact::SkillsSelected(_) => Some(Self::Running),
+            | Fact::SkillsSelected(_)
+            | Fact::Waits { .. } => Some(Self::Running),
             Fact::Options(_) | Fact::Configured { .. } | Fact::Input(_) | Fact::Withdrawn | Fact::Condensed(_) => None,
         }
     }

@@ -12,14 +12,16 @@ mod keep;
 mod launch;
 mod open;
 mod options;
+mod runs;
+mod steps;
 
 #[cfg(test)]
 mod fold_tests;
 
 pub use change::{Change, Configuring, OptionsPatch, SessionChange};
 pub use fold::Session;
-pub(crate) use fold::withdrawn;
 pub use glance::{Glance, SessionState, title};
 pub use launch::{Hidden, Named, Reach, ServerLaunch};
-pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn, Replier};
+pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn, Outside, Replier};
 pub use options::{ApprovalsMode, ParentTurn, SessionOptions, TurnInput};
+pub(crate) use runs::withdrawn;

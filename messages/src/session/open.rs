@@ -86,8 +86,27 @@ pub struct OpenCall {
     pub refused: Option<GuardReason>,
     /// The question to a person about it.
     pub approval: Option<OpenApproval>,
+    /// Set once it came back without its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Outside>,
     /// Its result.
     pub result: Option<Arc<ToolResult>>,
+}
+
+/// A result that comes from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outside {
+    /// What is waited for, in words for people.
+    pub what: String,
+    /// The reply that is the result, once it came.
+    pub came: Option<String>,
+}
+
+impl OpenCall {
+    /// Whether its result is still waited for from outside.
+    pub fn waits_outside(&self) -> bool {
+        self.result.is_none() && self.outside.as_ref().is_some_and(|outside| outside.came.is_none())
+    }
 }
 
 /// A question to a person about a call.

@@ -50,6 +50,11 @@ pub struct ToolOutput {
     pub changes: Vec<FileChange>,
     /// Whether the tool itself says it failed.
     pub is_error: bool,
+    /// Says that the result is not there yet and comes from outside: what is waited for, in words for people. The turn is
+    /// suspended when nothing else of its step is left to do, and the reply to its token becomes the call's result; what
+    /// else is in this output is then not kept. Of one that failed it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
 }
 
 impl ToolOutput {
@@ -61,6 +66,11 @@ impl ToolOutput {
     /// One text that reports a failure.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// No result yet: it comes from outside, as the reply to the suspended turn's token.
+    pub fn waits_for(what: impl Into<String>) -> Self {
+        Self { waits_for: Some(what.into()), ..Self::default() }
     }
 
     /// The output as one text, whole.

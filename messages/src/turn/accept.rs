@@ -8,7 +8,7 @@ use super::state::State;
 use super::{Effect, ResumeReply, Turn};
 use crate::error::AgentError;
 use crate::ids::{ResumeToken, TurnId};
-use crate::session::{OpenTurn, TurnInput};
+use crate::session::TurnInput;
 use crate::sessions::{Decision, SuspendReason, TurnNews, TurnOutcome};
 use crate::store::Fact;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Turn {
         submission: TurnId,
         token: &ResumeToken,
         reply: ResumeReply,
-        brought_by: Option<&TurnInput>,
+        brought_by: Option<&Arc<TurnInput>>,
         effects: &mut Vec<Effect>,
     ) {
         let suspended = self.session.as_ref().and_then(|session| session.open.as_ref());
@@ -129,23 +129,39 @@ impl Turn {
                         leaves a call that waits for a decision undone";
             return refuse(&submission, AgentError::Invalid(text.into()), effects);
         }
-        // The answer to a question is no decision about a call beside it.
-        let decides = |open: &&OpenTurn| {
-            open.suspended.as_ref().is_some_and(|suspension| suspension.reason != SuspendReason::AskUser)
+        let reason = suspended.and_then(|open| open.suspended.as_ref()).map(|suspension| suspension.reason);
+        if reason == Some(SuspendReason::ExternalWait) && !matches!(reply, ResumeReply::Answer(_)) {
+            let text = "the turn waits for a result from outside and not for a decision";
+            return refuse(&submission, AgentError::Invalid(text.into()), effects);
+        }
+        // The answer to a question, and a result, is no decision about a call beside it.
+        let decides = reason == Some(SuspendReason::ApprovalRequired);
+        let step = suspended.filter(|_| decides).and_then(|open| open.step.as_ref());
+        let asked = step.into_iter().flat_map(|step| &step.calls).filter_map(|call| call.approval.as_ref());
+        let mut undecided = asked.filter(|asked| asked.allowed.is_none()).map(|asked| asked.id.clone());
+        let (asked, text) = match &reply {
+            ResumeReply::Answer(text) => (undecided.next(), text.clone()),
+            ResumeReply::Decision(_) => (undecided.next(), String::new()),
+            ResumeReply::Decided { approval, .. } => match undecided.find(|asked| asked == approval) {
+                // Said of one call, it is no decision about another, nor the answer to a question.
+                None => {
+                    let text = "the turn does not wait for this decision; it may have been made already";
+                    return refuse(&submission, AgentError::Invalid(text.into()), effects);
+                }
+                asked => (asked, String::new()),
+            },
         };
-        let asked = suspended.filter(decides).and_then(|open| open.step.as_ref()).and_then(|step| {
-            step.calls.iter().find_map(|call| call.approval.as_ref().filter(|asked| asked.allowed.is_none()))
-        });
-        let asked = asked.map(|asked| asked.id.clone());
-        let text = match &reply {
-            ResumeReply::Answer(text) => text.clone(),
-            ResumeReply::Decision(_) => String::new(),
-        };
-        self.record_in_turn(resumed(submission.clone(), text, brought_by));
+        // The options it brings are in its own record, and hold as those of an input that waited do.
+        if let Some(input) = brought_by.filter(|input| input.options.is_some()) {
+            self.record(Some(input.turn.clone()), Fact::Input(Arc::clone(input)));
+        }
+        self.record_in_turn(resumed(submission.clone(), text, brought_by.map(Arc::as_ref)));
         if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {
-                ResumeReply::Decision(decision) => super::approvals::understood(decision),
+                ResumeReply::Decision(decision) | ResumeReply::Decided { decision, .. } => {
+                    super::approvals::understood(decision)
+                }
                 ResumeReply::Answer(reason) => Decision::Deny { reason },
             };
             self.record_decision(&approval, &decision, effects);

@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// What is said of a call whose room went away while it ran.
 const GONE: &str = "outcome unknown: the tool's actor went away during the call";
 
+/// The most bytes in which a tool says what it waits for.
+const MOST_WORDS_BYTES: usize = 4 * 1024;
+
 impl Turn {
     pub(super) fn enter_calls(&mut self, effects: &mut Vec<Effect>) {
         self.state = State::CallTool(Calling::default());
@@ -38,8 +41,16 @@ impl Turn {
             let slot = if open.result.is_some() {
                 Slot::Finished
             } else if open.refused.is_some() {
-                answers.push((at, CallStatus::Cancelled, "not run: the turn has reached a limit".to_owned()));
+                answers.push((at, ToolReturn::note(CallStatus::Cancelled, "not run: the turn has reached a limit")));
                 Slot::Finished
+            } else if let Some(outside) = &open.outside {
+                match &outside.came {
+                    Some(reply) => {
+                        answers.push((at, ToolReturn::text(reply)));
+                        Slot::Finished
+                    }
+                    None => Slot::Waiting,
+                }
             } else if open.call.name.is_ask_user() {
                 Slot::Question
             } else {
@@ -50,7 +61,7 @@ impl Turn {
                         Slot::Asking(asked.id.clone())
                     }
                     Some((asked, Some(false))) => {
-                        answers.push((at, CallStatus::Denied, denied(&asked.reason)));
+                        answers.push((at, ToolReturn::note(CallStatus::Denied, denied(&asked.reason))));
                         Slot::Finished
                     }
                     Some((_, Some(true))) | None => {
@@ -74,8 +85,8 @@ impl Turn {
             calling.slots.push(slot);
         }
         let calls: Vec<_> = self.open_calls().iter().map(|open| Arc::clone(&open.call)).collect();
-        for (at, status, text) in answers {
-            self.answer(&calls[at], ToolReturn::note(status, text), effects);
+        for (at, returned) in answers {
+            self.answer(&calls[at], returned, effects);
         }
         for at in asked_again {
             self.ask_person(at, effects);
@@ -101,7 +112,12 @@ impl Turn {
             Slot::Running { ticket: awaiting, .. } => {
                 *awaiting == ticket && matches!(verdict, Some(Verdict::Ran(_)) | None)
             }
-            Slot::Asking(_) | Slot::Granted { .. } | Slot::Recording { .. } | Slot::Finished | Slot::Question => false,
+            Slot::Asking(_)
+            | Slot::Granted { .. }
+            | Slot::Recording { .. }
+            | Slot::Finished
+            | Slot::Question
+            | Slot::Waiting => false,
         });
         let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) else {
             self.state = State::CallTool(calling);
@@ -119,7 +135,7 @@ impl Turn {
                 if !is_running {
                     self.called(&call, CallState::Running, effects);
                 }
-                self.answer(&call, *returned, effects)
+                self.came_back(&call, *returned, effects)
             }
             None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
@@ -151,7 +167,7 @@ impl Turn {
         let runs = |slot: &Slot| matches!(slot, Slot::Running { ticket: awaiting, .. } if *awaiting == ticket);
         let at = calling.slots.iter().position(runs);
         if let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) {
-            calling.slots[at] = self.answer(&call, returned, effects);
+            calling.slots[at] = self.came_back(&call, returned, effects);
             self.flush(effects);
             self.advance(calling, effects);
         } else {
@@ -206,7 +222,7 @@ impl Turn {
         for at in 0..calling.slots.len() {
             match &calling.slots[at] {
                 Slot::Finished => {}
-                Slot::Question => person = person.or(Some(at)),
+                Slot::Question | Slot::Waiting => person = person.or(Some(at)),
                 Slot::Asking(_) if suspends => person = person.or(Some(at)),
                 Slot::Checking { .. } | Slot::Asking(_) | Slot::Recording { .. } => {
                     (unfinished, blocked) = (true, true);
@@ -253,6 +269,18 @@ impl Turn {
         self.called(&call, CallState::Running, effects);
         effects.push(Effect::Call { ticket, call, grant, context });
         Slot::Running { ticket, read_only }
+    }
+
+    /// A call came back: with its result, or without one that comes from outside.
+    fn came_back(&mut self, call: &ToolCall, mut returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
+        match returned.output.waits_for.take().filter(|_| returned.status == CallStatus::Ok) {
+            Some(mut what) => {
+                what.truncate(what.floor_char_boundary(MOST_WORDS_BYTES));
+                self.record_in_turn(Fact::Waits { call: call.id.clone(), what });
+                Slot::Waiting
+            }
+            None => self.answer(call, returned, effects),
+        }
     }
 
     /// Gives a call its one result.

@@ -6,7 +6,7 @@ use crate::chat::{CallStatus, FinishReason, GuardReason};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ResumeToken, Ticket, TurnId};
-use crate::session::{OpenTurn, Session};
+use crate::session::{OpenCall, OpenTurn, Session};
 use crate::sessions::{EndReason, SuspendReason, TurnNews, TurnOutcome};
 use crate::store::{Ended, Fact, StoreError, Suspension};
 use crate::tools::ToolReturn;
@@ -32,14 +32,17 @@ impl Turn {
         self.end(Ended { content, error: Some(error), ..ended(FinishReason::Error) }, effects);
     }
 
-    /// The run ends with a question to a person, at the call of this number.
+    /// The run ends with a question to a person or a result from outside, at the call of this number.
     pub(super) fn suspend(&mut self, at: usize, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let Some(open) = session.running() else { return };
-        let Some(call) = open.step.as_ref().and_then(|step| step.calls.get(at)).map(|open| &open.call) else { return };
-        let (reason, question) = match call.arguments.get("question").and_then(|question| question.as_str()) {
-            Some(question) if call.name.is_ask_user() => (SuspendReason::AskUser, question.to_owned()),
-            _ => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
+        let Some(at) = open.step.as_ref().and_then(|step| step.calls.get(at)) else { return };
+        let call = &at.call;
+        let asked = call.arguments.get("question").and_then(|question| question.as_str());
+        let (reason, question) = match (&at.outside, asked) {
+            (Some(outside), _) => (SuspendReason::ExternalWait, outside.what.clone()),
+            (None, Some(question)) if call.name.is_ask_user() => (SuspendReason::AskUser, question.to_owned()),
+            (None, _) => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
         };
         // The input's token is random; the version makes each suspension its own.
         let secret = self.owned(format!("{}-{}", open.input.token, session.version));
@@ -206,6 +209,8 @@ impl Turn {
         self.tell_unconfigured(&error, effects);
         self.unrecovered = false;
         self.state = State::Idle;
+        // Whoever comes next claims it anew, here or in another process; until then it is nobody's.
+        effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
         self.journal = Journal::default();
         self.accepting.clear();
         self.frame = None;
@@ -231,6 +236,10 @@ impl Turn {
             {
                 let outcome = Box::new(unread(self.id.clone(), submission.clone(), reason, first.limits()));
                 effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+            }
+            // It was to be read once more, and is owned since before.
+            if self.journal.epoch > 0 {
+                effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
             }
             return;
         }
@@ -267,8 +276,8 @@ impl Turn {
 
     /// Gives every open call a result, since the turn ends here.
     fn settle_calls(&mut self, effects: &mut Vec<Effect>) {
-        self.settle(effects, |may_have_run| {
-            Some(if may_have_run {
+        self.settle(effects, |open| {
+            Some(if may_have_run(open) {
                 ToolReturn::note(CallStatus::Unknown, "outcome unknown: the turn ended while the tool was running")
             } else {
                 ToolReturn::note(CallStatus::Cancelled, "cancelled: the turn ended first")
@@ -278,22 +287,28 @@ impl Turn {
 
     /// Gives calls that may have run a result, unless they may run again.
     pub(super) fn settle_doubts(&mut self) {
-        self.settle(&mut Vec::new(), |may_have_run| {
+        self.settle(&mut Vec::new(), |open| {
             let text = "outcome unknown: the program stopped while the tool was running";
-            may_have_run.then(|| ToolReturn::note(CallStatus::Unknown, text))
+            // One that came back to wait is in no doubt.
+            let in_doubt = open.outside.is_none() && may_have_run(open);
+            in_doubt.then(|| ToolReturn::note(CallStatus::Unknown, text))
         });
     }
 
-    fn settle(&mut self, effects: &mut Vec<Effect>, result: impl Fn(bool) -> Option<ToolReturn>) {
+    fn settle(&mut self, effects: &mut Vec<Effect>, result: impl Fn(&OpenCall) -> Option<ToolReturn>) {
         let open = self.session.as_ref().and_then(Session::running).and_then(|open| open.step.as_ref());
         let calls: Vec<_> = open.map_or_else(Vec::new, |step| step.calls.clone());
         for open in calls.iter().filter(|open| open.result.is_none()) {
-            let may_have_run = open.intent.is_some_and(|traits| !traits.idempotent && !traits.read_only);
-            if let Some(returned) = result(may_have_run) {
+            if let Some(returned) = result(open) {
                 self.answer(&open.call, returned, effects);
             }
         }
     }
+}
+
+/// Whether a call has had an effect, perhaps, and would have another one if it ran again.
+fn may_have_run(open: &OpenCall) -> bool {
+    open.intent.is_some_and(|traits| !traits.idempotent && !traits.read_only)
 }
 
 fn ended(finish_reason: FinishReason) -> Ended {

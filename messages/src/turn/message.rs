@@ -252,6 +252,13 @@ pub enum Recover {
 pub enum ResumeReply {
     /// The answer to a question.
     Answer(String),
-    /// A decision about the call that needs one.
+    /// A decision about the call that needs one: the one the question is about.
     Decision(Decision),
+    /// A decision about the call of this question, whichever of the open ones it is.
+    Decided {
+        /// The question.
+        approval: ApprovalId,
+        /// The decision.
+        decision: Decision,
+    },
 }

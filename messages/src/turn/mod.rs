@@ -51,9 +51,13 @@ mod chance;
 #[cfg(test)]
 mod condense_tests;
 #[cfg(test)]
+mod decision_tests;
+#[cfg(test)]
 mod guard_tests;
 #[cfg(test)]
 mod layers_tests;
+#[cfg(test)]
+mod outside_tests;
 #[cfg(test)]
 mod pairing;
 #[cfg(test)]

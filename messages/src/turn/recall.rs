@@ -20,6 +20,8 @@ impl Turn {
             && self.accepting.is_empty()
             && self.withdrawing.is_empty();
         if !is_quiet {
+            // What the store did not take goes again: it would be waited for in vain.
+            self.flush(effects);
             let text =
                 "a request of this request_id was answered long ago; its outcome is read again when nothing runs";
             return refuse(&input.turn, AgentError::Busy(text.into()), effects);

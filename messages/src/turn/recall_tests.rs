@@ -1,11 +1,12 @@
 //! A session that lives long keeps a bounded part of its journal, and forgets nothing that somebody may ask for.
 
-use super::world::{World, answer, input, model, paired};
-use super::{Brief, Limits, TurnMessage};
+use super::world::{Question, World, answer, input, model, paired};
+use super::{Brief, Effect, Limits, TurnMessage};
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
 use crate::session::TurnInput;
-use crate::sessions::{TurnNews, TurnOutcome};
+use crate::sessions::{EndReason, TurnNews, TurnOutcome};
+use crate::store::StoreError;
 use std::sync::Arc;
 
 fn say(world: &mut World, number: u32, request: u32) {
@@ -81,4 +82,41 @@ fn while_a_turn_runs_an_old_request_is_asked_to_come_again() {
     world.llm(Ok(answer("done", &[])));
     say(&mut world, 43, 3);
     assert_eq!(told(&world, 43), told(&world, 3));
+}
+
+#[test]
+fn what_the_store_did_not_take_stands_between_nobody_and_an_old_outcome() {
+    let mut world = long();
+    say(&mut world, 41, 41);
+    let at = world.questions.iter().position(|asked| matches!(asked, Question::Infer(..))).expect("the model is asked");
+    let Question::Infer(ticket, _) = world.questions.remove(at) else { unreachable!() };
+    world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("done", &[]))) });
+    while let Some(question) = world.questions.pop() {
+        world.say(match question {
+            Question::Own(message) => message,
+            Question::Append(ticket, ..) => {
+                TurnMessage::Saved { ticket, result: Err(StoreError::Unavailable("the disk is full".into())) }
+            }
+            other => panic!("{other:?}"),
+        });
+    }
+    assert!(!told(&world, 41).saved);
+    // The disk has room again; whoever comes while that is not known is asked to come again.
+    say(&mut world, 42, 3);
+    say(&mut world, 43, 3);
+    assert_eq!(told(&world, 43), told(&world, 3));
+}
+
+#[test]
+fn a_session_that_could_not_be_read_once_more_is_released_when_its_actor_goes() {
+    let mut world = long();
+    let owned = world.turn.journal.epoch;
+    let request_id = Some(RequestId::new("r3"));
+    let input = Arc::new(TurnInput { request_id, ..input(41, "go", Limits::default()) });
+    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    let Some(Question::Claim(ticket)) = world.questions.pop() else { panic!("the journal is read again") };
+    world.say(TurnMessage::Loaded { ticket, result: Err(StoreError::Unavailable("no disk".into())) });
+    assert!(world.news.iter().any(|news| matches!(news, TurnNews::Refused { .. })));
+    let left = world.turn.apply(world.now, TurnMessage::Stopped { reason: EndReason::Passivated, submission: None });
+    assert!(left.iter().any(|effect| matches!(effect, Effect::Release { epoch, .. } if *epoch == owned)), "{left:?}");
 }

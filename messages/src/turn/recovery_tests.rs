@@ -298,3 +298,20 @@ fn a_request_that_is_suspended_is_answered_with_its_question_and_not_by_itself()
     let questions: Vec<_> = finished(&world).iter().map(|outcome| outcome.question.as_deref()).collect();
     assert_eq!(questions, [Some("which?"), Some("which?")]);
 }
+
+#[test]
+fn a_session_whose_input_could_not_be_kept_is_nobodys_until_the_next_one() {
+    let mut world = World::new(Brief::new(model()));
+    let input = Arc::new(input(1, "go", Limits::default()));
+    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    let claim = world.questions.remove(0);
+    let loaded = world.works(&claim).expect("it is read");
+    world.say(loaded);
+    let is_append = |question: &Question| matches!(question, Question::Append(..));
+    let at = world.questions.iter().position(is_append).expect("the input is to be kept");
+    let Question::Append(ticket, ..) = world.questions.remove(at) else { unreachable!() };
+    let full = Err(crate::store::StoreError::Unavailable("the disk is full".into()));
+    let effects = world.turn.apply(world.now, TurnMessage::Saved { ticket, result: full });
+    let released = |effect: &super::Effect| matches!(effect, super::Effect::Release { epoch: 1, .. });
+    assert!(effects.iter().any(released), "{effects:?}");
+}

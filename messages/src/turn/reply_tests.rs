@@ -4,7 +4,8 @@
 use super::world::{World, answer, input, model};
 use super::{Brief, Limits, TurnMessage};
 use crate::ids::{RequestId, TurnId};
-use crate::session::TurnInput;
+use crate::journal::replay;
+use crate::session::{SessionOptions, TurnInput};
 use crate::sessions::{TurnNews, TurnOutcome};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,5 +109,28 @@ fn the_name_of_a_running_answer_is_taken() {
         say(&mut world, number, Some(name));
         let refused = |news: &TurnNews| matches!(news, TurnNews::Refused { submission, .. } if submission.as_str() == format!("t{number}"));
         assert!(world.news.iter().any(refused), "{name} runs");
+    }
+}
+
+#[test]
+fn the_options_an_answer_brings_hold_from_the_next_turn_on() {
+    for waits in [true, false] {
+        let mut world = asked_by_first();
+        if !waits {
+            ask(&mut world);
+        }
+        let options = Some(SessionOptions { agent: Some("ada".to_owned()), ..SessionOptions::default() });
+        let input = Arc::new(TurnInput { options: options.clone(), ..input(2, "blue", Limits::default()) });
+        world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+        world.settle();
+        if waits {
+            ask(&mut world);
+        }
+        let session = world.folded();
+        assert_eq!((session.options, session.waiting.len()), (SessionOptions::default(), 0));
+        world.llm(Ok(answer("blue it is", &[])));
+        assert_eq!(Some(world.folded().options), options, "it waited: {waits}");
+        assert_eq!(told(&world, 2).content, "blue it is");
+        assert_eq!(replay(&world.stored).map(|same| same.records), Ok(world.stored.len()));
     }
 }

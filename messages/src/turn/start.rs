@@ -119,14 +119,14 @@ impl Turn {
         self.journal = super::Journal::new(claim.epoch, claim.version);
         self.tell_forgotten(&claim.records, effects);
         let only_changes = self.arrivals.iter().all(|arrival| arrival.submission().is_none());
-        // Whatever else came is for what is open.
-        let is_heard = self.spoken.is_empty() && self.early.is_empty() && self.recover.is_none();
-        if only_changes && !self.arrivals.is_empty() && is_heard {
+        if only_changes && !self.arrivals.is_empty() && self.recover.is_none() {
             self.unrecovered = true;
             for arrival in std::mem::take(&mut self.arrivals) {
                 self.take_up(arrival, effects);
             }
-            return;
+            // Nothing runs that could hear it: whoever means what is open says that it is to go on.
+            self.hear_spoken(effects);
+            return self.take_early(effects);
         }
         self.recovered(effects);
     }

@@ -127,6 +127,8 @@ pub(super) enum Slot {
     Finished,
     /// It is a question to the user.
     Question,
+    /// It came back, and its result comes from outside.
+    Waiting,
 }
 
 /// The end of a turn on its way into the journal.

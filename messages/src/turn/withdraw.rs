@@ -48,6 +48,7 @@ impl Turn {
             self.take_out(outcome, effects);
         } else if self.submission().as_ref() == Some(submission) {
             effects.push(Effect::AbandonAll);
+            self.unrecovered = false;
             self.close(EndReason::Cancelled, effects);
         } else if arrived.is_some() {
             let outcome = super::done::unread(self.id.clone(), submission.clone(), EndReason::Cancelled, None);

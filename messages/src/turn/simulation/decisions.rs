@@ -143,7 +143,7 @@ pub(super) fn comes_to(decision: &Decision) -> (bool, Option<Scope>) {
 pub(super) fn said(reply: &ResumeReply) -> (bool, Option<Scope>) {
     match reply {
         ResumeReply::Answer(_) => (false, None),
-        ResumeReply::Decision(decision) => comes_to(decision),
+        ResumeReply::Decision(decision) | ResumeReply::Decided { decision, .. } => comes_to(decision),
     }
 }
 

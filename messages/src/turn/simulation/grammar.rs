@@ -23,6 +23,8 @@ pub(super) struct Call {
     /// How often a person was asked about it.
     asked: u32,
     refused: bool,
+    /// Whether it came back without its result.
+    waits: bool,
     result: Option<CallStatus>,
 }
 
@@ -164,6 +166,12 @@ impl Grammar {
                 open.answered = false;
                 Ok(())
             }
+            Fact::Waits { call, .. } => {
+                let call = self.running(turn)?.call(call)?;
+                must(!call.refused && !call.waits, || format!("{} comes back and did not run", call.id))?;
+                call.waits = true;
+                Ok(())
+            }
             Fact::SkillsSelected(_) => {
                 let open = self.running(turn)?;
                 must(!open.chosen, || "the skills of one turn are chosen twice".to_owned())?;
@@ -198,6 +206,7 @@ impl Grammar {
                 approval: None,
                 asked: 0,
                 refused,
+                waits: false,
                 result: None,
             });
         }
@@ -212,6 +221,7 @@ impl Grammar {
         let asked = call.approval.as_ref();
         must(asked.is_none_or(|(_, allowed)| *allowed == Some(true)), || format!("{} runs unapproved", call.id))?;
         must(!call.refused, || format!("{} runs beyond a limit", call.id))?;
+        must(!call.waits, || format!("{} runs again after it came back", call.id))?;
         let again =
             call.intent.is_none_or(|(before, traits)| before < epoch && (traits.idempotent || traits.read_only));
         must(again, || format!("{} runs a second time", call.id))?;

@@ -68,8 +68,11 @@ impl House {
         }
     }
 
-    /// A question to a person that waits inside the running turn.
+    /// A question to a person that waits inside the running turn; a turn that is only looked at hears nobody.
     pub(super) fn open_approval(&self) -> Option<ApprovalId> {
+        if self.world.turn.unrecovered {
+            return None;
+        }
         let step = running(&self.world.turn)?.step.as_ref()?;
         let asked = |approval: &&crate::session::OpenApproval| approval.allowed.is_none();
         let open = step.calls.iter().filter(|open| open.result.is_none());
@@ -100,8 +103,24 @@ impl House {
         }
         let back = 1 + self.people.pick(3);
         let Some(token) = self.tokens.get(self.tokens.len().saturating_sub(back)).cloned() else { return };
-        let answer = self.people.rarely(3);
-        self.resume(token, if answer { ResumeReply::Answer("blue".into()) } else { ResumeReply::Decision(decision) });
+        let named = self.approvals_of_the_suspended();
+        let reply = match self.people.rarely(3) {
+            true => ResumeReply::Answer("blue".into()),
+            false if !named.is_empty() && self.people.rarely(2) => {
+                let approval = named[self.people.pick(named.len())].clone();
+                ResumeReply::Decided { approval, decision }
+            }
+            false => ResumeReply::Decision(decision),
+        };
+        self.resume(token, reply);
+    }
+
+    /// The questions about calls at which the turn is suspended.
+    fn approvals_of_the_suspended(&self) -> Vec<ApprovalId> {
+        let open = self.world.turn.session().and_then(|session| session.open.as_ref());
+        let step = open.filter(|open| open.suspended.is_some()).and_then(|open| open.step.as_ref());
+        let asked = step.into_iter().flat_map(|step| &step.calls).filter_map(|open| open.approval.as_ref());
+        asked.filter(|asked| asked.allowed.is_none()).map(|asked| asked.id.clone()).collect()
     }
 
     fn resume(&mut self, token: ResumeToken, reply: ResumeReply) {
@@ -123,7 +142,7 @@ impl House {
         let submission = meant.and_then(|at| self.owed.get(at)).map(|(owed, _)| owed.clone());
         let runs = self.world.turn.submission().filter(|runs| submission.as_ref().is_none_or(|meant| meant == runs));
         let runs = runs.filter(|_| !self.world.turn.unrecovered);
-        let had_session = self.world.turn.session().is_some();
+        let is_owner = self.world.turn.journal.epoch > 0;
         let (mut confirmed, mut appended, mut released) = (true, false, false);
         let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
         for effect in self.apply(TurnMessage::Stopped { reason, submission }) {
@@ -149,7 +168,7 @@ impl House {
         let told =
             runs.is_none_or(|runs| reason == EndReason::Passivated || finished.iter().any(|(told, _)| *told == runs));
         self.monitor.must(told, || "a turn is stopped and its outcome is not told".to_owned());
-        self.monitor.must(released == had_session, || "a session is left and not released".to_owned());
+        self.monitor.must(released == is_owner, || "a session is left and not released".to_owned());
         for (submission, outcome) in finished {
             let saved = confirmed && (appended || outcome.model.is_some());
             let outcome = Box::new(TurnOutcome { saved, ..*outcome });

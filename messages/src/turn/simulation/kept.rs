@@ -8,6 +8,7 @@ use crate::chat::Message;
 use crate::ids::{ApprovalId, TurnId};
 use crate::session::{OpenCall, TurnInput};
 use crate::store::{Answered, Fact, Record};
+use crate::turn::ResumeReply;
 use std::sync::Arc;
 
 impl Monitor {
@@ -92,7 +93,11 @@ impl Monitor {
             _ => None,
         };
         if let Some((_, reply)) = resumed {
-            let so = said(reply) == (allowed, scope);
+            let reply = reply.clone();
+            if let ResumeReply::Decided { approval: meant, .. } = &reply {
+                self.must(meant == approval, || format!("{approval} is decided and {meant} was meant"));
+            }
+            let so = said(&reply) == (allowed, scope);
             return self.must(so, || format!("{approval} is decided otherwise than was said"));
         }
         let calls = self.grammar.open.as_ref().map_or(&[][..], |open| &open.calls);
@@ -131,5 +136,6 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Condensed(condensed) if condensed.summary.is_some() => "summarised",
         Fact::Condensed(_) => "truncated",
         Fact::SkillsSelected(_) => "skills selected",
+        Fact::Waits { .. } => "waits outside",
     }
 }

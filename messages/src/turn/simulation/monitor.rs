@@ -185,7 +185,9 @@ impl Monitor {
 
     /// A tool returns.
     pub(super) fn returns(&mut self, epoch: u64, call: &CallId, returned: &ToolReturn) {
-        self.returned.insert((epoch, call.clone()), returned.clone());
+        if returned.output.waits_for.is_none() {
+            self.returned.insert((epoch, call.clone()), returned.clone());
+        }
     }
 
     /// The machine is about to be told this.
@@ -277,7 +279,8 @@ impl Monitor {
             Effect::Condense { request, .. } => self.condenses(request, world),
             Effect::Release { epoch, .. } => {
                 let (epoch, own) = (*epoch, world.turn.journal.epoch);
-                self.must(epoch == own, || format!("epoch {own} releases epoch {epoch}"));
+                // An owner that has lost the session has let go of it in the same breath.
+                self.must(epoch == own || own == 0, || format!("epoch {own} releases epoch {epoch}"));
             }
             _ => {}
         }

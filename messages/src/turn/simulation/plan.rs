@@ -19,7 +19,7 @@ pub(super) enum Fault {
     ModelFails,
     /// Tools return errors.
     ToolErrors,
-    /// Tools whose outcome is not known, and rooms that go away.
+    /// Tools whose outcome is not known or comes from outside, and rooms that go away.
     ToolDoubts,
     /// An append fails and stores nothing.
     StoreFails,

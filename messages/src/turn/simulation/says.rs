@@ -44,6 +44,9 @@ pub(super) fn returned(plan: &Plan, dice: &mut Dice, number: i64) -> ToolReturn 
         3 if plan.has(Fault::ToolDoubts) => {
             (CallStatus::Unknown, ToolOutput::error(format!("outcome unknown {number}")))
         }
+        4 if plan.has(Fault::ToolDoubts) && dice.pick(2) == 0 => {
+            (CallStatus::Ok, ToolOutput::waits_for(format!("a delivery {number}")))
+        }
         _ => (CallStatus::Ok, ToolOutput::text(format!("done {number}{padding}"))),
     };
     ToolReturn { status, output, duration_ms: 1 }

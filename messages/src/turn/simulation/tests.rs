@@ -192,6 +192,7 @@ fn the_seeds_reach_every_corner() {
             "change told",
             "change in doubt",
             "prompt under changed options",
+            "waits outside",
         ]
         .map(str::to_owned),
     );

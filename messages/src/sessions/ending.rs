@@ -1,0 +1,56 @@
+//! Why an actor of a turn is ended from outside.
+
+use crate::chat::{FinishReason, GuardReason};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Why an actor of a turn is ended from outside. Supervisors and actors exchange
+/// it as text, since an actor system carries reasons as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// Its user, or whoever speaks for them, cancelled it.
+    Cancelled,
+    /// `turn_timeout_ms` passed.
+    TurnTimeout,
+    /// The program ends.
+    Shutdown,
+    /// It was idle and holds nothing that the journal does not.
+    Passivated,
+}
+
+impl EndReason {
+    /// How a turn finishes that is ended for this reason.
+    pub fn finishes(self) -> (FinishReason, Option<GuardReason>) {
+        match self {
+            Self::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
+            Self::Cancelled | Self::Shutdown | Self::Passivated => (FinishReason::Cancelled, None),
+        }
+    }
+}
+
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cancelled => "cancelled",
+            Self::TurnTimeout => "turn_timeout",
+            Self::Shutdown => "shutdown",
+            Self::Passivated => "passivated",
+        })
+    }
+}
+
+impl FromStr for EndReason {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "cancelled" => Ok(Self::Cancelled),
+            "turn_timeout" => Ok(Self::TurnTimeout),
+            "shutdown" => Ok(Self::Shutdown),
+            "passivated" => Ok(Self::Passivated),
+            _ => Err(()),
+        }
+    }
+}

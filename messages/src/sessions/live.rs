@@ -1,0 +1,50 @@
+//! Live sessions from outside: what they do, and how much there is to do.
+
+use crate::ids::SessionId;
+use serde::{Deserialize, Serialize};
+
+/// A live session from outside: one that has an actor, or an input at the door.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveSession {
+    /// Its id.
+    pub session: SessionId,
+    /// What it does.
+    pub state: LiveState,
+    /// For how long it has done so, in milliseconds.
+    pub age_ms: u64,
+    /// How many callers are owed an outcome.
+    pub owed: usize,
+    /// How many of these wait at the door: not accepted yet.
+    pub at_door: usize,
+    /// How often its actor was started again in the running turn.
+    pub restarts: u32,
+    /// Why its actor last crashed, if one did since the session became live.
+    pub last_error: Option<String>,
+}
+
+/// What a live session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LiveState {
+    /// Nothing; its actor is let go after a while.
+    Idle,
+    /// It waits until a turn may run.
+    Waiting,
+    /// A turn runs.
+    Running,
+    /// A person is being asked; the turn counts as running.
+    Asking,
+    /// Its actor is being stopped.
+    Leaving,
+}
+
+/// How much there is to do in all sessions together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsLoad {
+    /// Sessions that have an actor, or an input at the door.
+    pub live: usize,
+    /// Turns that run; at most one a session.
+    pub running: usize,
+    /// Submissions at the door: not accepted until a turn may run.
+    pub waiting: usize,
+}

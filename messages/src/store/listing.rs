@@ -1,0 +1,69 @@
+//! Sessions from outside: what a store tells of them without reading their journals.
+
+use crate::Millis;
+use crate::ids::SessionId;
+use crate::session::{Glance, SessionState};
+use serde::{Deserialize, Serialize};
+
+/// Which sessions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionFilter {
+    /// Only ids that start so.
+    pub prefix: Option<String>,
+    /// Only those in this state. A session of an older program has none until it is written to.
+    #[serde(default)]
+    pub state: Option<SessionState>,
+    /// Only those that work for this session.
+    #[serde(default)]
+    pub parent: Option<SessionId>,
+    /// At most so many on a page; 0 means 100.
+    pub limit: usize,
+}
+
+/// One page of a listing, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPage {
+    /// The sessions.
+    pub sessions: Vec<SessionSummary>,
+    /// Where the next page starts; `None` on the last.
+    pub cursor: Option<String>,
+    /// Journals that could not be read, by name, with the reason.
+    pub quarantined: Vec<(String, String)>,
+}
+
+/// A session from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// Its id.
+    pub session: SessionId,
+    /// When its journal was last written.
+    pub updated_at: Millis,
+    /// The size of its journal in bytes; 0 where a store does not know.
+    pub bytes: u64,
+    /// The first words of its first message; `None` also where a store does not know.
+    #[serde(default)]
+    pub title: Option<Box<str>>,
+    /// What it does, as far as its journal tells; `None` where a store does not know.
+    #[serde(default)]
+    pub state: Option<SessionState>,
+    /// How many of its turns have ended; `None` where a store does not know.
+    #[serde(default)]
+    pub turns: Option<u64>,
+    /// The session it works for.
+    #[serde(default)]
+    pub parent: Option<SessionId>,
+}
+
+impl SessionSummary {
+    /// A session of which nothing else is known.
+    pub fn bare(session: SessionId, updated_at: Millis, bytes: u64) -> Self {
+        Self { session, updated_at, bytes, title: None, state: None, turns: None, parent: None }
+    }
+
+    /// The same with what a glance shows.
+    #[must_use]
+    pub fn seen(self, glance: &Glance) -> Self {
+        let Glance { title, state, turns, parent } = glance.clone();
+        Self { title, state: Some(state), turns: Some(turns), parent, ..self }
+    }
+}
