@@ -39,7 +39,9 @@ impl Turn {
             return;
         }
         let Spoken { approval, decision, asker } = spoken;
-        let call = self.asked_about(&approval);
+        // A turn that is being suspended is decided by its token, and one that nobody has taken up yet by whoever does.
+        let is_heard = !matches!(state, State::Done(_)) && !self.unrecovered;
+        let call = self.asked_about(&approval).filter(|_| is_heard);
         if asker.is_some() || call.is_some() {
             let (approval, counts) = (approval.clone(), call.is_some());
             effects.push(Effect::Report(TurnNews::Decided { approval, asker, counts }));
