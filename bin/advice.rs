@@ -33,7 +33,7 @@ fn about_model(error: &LlmError) -> &'static str {
         LlmErrorKind::Rejected => "say it differently, or use another model",
         LlmErrorKind::TooLarge => "ask for a shorter answer",
         LlmErrorKind::Malformed => "try again, or use another model",
-        LlmErrorKind::NotScripted => "add the answer to the script",
+        LlmErrorKind::NotScripted => "add the answer to the script, or record the tape anew",
         LlmErrorKind::NotStarted => "mend its start command; `cli-agent doctor` tries it",
     }
 }

@@ -6,6 +6,8 @@
 
 use bob::facade::ApprovalQuestion;
 use bob::sanitise;
+use bob_messages::ids::SessionId;
+use bob_messages::session::OpenTurn;
 use bob_messages::tools::Risk;
 
 /// How much of all arguments is shown, in characters as they are shown.
@@ -19,6 +21,33 @@ const MOST_CHANGES: usize = 60;
 
 /// How many blanks in a row are still shown as blanks.
 const MOST_BLANKS: usize = 8;
+
+/// What can be said about a call that was asked about earlier.
+const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
+
+/// The question about the first call of an open turn that waits for a decision, as the journal has it. It waits for ever:
+/// nobody's clock runs.
+pub(crate) fn open_question(session: &SessionId, open: &OpenTurn) -> Option<ApprovalQuestion> {
+    let calls = open.step.iter().flat_map(|step| &step.calls);
+    let mut waiting = calls.filter(|open| open.result.is_none());
+    let (call, asked) = waiting.find_map(|open| {
+        let asked = open.approval.as_ref().filter(|asked| asked.allowed.is_none())?;
+        Some((&open.call, asked))
+    })?;
+    Some(ApprovalQuestion {
+        session: session.clone(),
+        turn: open.input.turn.clone(),
+        approval_id: asked.id.clone(),
+        call: call.clone(),
+        risk: asked.risk,
+        reason: asked.why.clone(),
+        title: String::new(),
+        choices: CHOICES.map(str::to_owned).to_vec(),
+        exact: asked.tool.as_ref().is_some_and(|tool| tool.exact),
+        changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
+        timeout_ms: 0,
+    })
+}
 
 /// The question, line by line; nothing in it needs cleaning, and no line has a break in it.
 pub(crate) fn lines(question: &ApprovalQuestion) -> Vec<String> {

@@ -27,10 +27,12 @@ pub(crate) fn parts(files: &[impl AsRef<Path>]) -> Result<Vec<ContentPart>, Fail
 
 fn part(path: &Path) -> Result<ContentPart, Failure> {
     let refuse = |why: &str| Failure::usage(format!("--attach {}: {why}", path.display()));
-    let file = File::open(path).map_err(|error| refuse(&error.to_string()))?;
-    if !file.metadata().is_ok_and(|kind| kind.is_file()) {
+    // Looked at before it is opened, since opening a pipe waits for whoever writes to it.
+    let kind_of_file = std::fs::metadata(path).map_err(|error| refuse(&error.to_string()))?;
+    if !kind_of_file.is_file() {
         return Err(refuse("it is not a regular file"));
     }
+    let file = File::open(path).map_err(|error| refuse(&error.to_string()))?;
     let mut bytes = Vec::new();
     let read = file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| refuse(&error.to_string()))?;
@@ -96,6 +98,15 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        let refused = parts(&[&pipe]).unwrap_err();
+        assert!(refused.message.ends_with("it is not a regular file"), "{refused}");
+    }
 
     #[test]
     fn base64_is_as_everybody_writes_it() {

@@ -5,6 +5,7 @@
 
 mod batch;
 mod choices;
+mod decisions;
 mod resume;
 mod running;
 #[cfg(feature = "skills")]
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 pub(crate) use batch::BatchArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+pub(crate) use decisions::{DecisionsAction, DecisionsArgs};
 pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
@@ -69,8 +71,10 @@ pub(crate) enum Command {
     Batch(BatchArgs),
     /// Go on with a turn that waits for a person
     Resume(ResumeArgs),
-    /// List, show, export or delete stored sessions
+    /// List, show, change, export or delete stored sessions
     Sessions(SessionsArgs),
+    /// List what was decided about tools for good, or take it back
+    Approvals(DecisionsArgs),
     /// Run a recorded journal through the machine of turns, and say where it would go on differently now
     Replay(ReplayArgs),
     /// List the tools the model may use, with their risk and where they come from

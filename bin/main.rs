@@ -3,6 +3,7 @@
 
 mod advice;
 mod approval;
+mod approvals;
 mod attach;
 mod batch;
 mod chat;
@@ -159,6 +160,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Sessions(args) => {
             in_runtime(sessions::sessions(&args.action, &configured(&file, &Overrides::default())?))
         }
+        Command::Approvals(args) => approvals::approvals(&args.action, &configured(&file, &Overrides::default())?),
         #[cfg(feature = "drill")]
         Command::Soak(args) => {
             // Only with prompts of one's own does a soak start what a configuration names.

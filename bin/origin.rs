@@ -35,6 +35,7 @@ impl Origin {
     ///
     /// # Errors
     /// As [`read`](Self::read).
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
     pub(crate) fn read_quietly(&self) -> Result<Config, Failure> {
         let config = self.load()?;
         match self.is_named || trust::is_trusted(&config) {

@@ -111,6 +111,14 @@ pub(crate) fn stderr_is_screen() -> bool {
     io::stderr().is_terminal() && !is_dumb
 }
 
+/// A number of things, as people say it: `1 turn`, `2 turns`.
+pub(crate) fn counted(number: impl TryInto<u64>, thing: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
 /// The first line of a text that is not blank, cut to a number of characters.
 pub(crate) fn first_line(text: &str, most: usize) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

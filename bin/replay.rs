@@ -54,7 +54,8 @@ pub(crate) async fn replay(args: &ReplayArgs, config: impl Fn() -> Result<Config
 }
 
 fn of_file(file: &str) -> Result<BTreeMap<SessionId, Vec<Arc<Record>>>, Failure> {
-    let refuse = |why: String| Failure::usage(format!("cannot read the journal {file}: {why}"));
+    let name = if file == "-" { "on stdin" } else { file };
+    let refuse = |why: String| Failure::usage(format!("cannot read the journal {name}: {why}"));
     let mut text = String::new();
     let read = match file {
         "-" => io::stdin().read_to_string(&mut text),
@@ -67,7 +68,9 @@ fn of_file(file: &str) -> Result<BTreeMap<SessionId, Vec<Arc<Record>>>, Failure>
 fn as_text(session: &SessionId, replayed: &Result<Same, Box<Difference>>) -> String {
     match replayed {
         Ok(Same { records, outcomes, owners }) => {
-            format!("{session}: the same, {records} records, {outcomes} outcomes, {owners} owners\n")
+            let [records, outcomes, owners] = [(*records, "record"), (*outcomes, "outcome"), (*owners, "owner")]
+                .map(|(number, thing)| print::counted(number, thing));
+            format!("{session}: the same, {records}, {outcomes}, {owners}\n")
         }
         Err(difference) => {
             let Difference { expected, got, .. } = &**difference;

@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal};
 
 use bob::assemble::Choices;
 use bob::config::Config;
-use bob::facade::{AgentRuntime, ApprovalQuestion};
+use bob::facade::AgentRuntime;
 use bob_messages::ids::{ResumeToken, SessionId};
-use bob_messages::session::{OpenTurn, Session};
+use bob_messages::session::Session;
 use bob_messages::sessions::{Decision, SuspendReason};
 use bob_messages::turn::ResumeReply;
 
@@ -17,6 +17,9 @@ use crate::house::House;
 use crate::origin::Origin;
 use crate::signals::Signals;
 use crate::{approval, print, progress, prompt, run};
+
+/// What a decision may be.
+const DECISIONS: &str = "allow, allow-session, always, deny [REASON], deny-always [REASON] or edit JSON";
 
 /// Goes on with the turn and prints it as `run` does.
 ///
@@ -68,8 +71,11 @@ async fn reply(
     let suspension = open.suspended.as_ref().filter(|suspension| suspension.token == *token).ok_or_else(nobodys)?;
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
     if given.is_none() && io::stdin().is_terminal() {
-        match asked(session, open).filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
-            Some(question) => approval::lines(&question).iter().for_each(|line| print::note(line)),
+        match approval::open_question(session, open).filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
+            Some(question) => {
+                approval::lines(&question).iter().for_each(|line| print::note(line));
+                print::note(&format!("say {DECISIONS}"));
+            }
             None => print::note(&suspension.question),
         }
         print::note("reading the reply from the terminal; end it with Ctrl-D");
@@ -79,28 +85,6 @@ async fn reply(
         SuspendReason::ApprovalRequired => decision(text.trim()).map(ResumeReply::Decision),
         SuspendReason::AskUser | SuspendReason::ExternalWait => Ok(ResumeReply::Answer(text)),
     }
-}
-
-/// The question a suspended turn waits at.
-fn asked(session: &SessionId, open: &OpenTurn) -> Option<ApprovalQuestion> {
-    let mut calls = open.step.iter().flat_map(|step| &step.calls);
-    let (call, asked) = calls.find_map(|open| {
-        let asked = open.approval.as_ref().filter(|asked| asked.allowed.is_none())?;
-        Some((&open.call, asked))
-    })?;
-    Some(ApprovalQuestion {
-        session: session.clone(),
-        turn: open.input.turn.clone(),
-        approval_id: asked.id.clone(),
-        call: call.clone(),
-        risk: asked.risk,
-        reason: asked.why.clone(),
-        title: String::new(),
-        choices: Vec::new(),
-        exact: asked.tool.as_ref().is_some_and(|tool| tool.exact),
-        changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
-        timeout_ms: open.input.limits.approval_timeout_ms,
-    })
 }
 
 /// A decision in the words of the command line.
@@ -125,10 +109,7 @@ fn decision(text: &str) -> Result<Decision, Failure> {
                 Err(Failure::usage(text))
             }
         },
-        _ => Err(Failure::usage(
-            "the turn waits for a decision: allow, allow-session, always, deny [REASON], deny-always [REASON] or \
-             edit JSON; nothing was decided",
-        )),
+        _ => Err(Failure::usage(format!("the turn waits for a decision: {DECISIONS}; nothing was decided"))),
     }
 }
 

@@ -9,15 +9,15 @@ use bob_actors::clock;
 use bob_actors::store::SessionStore;
 use bob_messages::chat::{CallStatus, Message};
 use bob_messages::ids::{ModelName, RecordId, RequestId, SessionId};
-use bob_messages::session::{Change, Glance, OptionsPatch, Session, SessionOptions, SessionState};
+use bob_messages::session::{Change, Glance, OpenTurn, OptionsPatch, Session, SessionOptions, SessionState};
 use bob_messages::store::{Append, FORMAT, Fact, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
 use serde_json::json;
 
 use crate::cli::SessionsAction;
 use crate::exit::{Exit, Failure};
 use crate::output::ResultObject;
-use crate::print;
 use crate::run::working_folder;
+use crate::{approval, print};
 
 /// How many sessions are asked for at once.
 const LARGE_PAGE: usize = 100_000;
@@ -211,16 +211,42 @@ fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Result<(), Fa
     if let Some(parent) = &session.options.parent {
         print::note(&format!("works for call {} of session {}", parent.call, parent.session));
     }
+    let SessionOptions { model, cwd, instructions, .. } = session.latest_options();
+    let options = [("model", model.as_ref().map(ModelName::to_string)), ("cwd", cwd.clone())];
+    for (name, value) in options.into_iter().chain([("instructions", instructions.clone())]) {
+        value.iter().for_each(|value| print::note(&format!("{name}: {}", print::on_one_line(value, MOST_SHOWN))));
+    }
     for message in &session.history {
         print::text(&spoken(message))?;
+    }
+    if let Some(open) = &session.open {
+        waiting_for(id, open)?;
     }
     for input in &session.waiting {
         print::line(&format!("you (waiting): {}", input.text()))?;
     }
-    if let Some(last) = &session.last {
-        let reason = serde_json::to_value(last.finish_reason).unwrap_or_default();
-        let reason = reason.as_str().unwrap_or_default().to_owned();
-        print::note(&format!("{} turns; the last one ended: {reason}", session.turns));
+    let turns = print::counted(session.turns, "turn");
+    match (&session.open, &session.last) {
+        (Some(_), _) => print::note(&format!("{turns} ended; one is not over")),
+        (None, Some(last)) => {
+            let reason = serde_json::to_value(last.finish_reason).unwrap_or_default();
+            let reason = reason.as_str().unwrap_or_default().to_owned();
+            print::note(&format!("{turns}; the last one ended: {reason}"));
+        }
+        (None, None) => {}
+    }
+    Ok(())
+}
+
+/// What a turn waits for that is not over, and how it goes on.
+fn waiting_for(id: &SessionId, open: &OpenTurn) -> Result<(), Failure> {
+    if let Some(question) = approval::open_question(id, open) {
+        let arguments = print::first_line(&question.call.arguments.to_string(), MOST_SHOWN);
+        print::line(&format!("> {} {arguments}", question.call.name))?;
+        print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it]"));
+    } else if let Some(suspension) = &open.suspended {
+        print::text(&format!("model: {}\n", suspension.question.trim_end()))?;
+        print::note(&format!("[it waits for an answer: `cli-agent run --session {id} ANSWER`]"));
     }
     Ok(())
 }

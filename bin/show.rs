@@ -66,6 +66,8 @@ pub(crate) struct Show {
     running: Vec<CallId>,
     /// Whether a denied call was shown.
     has_denied: bool,
+    /// Whether the last reply was not understood.
+    is_malformed: bool,
     /// Whether the next line of a person is said to the same session.
     is_talk: bool,
 }
@@ -81,6 +83,7 @@ impl Show {
             is_line_open: false,
             running: Vec::new(),
             has_denied: false,
+            is_malformed: false,
             is_talk: false,
         }
     }
@@ -103,12 +106,20 @@ impl Show {
                 let piece = self.result(result);
                 return self.beside(piece);
             }
-            AgentEvent::LlmRequested { .. } => return vec![Piece::Doing("thinking")],
+            AgentEvent::LlmRequested { .. } => {
+                // Only now is it sure that the model is asked again: a guard, or the second time in a row, ends the turn.
+                let again = std::mem::take(&mut self.is_malformed);
+                let again = again.then(|| self.note("[the reply was not understood; asking again]".to_owned()));
+                return again.into_iter().flatten().chain([Piece::Doing("thinking")]).collect();
+            }
             AgentEvent::LlmRetried { attempt, of, delay_ms, reason, model, .. } => {
                 let wait = Duration::from_millis(*delay_ms).as_secs_f64();
                 Some(format!("[{reason}; asking {model} again in {wait:.1} s ({attempt} of {of})]"))
             }
-            AgentEvent::ActionMalformed { .. } => Some("[the reply was not understood; asking again]".to_owned()),
+            AgentEvent::ActionMalformed { .. } => {
+                self.is_malformed = true;
+                None
+            }
             AgentEvent::ApprovalRequested { call, reason, .. } => Some(format!("[{}: {reason}]", called(call))),
             AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
@@ -339,3 +350,7 @@ fn word(reason: &impl serde::Serialize) -> String {
 #[cfg(test)]
 #[path = "show_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "show_error_tests.rs"]
+mod error_tests;

@@ -54,11 +54,17 @@ fn index(config: &Config) -> Result<Arc<SkillIndex>, Failure> {
 
 fn read_one(path: &Path) -> Result<SkillIndex, Failure> {
     // The file itself may be named as well as its folder.
-    let folder = if path.is_file() { path.parent().filter(|folder| *folder != Path::new("")) } else { Some(path) };
+    let is_skill = path.is_file() && path.file_name().is_some_and(|name| name == "SKILL.md");
+    let folder = if is_skill { path.parent().filter(|folder| *folder != Path::new("")) } else { Some(path) };
     let folder = folder.unwrap_or(Path::new("."));
-    match folder.is_dir() {
-        true => Ok(SkillFolders::read_one(folder)),
-        false => Err(Failure::usage(format!("there is no folder {}; name a skill's folder", path.display()))),
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!("there is no folder {}; name a skill's folder", path.display())));
+    }
+    let index = SkillFolders::read_one(folder);
+    // What was named is checked: a slip of the pen is no success.
+    match index.skills.is_empty() && index.findings.is_empty() {
+        true => Err(Failure::usage(format!("there is no SKILL.md in {}; name a skill's folder", path.display()))),
+        false => Ok(index),
     }
 }
 
@@ -120,9 +126,10 @@ fn validate(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
             print::line(&told(finding))?;
         }
         print::note(&format!(
-            "{} skills can be used, {broken} faults, {} remarks",
-            index.skills.len(),
-            index.findings.len() - broken
+            "{} can be used, {}, {}",
+            print::counted(index.skills.len(), "skill"),
+            print::counted(broken, "fault"),
+            print::counted(index.findings.len() - broken, "remark")
         ));
     }
     Ok(if broken > 0 { Exit::Failed } else { Exit::Success })

@@ -2,6 +2,8 @@
 
 mod support;
 
+#[path = "cli/approvals.rs"]
+mod approvals;
 #[path = "cli/chat.rs"]
 mod chat;
 #[path = "cli/commands.rs"]

@@ -44,14 +44,21 @@ impl fmt::Debug for People {
 
 /// What a user decided about tools for good, kept outside of any session.
 ///
-/// Both methods are called by actors: neither may block. What must be written is written
-/// by a task or a thread of the memory's own.
+/// The methods are called by actors: none may block. What must be written is written by a
+/// task or a thread of the memory's own.
 pub trait ApprovalMemory: Send + Sync + 'static {
     /// What was decided about this tool.
     fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>>;
 
     /// This was decided now; it is recalled from now on.
     fn keep(&self, standing: Arc<Standing>);
+
+    /// Whether the user took this back, which the journal of a session has as decided for
+    /// good. It then holds no longer in that session, either.
+    fn is_taken_back(&self, standing: &Standing) -> bool {
+        let _nothing_can_be_taken_back = standing;
+        false
+    }
 }
 
 /// The memory of a runtime; without one, what is decided for good holds in its session.
@@ -64,9 +71,10 @@ impl Memory {
         Self(Some(memory))
     }
 
-    /// The same question with what is remembered about its tool.
+    /// The same question with what is remembered about its tool, and without what was taken back.
     pub(crate) fn recalled(&self, mut check: CheckRequest) -> CheckRequest {
         if let Some(memory) = &self.0 {
+            check.standing.retain(|standing| !(standing.for_good && memory.is_taken_back(standing)));
             check.standing.extend(memory.recall(&check.call.name));
         }
         check

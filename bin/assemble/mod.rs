@@ -90,8 +90,10 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
     let addresses = servers::addresses(config);
-    let tape = choices.tape.as_ref().map(|choice| taped::open(choice, config, environment)).transpose()?;
-    let model = match &tape {
+    let open = |choice: &TapeChoice| taped::open(choice, config, environment);
+    let is_replay = |choice: &&TapeChoice| matches!(choice, TapeChoice::Replay(_));
+    let replayed = choices.tape.as_ref().filter(is_replay).map(open).transpose()?;
+    let model = match &replayed {
         Some(Opened::Replaying(tape)) => tape.model(),
         Some(Opened::Recording(_)) | None => model(config, environment, addresses.clone())?,
     };
@@ -125,6 +127,14 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         None => builder,
     };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
+    let tape = match (replayed, &choices.tape) {
+        (None, Some(choice)) => {
+            // Nothing is written, and nothing written over, for a model that cannot be asked.
+            model.capabilities(&default_model)?;
+            Some(open(choice)?)
+        }
+        (replayed, _) => replayed,
+    };
     let builder = match &tape {
         Some(Opened::Recording(recorder)) => builder.record(recorder),
         Some(Opened::Replaying(tape)) => builder.replay(tape),

@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 
 use bob::facade::ApprovalQuestion;
-use bob::sanitise;
 use bob_messages::sessions::Decision;
 use bob_messages::tools::Risk;
 use serde_json::Value;
 
+use crate::approval::visible;
 use crate::print;
 use crate::screen::look::Look;
 use crate::show::took;
@@ -43,7 +43,7 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
     for line in arguments.lines() {
-        lines.extend(wrapped(&visible(line), look));
+        lines.extend(wrapped(&seen(line), look));
     }
     let most = if is_whole { usize::MAX } else { MOST_LINES };
     for line in lines.iter().take(most) {
@@ -54,7 +54,7 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     }
     if let Some(changes) = &question.changes {
         row(&mut text, "│ ", "the tool is not what it was when you decided about it:", look);
-        changes.lines().for_each(|line| row(&mut text, "│ ", &visible(line), look));
+        changes.lines().for_each(|line| row(&mut text, "│ ", &seen(line), look));
     }
     let until = match question.timeout_ms {
         0 => "it waits for you, and nothing runs before you decide".to_owned(),
@@ -162,19 +162,10 @@ pub(super) fn to_edit(question: &ApprovalQuestion) -> String {
     print::json_text(&question.call.arguments)
 }
 
-/// A text of which nothing is hidden: a character without a shape of its own is shown by its number.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        let has_shape = sanitise::is_shown(character) && !matches!(character, '\n' | '\t' | '\u{200c}' | '\u{200d}');
-        match has_shape {
-            true => shown.push(character),
-            false => {
-                let _writing_to_a_string_cannot_fail = write!(shown, "<U+{:04X}>", u32::from(character));
-            }
-        }
-    }
-    shown
+/// A line of which nothing is hidden; the blanks it begins with are its place.
+fn seen(line: &str) -> String {
+    let words = line.trim_start_matches(' ');
+    format!("{}{}", &line[..line.len() - words.len()], visible(words))
 }
 
 fn row(text: &mut String, bar: &str, line: &str, look: Look) {

@@ -1,6 +1,7 @@
 //! Questions about calls as a person sees them, and answers as they are understood.
 
 use super::*;
+use bob::sanitise;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{ApprovalId, CallId, SessionId, ToolName, TurnId};
 use expect_test::{Expect, expect};
@@ -108,6 +109,10 @@ fn g6_nothing_in_a_question_is_invisible_and_nothing_is_left_out() {
     for number in ["<U+200B>", "<U+202E>", "<U+E0041>", "<U+200D>"] {
         assert!(shown.matches(number).count() >= 4, "{number}: {shown}");
     }
+    // What looks like nothing, or pushes the rest out of sight, is counted.
+    let blank = question(json!({ "command": format!("ls{};\u{3164}\u{a0}rm x", " ".repeat(200)) }));
+    let asked = super::shown(&blank, Look { columns: 80, colour: false }, true);
+    assert!(asked.contains("\"ls<200 blanks>;<U+3164><U+00A0>rm x\""), "{asked}");
     // Only our own lines begin without a bar: the frame and the choices.
     let free = shown.lines().filter(|line| !line.starts_with("│ "));
     assert!(free.clone().all(|line| line.starts_with(['┌', '└', '[']) || line.starts_with("  ")), "{shown}");

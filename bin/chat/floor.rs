@@ -3,18 +3,26 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io::stdin;
+use std::time::Duration;
 
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::draft::Draft;
 use super::keys::Keys;
 use crate::screen::{Live, Screen};
 
+/// How long nobody may have typed when a question takes the keyboard, and how long it has been on the screen by then: the
+/// end of a line that was begun before it, such as an `s` and Enter, is no answer to it.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
+
 /// What a person types while turns run.
 pub(super) struct Typing {
     keys: RefCell<Option<Keys>>,
     draft: RefCell<Draft>,
+    /// When a key came last.
+    last: Cell<Instant>,
     typed: UnboundedSender<Vec<u8>>,
 }
 
@@ -25,7 +33,7 @@ impl Typing {
     /// Nobody listens yet.
     pub(super) fn new() -> (Self, Typed) {
         let (typed, keys) = unbounded_channel();
-        (Self { keys: RefCell::default(), draft: RefCell::default(), typed }, keys)
+        (Self { keys: RefCell::default(), draft: RefCell::default(), last: Cell::new(Instant::now()), typed }, keys)
     }
 
     /// Nobody listens to the keyboard any more. What was typed is added to the lines that wait; what stands on the line
@@ -65,6 +73,7 @@ impl<'a> Floor<'a> {
     pub(super) async fn next_lines(&self, keys: &mut Typed) -> Vec<String> {
         loop {
             let Some(bytes) = keys.recv().await else { return std::future::pending().await };
+            self.typing.last.set(Instant::now());
             if let Some(question) = &*self.question.borrow() {
                 let _nobody_asks_any_more = question.send(bytes);
                 continue;
@@ -81,6 +90,24 @@ impl<'a> Floor<'a> {
     /// Whether a question can be asked below everything else, by [`ask`](Self::ask).
     pub(super) fn is_drawn_on(&self) -> bool {
         self.live.is_some() && !self.is_editing.get()
+    }
+
+    /// Waits until a question that was shown just now may take the keyboard. Until then what is typed is said into the
+    /// turn, where somebody listens, and thrown away elsewhere.
+    pub(super) async fn pause(&self) {
+        if !self.is_drawn_on() {
+            return sleep(PAUSE).await;
+        }
+        let shown = Instant::now();
+        loop {
+            let until = self.typing.last.get().max(shown) + PAUSE;
+            sleep_until(until).await;
+            // Keys that came together with the end of the pause are looked at first.
+            tokio::task::yield_now().await;
+            if self.typing.last.get() + PAUSE <= until {
+                return;
+            }
+        }
     }
 
     /// Asks for one line below everything else. What was typed before is not the answer. Dropping the future takes the
@@ -131,7 +158,8 @@ impl<'a> Floor<'a> {
     }
 }
 
-fn throw_away() {
+/// Throws away what was typed and not read.
+pub(super) fn throw_away() {
     let _as_it_is = tcflush(stdin(), QueueSelector::IFlush);
 }
 

@@ -2,7 +2,7 @@
 //! model waits for the next line; a call that waits for a decision is asked about again, and its turn goes on.
 
 use bob::facade::{AgentRuntime, ApprovalQuestion};
-use bob_messages::session::{OpenTurn, Session};
+use bob_messages::session::Session;
 use bob_messages::sessions::SuspendReason;
 use bob_messages::store::Suspension;
 use bob_messages::turn::ResumeReply;
@@ -10,10 +10,10 @@ use bob_messages::turn::ResumeReply;
 use super::questions::Asked;
 use super::{Chat, Source};
 use crate::exit::{Exit, Failure};
-use crate::print;
 use crate::signals::Signals;
 use crate::spending::Spending;
 use crate::turn::Work;
+use crate::{approval, print};
 
 /// What was left open.
 pub(super) enum Left {
@@ -22,9 +22,6 @@ pub(super) enum Left {
     /// A turn that an earlier process left at a question about a call.
     Turn,
 }
-
-/// What a person can say about a call that was asked about earlier.
-const CHOICES: [&str; 5] = ["allow_once", "allow_session", "allow_always", "edit", "deny"];
 
 impl Chat {
     /// Looks at the session's journal.
@@ -44,12 +41,12 @@ impl Chat {
                 print::note(&suspension.question);
                 self.is_asked = true;
             }
-            Some(suspension) => match self.question(open) {
+            Some(suspension) => match approval::open_question(&self.session, open) {
                 Some(question) => self.left = Some(Left::Call(Box::new(question), suspension.clone())),
                 None => print::note("[the session waits for something outside; a message is its reply]"),
             },
             // What else was interrupted is the business of `runtime.on_restart`.
-            None if self.question(open).is_some() => {
+            None if approval::open_question(&self.session, open).is_some() => {
                 print::note("[a turn of this session was left at a question; it goes on]");
                 self.left = Some(Left::Turn);
             }
@@ -68,33 +65,15 @@ impl Chat {
             }
             Some(Left::Call(question, suspension)) => {
                 let Source::Person(editor) = source else { return Ok(None) };
-                let Some(decision) = Asked::at_the_prompt(&question, editor).await else { return Ok(None) };
+                let decided = tokio::select! {
+                    decided = Asked::at_the_prompt(&question, editor) => decided,
+                    caught = signals.next() => return Ok(Some(caught.exit())),
+                    () = self.control.drained() => None,
+                };
+                let Some(decision) = decided else { return Ok(None) };
                 let work = Work::Resume(self.session.clone(), suspension.token, ResumeReply::Decision(decision));
                 self.run(work, source, signals).await
             }
         }
-    }
-
-    /// The question about the first call of the turn that waits for a decision.
-    fn question(&self, open: &OpenTurn) -> Option<ApprovalQuestion> {
-        let calls = open.step.iter().flat_map(|step| &step.calls);
-        let mut waiting = calls.filter(|open| open.result.is_none());
-        let (call, asked) = waiting.find_map(|open| {
-            let asked = open.approval.as_ref().filter(|asked| asked.allowed.is_none())?;
-            Some((&open.call, asked))
-        })?;
-        Some(ApprovalQuestion {
-            session: self.session.clone(),
-            turn: open.submission.clone(),
-            approval_id: asked.id.clone(),
-            call: call.clone(),
-            risk: asked.risk,
-            reason: "the question is still open".to_owned(),
-            title: String::new(),
-            choices: CHOICES.map(str::to_owned).to_vec(),
-            exact: false,
-            changes: None,
-            timeout_ms: 0,
-        })
     }
 }

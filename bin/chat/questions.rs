@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::approvals::{self, Said};
 use super::editor::Editor;
-use super::floor::{Editing, Floor};
+use super::floor::{self, Editing, Floor};
 #[cfg(feature = "mcp")]
 use super::forms;
 use super::{Input, Source};
@@ -29,7 +29,7 @@ const EDIT_PROMPT: &str = "arguments> ";
 const OVER: &str = "[the question is over: somebody decided, or nobody did in time]";
 
 /// What is said to an answer that is none.
-const UNCLEAR: &str = "[say y, s, a, e or n; Enter alone is no]";
+const UNCLEAR: &str = "[say y, s, a, e, n or never; Enter alone is no]";
 
 /// A question under way, and where its answer goes.
 enum Open {
@@ -66,9 +66,11 @@ pub(super) fn port() -> (Arc<dyn ApprovalPort>, Asked) {
 }
 
 impl Asked {
-    /// Asks about a call while no turn runs. `None` leaves it open.
+    /// Asks about a call while no turn runs. What was typed before is not the answer. `None` leaves it open.
     pub(super) async fn at_the_prompt(question: &ApprovalQuestion, editor: &mut Editor) -> Option<Decision> {
         print::report(&approvals::shown(question, Look::now(), false));
+        tokio::time::sleep(floor::PAUSE).await;
+        floor::throw_away();
         let mut arguments: Option<String> = None;
         loop {
             let prompt = if arguments.is_some() { EDIT_PROMPT } else { approvals::PROMPT };
@@ -167,6 +169,13 @@ async fn about_call(
         return About::TakenBack;
     }
     print::report(&approvals::shown(question, Look::now(), false));
+    tokio::select! {
+        () = floor.pause() => {}
+        () = answer.closed() => {
+            print::note(OVER);
+            return About::TakenBack;
+        }
+    }
     loop {
         let line = match line(editor, floor, answer).await {
             Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),

@@ -1,4 +1,4 @@
-//! One table of every key with the rule its value obeys, and one table of what has no effect yet.
+//! One table of every key with the rule its value obeys.
 //!
 //! Types are the business of the schema; this table holds bounds and forms. It is also the list of accepted names that
 //! a misspelled key is compared with. In a path, `*` stands for a name chosen by the user or for a position.

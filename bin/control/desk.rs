@@ -31,6 +31,7 @@ pub(super) struct Desk {
 /// What the front end of this process takes part in.
 pub(super) struct Front {
     /// Where its configuration is read again.
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
     pub(super) origin: Origin,
     /// Told that it is to begin no new turn.
     pub(super) drain: watch::Sender<bool>,

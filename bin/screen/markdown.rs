@@ -1,7 +1,8 @@
 //! A finished piece of Markdown as lines of a terminal.
 //!
-//! It owns how Markdown looks. The text was cleaned before: the only escape sequences in what is returned are the styles
-//! put around it here, each of which ends on its line. No line is wider than the terminal, apart from those of code.
+//! It owns how Markdown looks. The text was cleaned before, and its words are cleaned again, since Markdown knows characters
+//! by their numbers, too: the only escape sequences in what is returned are the styles put around it here, each of which
+//! ends on its line. No line is wider than the terminal, apart from those of code.
 
 mod inline;
 mod table;

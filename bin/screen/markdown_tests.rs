@@ -1,6 +1,7 @@
 //! Markdown as a terminal shows it.
 
 use super::*;
+use bob::sanitise;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -113,6 +114,23 @@ fn deep_nesting_leaves_room_for_words() {
 /// The columns of a line, without the styles.
 fn columns(line: &str) -> usize {
     textwrap::core::display_width(line)
+}
+
+#[test]
+fn g5_a_character_that_is_spelled_as_a_number_steers_nothing() {
+    let text = "a&#27;[31mb&#x9b;2Jc&#x202e;d&#7;e&#x200B;f\n\n# g&#27;]0;h&#7;\n\n| i&#27;c |\n|---|\n| [j](http://k/&#27;[2J) |\n\n\
+                `&#27;` &amp; &lt;\n";
+    let shown = print(text, Look { columns: 80, colour: false });
+    let words: String =
+        shown.split('\u{1b}').map(|piece| piece.split_once('m').map_or(piece, |(_, rest)| rest)).collect();
+    for kept in ["2Jcdef", "g]0;h", "`&#27;` & <"] {
+        assert!(words.contains(kept), "{kept:?} in {words:?}");
+    }
+    let styles = shown.split('\u{1b}').skip(1).all(|after| {
+        let style = after.split_once('m').map_or("", |(style, _)| style);
+        ["[0", "[1", "[3", "[4"].contains(&style)
+    });
+    assert!(styles && shown.chars().all(|c| c == '\u{1b}' || sanitise::is_shown(c)), "{shown:?}");
 }
 
 proptest! {

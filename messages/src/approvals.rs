@@ -95,6 +95,10 @@ pub struct Standing {
     /// Why not, for the model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// Whether it was said for all of the user's sessions, who may take it back, and not
+    /// for one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_good: bool,
 }
 
 impl Decision {
@@ -110,7 +114,7 @@ impl Decision {
 
 impl Standing {
     /// What follows from a decision about this call of this tool.
-    pub fn of(call: &ToolCall, tool: &AskedTool, allowed: bool, reason: &str) -> Self {
+    pub fn of(call: &ToolCall, tool: &AskedTool, scope: Scope, allowed: bool, reason: &str) -> Self {
         Self {
             tool: call.name.clone(),
             definition: tool.definition.clone(),
@@ -118,6 +122,7 @@ impl Standing {
             arguments: tool.exact.then(|| call.arguments.clone()),
             allowed,
             reason: reason.to_owned(),
+            for_good: scope == Scope::Always,
         }
     }
 

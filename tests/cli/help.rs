@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 29] = [
+const COMMANDS: [&[&str]; 32] = [
     &[],
     &["chat"],
     &["run"],
@@ -16,6 +16,9 @@ const COMMANDS: [&[&str]; 29] = [
     &["sessions", "export"],
     &["sessions", "set"],
     &["sessions", "delete"],
+    &["approvals"],
+    &["approvals", "list"],
+    &["approvals", "revoke"],
     &["replay"],
     &["tools"],
     &["skills"],

@@ -121,6 +121,22 @@ fn a_question_is_answered_by_its_token_or_as_the_next_message() {
 }
 
 #[test]
+fn a_turn_that_waits_is_shown_with_what_it_waits_for() {
+    let home = house();
+    suspended(&home, "s");
+    let shown = home.run(["sessions", "show", "s"]);
+    assert_eq!(shown.stdout, "you: go\n> local/shell_exec {\"command\":\"echo ran >> log.txt\"}\n");
+    for said in ["it waits for a decision; `cli-agent chat --session s` asks for it", "0 turns ended; one is not over"]
+    {
+        assert!(shown.stderr.contains(said), "{}", shown.stderr);
+    }
+    assert_eq!(home.run(["run", "--session", "a", "ask"]).code, Some(4));
+    let shown = home.run(["sessions", "show", "a"]);
+    assert_eq!(shown.stdout, "you: ask\nmodel: Which colour?\n");
+    assert!(shown.stderr.contains("`cli-agent run --session a ANSWER`"), "{}", shown.stderr);
+}
+
+#[test]
 fn what_is_no_good_token_is_a_usage_error() {
     let home = house();
     for token in ["", "x", "s~guess", "no/session~x", "~", &suspended(&home, "t").replace('~', "~0")] {

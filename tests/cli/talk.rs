@@ -115,6 +115,27 @@ fn arguments_are_edited_on_a_line_of_their_own() {
 }
 
 #[test]
+fn the_end_of_a_line_that_was_begun_before_the_question_is_no_answer_to_it() {
+    for (term, said) in [("xterm-256color", true), ("dumb", false)] {
+        let home = home(&shell("echo hi > made.txt"));
+        let mut terminal = chat_on(80, &home, &[("TERM", term)]);
+        terminal.press(b"run it\n");
+        terminal.wait_for("may this run?");
+        terminal.press(b"s\n");
+        terminal.wait_for(ASKED);
+        assert!(!made(&home) && !terminal.screen().contains("[allowed"), "{}", terminal.screen());
+        terminal.press(b"n\n");
+        terminal.wait_for("[denied");
+        terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
+        // Where it can be seen what is typed, it is said into the turn.
+        assert_eq!(home.run(["sessions", "export", "s"]).stdout.contains("steered"), said, "{term}");
+        assert!(!made(&home));
+        terminal.press(b"/quit\n");
+        assert!(terminal.wait_exit().success());
+    }
+}
+
+#[test]
 fn ctrl_c_at_a_question_cancels_the_turn() {
     let home = home(&shell("echo hi > made.txt"));
     let mut terminal = chat(&home);

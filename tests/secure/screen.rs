@@ -163,6 +163,24 @@ fn g5_no_attack_of_a_model_steers_a_terminal() {
     assert!(terminal.wait_exit().success());
 }
 
+#[test]
+fn g5_no_attack_that_markdown_spells_in_numbers_steers_a_terminal() {
+    let spelled = |attack: &String| attack.chars().map(|c| format!("&#{};", u32::from(c))).collect::<String>();
+    let line = |attack: String| format!("- {0} and [a link](http://{0})\n", spelled(&attack));
+    let text = attacks().into_iter().map(line).collect::<String>() + "\nThat was all.\n";
+    let provider = FakeProvider::start([Reply::text(&text)]);
+    let house = House::served_by(&provider, "[store]\nkind = \"memory\"\n");
+    let mut terminal = chat(&house);
+    terminal.type_line("Attack me.");
+    terminal.wait_until("the end of the answer, and a prompt", |screen| {
+        let shown = screen.contents();
+        shown.contains("That was all.\n") && shown.trim_end().ends_with("you>")
+    });
+    assert_unsteered(&terminal.bytes());
+    terminal.press(CTRL_D);
+    assert!(terminal.wait_exit().success());
+}
+
 /// The attacks as JSON writes them, short enough for a name.
 fn words() -> String {
     let all = ["\u{1b}]0;owned\u{7}", "\u{1b}[2J", "\u{9d}52;c;aGk=\u{9c}", "\u{202e}", "\u{1b}P+q\u{1b}\\", "\u{1b}c"]

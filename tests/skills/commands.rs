@@ -55,6 +55,14 @@ fn what_is_wrong_is_named_by_place_and_the_rest_works() {
     assert_eq!((one.code, serde_json::from_str::<Value>(&one.stdout).unwrap()["ok"].clone()), (Some(0), json!(true)));
     assert_eq!(home.run(["skills", "validate", "skills/wrong/SKILL.md"]).code, Some(1));
     assert_eq!(home.run(["skills", "validate", "nowhere"]).code, Some(2));
+    // Where nothing is, nothing was checked, which is no success.
+    home.scratch.write("elsewhere/notes.md", "# Notes\n");
+    for (path, why) in
+        [("elsewhere", "there is no SKILL.md in elsewhere"), ("elsewhere/notes.md", "there is no folder")]
+    {
+        let refused = home.run(["skills", "validate", path]);
+        assert!(refused.code == Some(2) && refused.stderr.contains(why), "{refused:?}");
+    }
     let list = home.run(["skills", "list"]);
     assert!(
         list.code == Some(0) && list.stdout.starts_with("paint") && list.stderr.contains("wrong/SKILL.md:2:1"),

@@ -81,6 +81,9 @@ fn g15_a_run_is_recorded_without_its_keys_and_replayed_without_server_and_keys()
 
     let overwritten = house.with_keys(&["run", "--tape", "overwrite:some.tape", "hi"]).run();
     assert_eq!(overwritten.code, Some(2), "the script is gone: {overwritten:?}");
+    assert_eq!(house.0.read("some.tape"), tape, "for a run that does not begin nothing is written over");
+    assert_eq!(house.with_keys(&["run", "--tape", "record:other.tape", "hi"]).run().code, Some(2));
+    assert!(!house.0.join("other.tape").exists(), "nor is anything left in the way of the next try");
 }
 
 #[test]
@@ -107,6 +110,7 @@ fn replay_says_whether_a_journal_would_be_written_again() {
         house.0.write(name, text);
         let refused = house.agent(&["replay", name]).run();
         assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
+        assert!(!refused.stderr.contains("line 0"), "{refused:?}");
     }
     assert_eq!(house.agent(&["replay", "none.journal"]).run().code, Some(2));
     assert_eq!(house.with_keys(&["replay", "--session", "nobody"]).run().code, Some(2));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tools::{Gate, Policy};
+use bob_messages::approvals::Scope;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{CallId, SessionId, ToolName, TurnId};
 use bob_messages::tools::{CallContext, Risk, ToolSource, Verdict};
@@ -62,7 +63,7 @@ fn decided(description: &str, name: &str, command: &str, allowed: bool) -> Stand
             shown(&check, &descriptor, crate::tools::grant::Definition::of(&descriptor).digest())
         }
     };
-    Standing::of(&check.call, &tool, allowed, "never that")
+    Standing::of(&check.call, &tool, Scope::Session, allowed, "never that")
 }
 
 #[test]

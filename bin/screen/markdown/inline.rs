@@ -1,6 +1,7 @@
 //! Running text with its styles: collected piece by piece, and broken into lines of which each ends its own styles.
 
 use anstyle::{AnsiColor, Style};
+use bob::sanitise;
 
 use super::super::look::Look;
 
@@ -67,8 +68,10 @@ impl Inline {
         std::mem::take(&mut self.text)
     }
 
+    /// What Markdown writes in another way, as `&#27;`, was plain text when the answer was cleaned, and is what it means
+    /// only here.
     fn styled(&mut self, words: &str, style: Style) {
-        let words = without_tabs(words);
+        let words = without_tabs(&sanitise::clean(words));
         self.text.push_str(&format!("{style}{words}{style:#}"));
     }
 }

@@ -1,7 +1,7 @@
 //! The fold: one record in, the session one version on.
 
 use crate::Millis;
-use crate::approvals::Standing;
+use crate::approvals::{Scope, Standing};
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, SessionId, TurnId};
 use crate::session::keep::Keep;
@@ -138,7 +138,7 @@ impl Session {
                 }
             }
             Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
-                let stands = scope.is_some().then(|| self.stands(approval, *allowed, reason)).flatten();
+                let stands = scope.and_then(|scope| self.stands(approval, scope, *allowed, reason));
                 self.decide(approval, *allowed, arguments.as_ref(), reason);
                 if let Some(standing) = stands {
                     Arc::new(standing).join(&mut self.standing);
@@ -316,11 +316,11 @@ impl Session {
     }
 
     /// What stands from now on, when this question is decided beyond its call.
-    fn stands(&self, approval: &ApprovalId, allowed: bool, reason: &str) -> Option<Standing> {
+    fn stands(&self, approval: &ApprovalId, scope: Scope, allowed: bool, reason: &str) -> Option<Standing> {
         let mut calls = self.open.as_ref()?.step.as_ref()?.calls.iter();
         let asked = calls.find(|open| open.approval.as_ref().is_some_and(|asked| asked.id == *approval))?;
         let tool = asked.approval.as_ref()?.tool.as_ref()?;
-        Some(Standing::of(&asked.call, tool, allowed, reason))
+        Some(Standing::of(&asked.call, tool, scope, allowed, reason))
     }
 
     fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {
