@@ -93,18 +93,6 @@ impl Show {
         Self { is_talk: true, ..self }
     }
 
-    /// What there is to print of calls of a turn whose events nobody saw.
-    pub(crate) fn unseen(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        for entry in outcome.tool_transcript.iter() {
-            let line = one_line(entry.name.as_str(), &entry.arguments);
-            pieces.push(Piece::Call { id: entry.id.clone(), line });
-            let line = self.returned(entry.status, &entry.result, entry.duration_ms);
-            pieces.push(Piece::Result { id: entry.id.clone(), name: None, status: entry.status, line });
-        }
-        pieces
-    }
-
     /// What there is to print of an event.
     pub(crate) fn event(&mut self, event: &AgentEvent) -> Vec<Piece> {
         let line = match event {

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::facade::{AgentRequest, AgentRunResult, AgentRuntime, AgentStream};
+use bob::facade::{AgentEvents, AgentRequest, AgentRunResult, AgentRuntime, AgentStream, EventsFrom};
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope};
@@ -77,9 +77,11 @@ pub(crate) enum Work {
 /// What tells of the turn.
 enum Source {
     Events(Box<AgentStream>),
-    /// Only how it ended: each run of it, and no events.
-    Ends(BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>),
+    /// How each of several ended, and the events of their session.
+    Ends(Box<AgentEvents>, Ends),
 }
+
+type Ends = BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>;
 
 impl Work {
     fn session(&self) -> SessionId {
@@ -94,12 +96,16 @@ impl Work {
         Ok(match self {
             Self::Say(request) => Source::Events(Box::new(runtime.run_stream(*request).await?)),
             Self::Resume(_session, token, said) => Source::Events(Box::new(runtime.resume_stream(token, said).await?)),
-            Self::Finish(session) => Source::Ends(Box::pin(async move { runtime.finish(session).await })),
+            Self::Finish(session) => {
+                let events = runtime.subscribe(session.clone(), EventsFrom::Now).await?;
+                Source::Ends(Box::new(events), Box::pin(async move { runtime.finish(session).await }))
+            }
         })
     }
 }
 
-/// Runs one turn and shows each of its events but the last. When showing fails, nobody reads, and the turn is cancelled.
+/// Runs one turn and shows each of its events but the last; of several turns the last event of each but the last one is
+/// shown, too. When showing fails, nobody reads, and the turn is cancelled.
 ///
 /// # Errors
 /// When the request was not taken.
@@ -112,7 +118,7 @@ pub(crate) async fn follow(
     let session = work.session();
     match work.begin(house).await? {
         Source::Events(stream) => follow_stream(house, *stream, signals, show).await,
-        Source::Ends(ends) => wait(house, session, signals, ends).await,
+        Source::Ends(events, ends) => follow_all(house, session, signals, *events, ends, show).await,
     }
 }
 
@@ -158,31 +164,54 @@ pub(crate) async fn follow_stream(
     Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread })
 }
 
-/// The same for a turn that tells only how it ended.
-async fn wait(
+/// The same for whatever an earlier process left.
+async fn follow_all(
     house: &House,
     session: SessionId,
     signals: &mut Signals,
-    mut ends: BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>,
+    mut events: AgentEvents,
+    mut ends: Ends,
+    mut show: impl FnMut(&Envelope) -> io::Result<()>,
 ) -> Result<Ended, Failure> {
     let mut caught = Vec::new();
+    let mut unread = None;
     let mut deadline = None;
+    let mut is_told = true;
+    // The last event so far, if a turn ended with it: there may be another one.
+    let mut last = None;
     let ends = loop {
-        tokio::select! {
+        let event = tokio::select! {
             biased;
             signal = signals.next() => {
                 caught.push(signal);
                 obey(house, &session, &caught, &mut deadline);
+                continue;
             }
+            event = events.next(), if is_told => event,
             ends = &mut ends => break ends?,
             () = until(deadline) => break Vec::new(),
+        };
+        // What it can be told no more is told by the outcome.
+        let Some(Ok(event)) = event else {
+            is_told = false;
+            continue;
+        };
+        let is_last = matches!(event.event, AgentEvent::TurnFinished { .. });
+        let before = last.take();
+        let shown = before.iter().chain((!is_last).then_some(&event)).try_for_each(|event| show(event));
+        last = is_last.then_some(event);
+        if let Err(error) = shown
+            && unread.is_none()
+        {
+            unread = Some(error);
+            house.runtime.cancel(session.clone()).await;
         }
     };
-    let last = ends.last().map(|end| end.response().clone());
+    let ended = ends.last().map(|end| end.response().clone());
     let nothing =
         || TurnOutcome { saved: true, ..TurnOutcome::bare(session, TurnId::new(""), FinishReason::Final, "") };
-    let outcome = Box::new(last.unwrap_or_else(nothing));
-    Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread: None })
+    let outcome = Box::new(ended.unwrap_or_else(nothing));
+    Ok(Ended { outcome, event: last, caught: Interrupted::of(&caught), unread })
 }
 
 fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Option<Instant>) {

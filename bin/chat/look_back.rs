@@ -59,16 +59,6 @@ impl Chat {
         Ok(())
     }
 
-    /// Counts again what the session used, after a turn whose events nobody saw.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub(super) async fn count_again(&mut self) -> Result<(), Failure> {
-        let records = self.house.runtime.records(self.session.clone()).await?;
-        self.spent = Spending::of_records(records.iter().map(|record| &**record));
-        Ok(())
-    }
-
     /// Goes on with what was left open. An exit code means that a signal ends the program.
     pub(super) async fn go_on(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
         match self.left.take() {

@@ -42,8 +42,8 @@ impl Chat {
     ) -> Result<Option<Exit>, Failure> {
         let session = self.session.clone();
         let is_person = self.is_person;
-        let mut shown = Show::new(self.grows).talking();
-        let is_seen = !matches!(work, Work::Finish(_));
+        let grows = self.grows;
+        let mut shown = Show::new(grows).talking();
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
         let floor = Floor::new(&screen, &self.typing, self.live.as_ref());
@@ -55,6 +55,12 @@ impl Chat {
             match &event.event {
                 // The person is asked, and that says all of it.
                 AgentEvent::ApprovalRequested { .. } if is_person => Ok(()),
+                // Another one follows.
+                AgentEvent::TurnFinished { outcome } => {
+                    let last = shown.outcome(outcome);
+                    shown = Show::new(grows).talking();
+                    screen.print(last)
+                }
                 event => screen.print(shown.event(event)),
             }
         });
@@ -90,17 +96,12 @@ impl Chat {
                 return Ok(None);
             }
         };
-        let mut last = if is_seen { Vec::new() } else { shown.unseen(&ended.outcome) };
-        last.extend(shown.outcome(&ended.outcome));
-        let told = ended.unread.map_or_else(|| screen.print(last), Err);
+        let told = ended.unread.map_or_else(|| screen.print(shown.outcome(&ended.outcome)), Err);
         drop(screen);
         match ended.caught {
             // The signal that closed a terminal says more than the writes that fail because of it.
             None | Some(turn::Interrupted::Once) => told?,
             Some(turn::Interrupted::ToLeave(_)) => {}
-        }
-        if !is_seen {
-            self.count_again().await?;
         }
         self.sum_up(&ended.outcome, &spent);
         match ended.caught {

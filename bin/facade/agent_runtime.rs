@@ -89,7 +89,8 @@ pub trait AgentRuntime: Send + Sync {
     /// was dropped: whether the decision was heard is not known then.
     ///
     /// # Errors
-    /// What the store says, and `Busy` when another process has the session.
+    /// What the store says, and `Busy` when another process has the session, or when a turn that is taken up again has
+    /// no place within five seconds: it waits for one, and is to be decided about then.
     fn decide(
         &self,
         session: SessionId,

@@ -10,9 +10,16 @@ use bob_messages::session::{OpenTurn, Session};
 use bob_messages::sessions::{Decision, Heard, SessionsMessage};
 use bob_messages::turn::{Brief, OnRestart, ResumeReply};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a decision is said again to an actor that ended before it answered.
 const MOST_AGAIN: u32 = 2;
+
+/// How long a decision waits for a turn that is taken up to have its place and its actor.
+const LIVE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long it waits before it is said again meanwhile.
+const SAID_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// Decides; whether the decision counts.
 pub(super) async fn decide(
@@ -74,10 +81,26 @@ async fn take_up(
             Some(Err(refused)) => Err(refused),
             Some(Ok(_)) | None => Ok(false),
         },
-        heard = say(runtime, &folded.id, approval, decision) => {
+        heard = tokio::time::timeout(LIVE_WITHIN, say_when_live(runtime, &folded.id, approval, decision)) => {
             // Nobody waits for the turn here, and it goes on.
             drop(owed);
-            heard.map(|heard| heard == Heard::Counts).ok_or_else(|| runtime.gone())
+            let waits = || AgentError::Busy("the turn waits for its place; decide again when it has one".into());
+            heard.map_err(|_late| waits())?.map(|heard| heard == Heard::Counts).ok_or_else(|| runtime.gone())
+        }
+    }
+}
+
+/// Says it when the session has its actor: the turn may wait at the door, or for an actor that leaves.
+async fn say_when_live(
+    runtime: &Runtime,
+    session: &SessionId,
+    approval: &ApprovalId,
+    decision: &Decision,
+) -> Option<Heard> {
+    loop {
+        match say(runtime, session, approval, decision).await {
+            Some(Heard::NotLive) => tokio::time::sleep(SAID_AGAIN_AFTER).await,
+            heard => return heard,
         }
     }
 }

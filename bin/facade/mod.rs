@@ -6,6 +6,7 @@
 
 mod agent_runtime;
 mod approvals;
+mod build;
 mod builder;
 mod decide;
 mod doors;
@@ -28,7 +29,8 @@ pub use agent_runtime::AgentRuntime;
 pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
-pub use builder::{AgentBootstrap, BuildError, RuntimeBuilder};
+pub use build::BuildError;
+pub use builder::{AgentBootstrap, RuntimeBuilder};
 pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus, SessionLook};
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};

@@ -4,12 +4,14 @@
 //! and inside the workspace, the model is known, the tool servers can stand side by side.
 
 use super::runtime::Runtime;
+use super::submission::Owe;
 use bob_messages::error::AgentError;
 use bob_messages::ids::ModelName;
-#[cfg(feature = "mcp")]
 use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
 use bob_messages::session::{Change, OptionsPatch, SessionOptions};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The most bytes the options of a session may have in its journal.
 const MAX_OPTIONS_BYTES: usize = 1024 * 1024;
@@ -72,29 +74,49 @@ impl Runtime {
     #[cfg(feature = "mcp")]
     pub(super) fn bring(&self, session: &SessionId, options: SessionOptions) -> Result<SessionOptions, AgentError> {
         if !options.servers.is_empty() {
-            let roots = options.folders().map(str::to_owned).collect::<Vec<_>>();
-            let roots = if roots.is_empty() { std::sync::Arc::clone(&self.0.brief.roots) } else { roots.into() };
-            let brought = self.0.tool_servers.bring(session, &options.servers, &roots);
+            let brought = self.0.tool_servers.bring(session, &options.servers, &self.seen_by_servers(&options));
             brought.map_err(|error| AgentError::Invalid(error.to_string()))?;
         }
         Ok(options.stripped())
     }
 
+    /// The same reply, at which a session that is given its first servers loses them again when its request is
+    /// refused: it may never be heard of again, and nobody would close it.
+    pub(super) fn lent(&self, session: &SessionId, options: Option<&SessionOptions>, reply: Owe) -> Owe {
+        let tools = self.0.tree.rooms.tools.clone();
+        let launches = options.map(|options| Arc::clone(&options.servers)).unwrap_or_default();
+        if launches.is_empty() || tools.has_own(session) {
+            return reply;
+        }
+        let session = session.clone();
+        Reply::to(move |answer: Option<Result<_, AgentError>>| {
+            if !matches!(answer, Some(Ok(_))) {
+                tools.take_back(&session, &launches);
+            }
+            if let Some(answer) = answer {
+                reply.send(answer);
+            }
+        })
+    }
+
     /// The session works in other folders: the servers it has are told.
     #[cfg(feature = "mcp")]
     pub(super) fn move_servers(&self, session: &SessionId, options: &SessionOptions) -> Result<(), AgentError> {
-        let roots = options.folders().map(str::to_owned).collect::<Vec<_>>();
-        let roots = if roots.is_empty() { std::sync::Arc::clone(&self.0.brief.roots) } else { roots.into() };
-        let moved = self.0.tool_servers.move_to(session, &options.servers, &roots);
+        let moved = self.0.tool_servers.move_to(session, &options.servers, &self.seen_by_servers(options));
         moved.map_err(|error| AgentError::Invalid(error.to_string()))
     }
 
+    /// The session's folders as far as they are inside the workspace: what was not given here and now is its journal's
+    /// word, and that may come from elsewhere.
+    #[cfg(feature = "mcp")]
+    fn seen_by_servers(&self, options: &SessionOptions) -> Arc<[String]> {
+        let brief = &self.0.brief;
+        let own: Vec<_> = options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect();
+        if own.is_empty() { Arc::clone(&brief.roots) } else { own.into() }
+    }
+
     #[cfg(not(feature = "mcp"))]
-    pub(super) fn bring(
-        &self,
-        _session: &bob_messages::ids::SessionId,
-        options: SessionOptions,
-    ) -> Result<SessionOptions, AgentError> {
+    pub(super) fn bring(&self, _session: &SessionId, options: SessionOptions) -> Result<SessionOptions, AgentError> {
         match options.servers.is_empty() {
             true => Ok(options),
             false => Err(AgentError::Invalid("this program was built without tool servers (the feature mcp)".into())),
@@ -102,11 +124,7 @@ impl Runtime {
     }
 
     #[cfg(not(feature = "mcp"))]
-    pub(super) fn move_servers(
-        &self,
-        _session: &bob_messages::ids::SessionId,
-        _options: &SessionOptions,
-    ) -> Result<(), AgentError> {
+    pub(super) fn move_servers(&self, _session: &SessionId, _options: &SessionOptions) -> Result<(), AgentError> {
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The handle to a running tree, and the one way in for requests.
 
 use super::request::{AgentRequest, AgentRunResult};
-use super::submission::{MOST_AGAIN, Owe, Submission};
+use super::submission::{Handed, MOST_AGAIN, Owe, Submission};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
@@ -123,6 +123,8 @@ impl Runtime {
             let misfit = |why| AgentError::Invalid(format!("the output schema cannot be used: {why}"));
             bob_actors::tools::output::check_schema(schema).map_err(misfit)?;
         }
+        let (reply, answer) = Reply::channel();
+        let mut reply = self.lent(&request.session, options.as_ref(), reply);
         // Last, since it starts processes.
         let options = options.map(|options| self.bring(&request.session, options)).transpose()?;
         let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
@@ -143,13 +145,12 @@ impl Runtime {
             interactive: request.interactive,
             output_schema: request.output_schema,
         });
-        let (mut reply, answer) = Reply::channel();
         let (session, brief) = (request.session, Arc::clone(&inner.brief));
         let (over, until_over) = oneshot::channel::<()>();
         if request.cancel.is_some() {
             reply = told_also(reply, over);
         }
-        self.send_in(session.clone(), input, brief, reply);
+        self.send_in(session.clone(), Handed::Input(input), brief, reply);
         if let Some(token) = request.cancel {
             self.cancel_with(token, session.clone(), turn.clone(), until_over);
         }
@@ -183,7 +184,7 @@ impl Runtime {
     /// Hands in an input as it is.
     pub(super) fn hand_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>) -> Owed {
         let (reply, answer) = Reply::channel();
-        self.send_in(session, input, brief, reply);
+        self.send_in(session, Handed::Input(input), brief, reply);
         answer
     }
 
@@ -196,15 +197,14 @@ impl Runtime {
         said: ResumeReply,
     ) -> Owed {
         let (reply, owed) = Reply::channel();
-        let (limits, brief) = (self.0.limits, Arc::clone(&self.0.brief));
-        let message = SessionsMessage::Resume { session, submission, token, said, limits, brief, reply };
-        self.0.tree.rooms.sessions.tell(message);
+        let handed = Handed::Reply { submission, token, said, limits: self.0.limits };
+        self.send_in(session, handed, Arc::clone(&self.0.brief), reply);
         owed
     }
 
-    fn send_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>, reply: Owe) {
+    fn send_in(&self, session: SessionId, handed: Handed, brief: Arc<Brief>, reply: Owe) {
         let runtime = Arc::downgrade(&self.0);
-        Submission { runtime, session, input, brief, left: MOST_AGAIN }.hand_in(reply);
+        Submission { runtime, session, handed, brief, left: MOST_AGAIN }.hand_in(reply);
     }
 
     /// Lets the session's actor go, unless a turn of it runs.

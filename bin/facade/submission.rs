@@ -1,16 +1,16 @@
 //! A submission's way to the sessions supervisor, also over a restart of it.
 //!
 //! The supervisor knows who is owed an answer, so its end drops every such answer. The
-//! turns themselves are in their journals: the same input, handed in again under its own
-//! name, is taken up where it was and never a second time.
+//! turns themselves are in their journals: the same input, or the same reply to a suspended
+//! turn, handed in again under its own name, is taken up where it was and never a second time.
 
 use super::runtime::Inner;
 use bob_messages::error::AgentError;
-use bob_messages::ids::SessionId;
+use bob_messages::ids::{ResumeToken, SessionId, TurnId};
 use bob_messages::reply::Reply;
 use bob_messages::session::TurnInput;
 use bob_messages::sessions::{SessionsMessage, TurnOutcome};
-use bob_messages::turn::{Brief, OnRestart};
+use bob_messages::turn::{Brief, Limits, OnRestart, ResumeReply};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -24,12 +24,21 @@ pub(super) const MOST_AGAIN: u32 = 2;
 /// Where an outcome goes.
 pub(super) type Owe = Reply<Result<Box<TurnOutcome>, AgentError>>;
 
-/// An input on its way.
+/// What is handed in, under a name of its own: said again, it is the same.
+#[derive(Clone)]
+pub(super) enum Handed {
+    /// A message.
+    Input(Arc<TurnInput>),
+    /// A reply to a suspended turn.
+    Reply { submission: TurnId, token: ResumeToken, said: ResumeReply, limits: Limits },
+}
+
+/// An input or a reply on its way.
 pub(super) struct Submission {
     /// Weak: what waits in the tree does not keep the tree alive.
     pub(super) runtime: Weak<Inner>,
     pub(super) session: SessionId,
-    pub(super) input: Arc<TurnInput>,
+    pub(super) handed: Handed,
     pub(super) brief: Arc<Brief>,
     /// How often it may still be handed in again.
     pub(super) left: u32,
@@ -40,12 +49,17 @@ impl Submission {
     /// its supervisor ended too often.
     pub(super) fn hand_in(self, reply: Owe) {
         let Some(runtime) = self.runtime.upgrade() else { return };
-        let (session, input, brief) = (self.session.clone(), Arc::clone(&self.input), Arc::clone(&self.brief));
+        let (session, handed, brief) = (self.session.clone(), self.handed.clone(), Arc::clone(&self.brief));
         let reply = Reply::to(move |answer| match answer {
             Some(answer) => reply.send(answer),
             None => self.hand_in_again(reply),
         });
-        runtime.tree.rooms.sessions.tell(SessionsMessage::Submit { session, input, brief, reply });
+        runtime.tree.rooms.sessions.tell(match handed {
+            Handed::Input(input) => SessionsMessage::Submit { session, input, brief, reply },
+            Handed::Reply { submission, token, said, limits } => {
+                SessionsMessage::Resume { session, submission, token, said, limits, brief, reply }
+            }
+        });
     }
 
     fn hand_in_again(self, reply: Owe) {

@@ -17,6 +17,10 @@ pub(super) enum Taped {
 }
 
 impl Taped {
+    pub(super) fn is_replay(&self) -> bool {
+        matches!(self, Self::Replaying(_))
+    }
+
     /// What writes down what tool servers return.
     #[cfg(feature = "mcp")]
     pub(super) fn recorder(&self) -> Option<Recorder> {
@@ -41,10 +45,6 @@ impl RuntimeBuilder {
     pub fn replay(mut self, tape: &Tape) -> Self {
         self.taped = Taped::Replaying(tape.clone());
         self
-    }
-
-    pub(super) fn is_replay(&self) -> bool {
-        matches!(self.taped, Taped::Replaying(_))
     }
 
     /// Puts the tape where it belongs, before or instead of the world.

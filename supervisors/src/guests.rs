@@ -176,6 +176,18 @@ impl Clock {
 }
 
 impl Owed {
+    /// The same is owed to one more.
+    pub(crate) fn also_to(&mut self, other: Owe) {
+        let first = std::mem::replace(&mut self.reply, Reply::to(|_nobody_yet| ()));
+        // Dropped without an answer, it drops both.
+        self.reply = Reply::to(move |answer: Option<Result<Box<TurnOutcome>, AgentError>>| {
+            if let Some(answer) = answer {
+                first.send(answer.clone());
+                other.send(answer);
+            }
+        });
+    }
+
     /// Whether this is the outcome of an earlier request of the same name: its end was
     /// announced then.
     pub(crate) fn repeats(&self, outcome: &TurnOutcome) -> bool {

@@ -96,6 +96,7 @@ impl Default for SessionRules {
 /// The guest book and what goes with it.
 #[derive(Debug)]
 pub struct SessionsState {
+    me: Myself,
     started: SessionsArguments,
     book: GuestBook,
     admission: Admission,
@@ -121,9 +122,10 @@ impl Actor for SessionsSupervisor {
     type State = SessionsState;
     type Arguments = SessionsArguments;
 
-    async fn pre_start(&self, _: Myself, started: SessionsArguments) -> Result<SessionsState, ActorProcessingErr> {
+    async fn pre_start(&self, me: Myself, started: SessionsArguments) -> Result<SessionsState, ActorProcessingErr> {
         let rules = started.rules;
         Ok(SessionsState {
+            me,
             started,
             admission: Admission::new(rules.max_running_turns, rules.max_waiting_turns),
             book: GuestBook::default(),

@@ -147,6 +147,67 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
 }
 
 #[tokio::test]
+async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
+    let (ran, seen, folder) = (Ran::default(), Recorder::new(), Scratch::new());
+    let before = build(house(&[1], &ran).store(file_store(folder.path())).sink(seen.clone())).await;
+    let running = before.clone();
+    let lost = tokio::spawn(async move { running.run(waiting("pay")).await });
+    let asked = question(&seen, 1).await;
+    let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
+    let again = Recorder::new();
+    let store = bob::FileStore::open(folder.path(), takes_over).unwrap();
+    let after = build(house(&[1], &ran).store(store).sink(again.clone())).await;
+    // Its actor has read the journal and left what it found there as it was.
+    let patch = bob::OptionsPatch { agent: bob::Change::Set("new".to_owned()), ..bob::OptionsPatch::default() };
+    within(after.configure(session("s"), patch, None)).await.unwrap();
+    // Two decide at once, and each takes the turn up.
+    let decide = || within(after.decide(session("s"), asked.clone(), Decision::AllowOnce));
+    let (one, other) = tokio::join!(decide(), decide());
+    assert_eq!(usize::from(one.unwrap()) + usize::from(other.unwrap()), 1, "one of them counts");
+    again.seen(|event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    assert_eq!(ran.with(), [1], "the turn went on with it");
+    assert!(within(after.close(session("s"))).await, "nothing of it runs any more");
+    within(before.shutdown()).await;
+    within(lost).await.unwrap().unwrap();
+    within(after.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_decision_waits_for_the_place_of_a_turn_that_is_taken_up() {
+    let (ran, seen, folder) = (Ran::default(), Recorder::new(), Scratch::new());
+    let before = build(house(&[1], &ran).store(file_store(folder.path())).sink(seen.clone())).await;
+    let running = before.clone();
+    let lost = tokio::spawn(async move { running.run(waiting("pay")).await });
+    let asked = question(&seen, 1).await;
+    let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
+    let again = Recorder::new();
+    let store = bob::FileStore::open(folder.path(), takes_over).unwrap();
+    let after = build(house(&[1], &ran).store(store).sink(again.clone()).max_concurrent_turns(1)).await;
+    // The only place is taken by a turn that waits for a person, too.
+    let other = after.clone();
+    let request = AgentRequest { approvals: ApprovalsMode::Wait, ..AgentRequest::text(session("other"), "pay") };
+    let busy = tokio::spawn(async move { other.run(request).await });
+    let others = question(&again, 1).await;
+    let decider = after.clone();
+    let decided = tokio::spawn(async move { decider.decide(session("s"), asked, Decision::AllowOnce).await });
+    let is_waiting = async {
+        while after.metrics().await.sessions.waiting == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    within(is_waiting).await;
+    assert!(!decided.is_finished(), "it is not lost");
+    assert!(within(after.decide(session("other"), others, deny("not now"))).await.unwrap());
+    assert!(within(decided).await.unwrap().unwrap(), "it was heard when the turn had its place");
+    again.seen_times(2, |event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    assert_eq!(ran.with(), [1]);
+    within(busy).await.unwrap().unwrap();
+    within(before.shutdown()).await;
+    within(lost).await.unwrap().unwrap();
+    within(after.shutdown()).await;
+}
+
+#[tokio::test]
 async fn g12_a_flood_of_questions_is_bounded_and_nobody_says_yes_by_default() {
     let ran = Ran::default();
     let (port, mut questions) = person(&vec![deny("no"); 200]);

@@ -173,6 +173,32 @@ fn a_question_that_was_open_when_the_program_died_is_asked_again() {
 }
 
 #[test]
+fn a_turn_that_is_taken_up_again_is_shown_while_it_goes_on() {
+    let home = home(&shell("echo hi"));
+    let mut terminal = chat(&home);
+    terminal.type_line("run it");
+    terminal.wait_for(ASKED);
+    terminal.signal(Signal::KILL);
+    terminal.wait_exit();
+    drop(terminal);
+
+    // The next one begins its answer, and has no end.
+    let mut endless = shell("echo hi");
+    endless[0]["stall"] = json!(true);
+    home.scratch.write("s.json", endless.to_string());
+    let args = ["--config", "agent.toml", "chat", "--session", "s"];
+    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]);
+    let mut terminal = terminal.deadline(Duration::from_secs(30));
+    terminal.wait_for(ASKED);
+    terminal.type_line("y");
+    terminal.wait_for("It is done.");
+    terminal.press(CTRL_C);
+    terminal.wait_for("[cancelled]");
+    wait_prompt(&terminal);
+    leave(terminal);
+}
+
+#[test]
 fn the_next_line_answers_a_question_of_the_model_also_after_the_program_died() {
     let ask = json!({ "name": "ask_user", "arguments": { "question": "Which file?" } });
     let home = home(&json!([{ "when": "look", "replies": [{ "calls": [ask] }, { "text": "I looked." }] }]));

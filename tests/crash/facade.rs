@@ -108,6 +108,41 @@ async fn a2_a_root_that_dies_answers_everybody_at_once() {
     }
 }
 
+#[tokio::test]
+async fn the_root_is_told_of_each_guard_that_ends_a_turn() {
+    let runtime = build(scripted(vec![ScriptedReply::Stall])).await;
+    let passage = Trap::new(Victim::Room("root".to_owned()), Edge::Before("Tripped"), Harm::Block { ms: 1 }).times(3);
+    let passage = runtime.traps().arm(passage);
+    for told in 1..=2 {
+        let limits = bob::Limits { turn_timeout_ms: 20, ..bob::Limits::default() };
+        let request = AgentRequest { limits: Some(limits), ..AgentRequest::text(session("s"), "go") };
+        let ended = within(runtime.run(request)).await.unwrap();
+        assert_eq!(ended.response().finish_reason, FinishReason::GuardExceeded);
+        // Whoever looks at the tree asks the root, behind what it was told.
+        within(runtime.tree()).await;
+        assert_eq!(runtime.traps().sprung(passage), told);
+    }
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a2_a_reply_to_a_suspended_turn_outlives_the_supervisor_it_was_said_to() {
+    for edge in [Edge::Before("Resume"), Edge::After("Resume"), Edge::Before("News"), Edge::After("News")] {
+        let replies = vec![ScriptedReply::call("ask_user", json!({"question": "which?"})), ScriptedReply::text("fine")];
+        let recorder = Recorder::new();
+        let runtime = build(scripted(replies).sink(recorder.clone())).await;
+        let asked = within(runtime.run(AgentRequest::text(session("s"), "go"))).await.unwrap();
+        let AgentRunResult::Suspended { token, .. } = asked else { panic!("it asks: {asked:?}") };
+        let trap = Trap::new(Victim::Room("sessions".to_owned()), edge, Harm::Panic);
+        let trap = runtime.traps().arm(trap);
+        let ended = within(runtime.resume(token, bob::ResumeReply::Answer("red".to_owned()))).await;
+        assert_eq!(finals(std::slice::from_ref(&ended)), 1, "{edge:?}: {ended:?}");
+        assert_eq!(runtime.traps().sprung(trap), 1, "{edge:?}");
+        runtime.traps().disarm(trap);
+        within(runtime.shutdown()).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2_an_input_that_kills_every_supervisor_is_given_up_and_the_house_stands() {
     let recorder = Recorder::new();

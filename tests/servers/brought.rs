@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bob::tape::{Recorder as TapeRecorder, Redactor, Tape};
 use bob::{
     AgentError, AgentEvent, AgentRequest, AgentRuntime, Capabilities, Change, FileStore, LlmRequest, OptionsPatch,
     Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerLaunch, ServerSpec, ServerTransport,
@@ -325,5 +326,65 @@ async fn sessions_are_listed_with_titles_states_and_parents() {
     assert_eq!(one.state, Some(bob::SessionState::Idle));
     let look = within(runtime.session(SessionId::parse("child").expect("an id"))).await.expect("a journal");
     assert!(look.expect("a session").options.parent.is_some());
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn g15_no_key_of_a_brought_server_is_on_a_tape_and_a_replay_starts_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("brought.tape");
+    let tape = TapeRecorder::create(&file, Redactor::default(), "").expect("a tape");
+    let runtime = built(house().record(&tape)).await;
+    let brought = bringing(&[drill("x").with("KEY", CANARY)]);
+    within(runtime.open(session("a"), brought.clone())).await.expect("it opens");
+    let line = format!("mcp/x/echo {{\"text\": \"{CANARY}\"}}");
+    let said = says(&runtime, "a", &line).await;
+    assert!(said.contains(CANARY), "{said}");
+    runtime.shutdown().await;
+    tape.keep().expect("it is whole");
+    let written = std::fs::read_to_string(&file).expect("a tape");
+    assert!(written.contains("mcp/x/echo") && written.contains(bob::tape::MARK));
+    assert!(!written.contains(CANARY), "a key is on the tape");
+
+    let tape = Tape::load(&file, Redactor::new([CANARY.into()])).expect("a tape");
+    let replay = built(house().replay(&tape)).await;
+    within(replay.open(session("a"), brought)).await.expect("it opens");
+    assert_eq!(says(&replay, "a", &line).await, said.replace(CANARY, bob::tape::MARK));
+    assert!(replay.reload_servers(Vec::new()).is_err(), "no server stands beside a tape");
+    let tree = replay.tree().await;
+    let tools = tree.iter().find(|node| node.name == "tools").expect("a supervisor of the tools");
+    assert_eq!(tools.children.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["local"]);
+    replay.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_refused_request_brings_nothing_to_a_session_that_is_not_there() {
+    let runtime = built(house().max_concurrent_turns(1).max_waiting_turns(0)).await;
+    within(runtime.open(session("b"), bringing(&[drill("y")]))).await.expect("it opens");
+    let busy = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { says(&runtime, "b", "mcp/y/sleep {\"ms\": 1500}").await }
+    });
+    let begun = Instant::now();
+    while runtime.health().await.running_turns == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the turn does not begin");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let request = AgentRequest { options: Some(bringing(&[drill("x")])), ..AgentRequest::text(session("a"), "tools") };
+    let refused = within(runtime.run(request)).await;
+    assert!(matches!(refused, Err(AgentError::Overloaded(_))), "{refused:?}");
+    let names = async || {
+        let tree = runtime.tree().await;
+        let tools = tree.into_iter().find(|node| node.name == "tools").expect("a supervisor of the tools");
+        tools.children.into_iter().map(|node| node.name).collect::<Vec<_>>()
+    };
+    // Nobody would ever close the session that was not begun.
+    within(async {
+        while names().await.iter().any(|name| name.starts_with("x~")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    busy.await.expect("a turn");
     runtime.shutdown().await;
 }

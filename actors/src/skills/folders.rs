@@ -121,7 +121,7 @@ impl Folders {
     fn roots(&self, cwd: Option<&str>) -> Vec<(PathBuf, bool)> {
         let mut roots: Vec<(PathBuf, bool)> = Vec::new();
         for source in &self.sources {
-            let near = cwd.map(|cwd| Path::new(cwd).join(&source.path)).filter(|near| near.is_dir());
+            let near = cwd.and_then(|cwd| within(Path::new(cwd), &source.path));
             let own = self.base.join(&source.path);
             // A source that is nowhere is told once, by its place beside the configuration.
             let own = Some(own).filter(|own| near.is_none() || own.is_dir());
@@ -134,6 +134,12 @@ impl Folders {
         }
         roots
     }
+}
+
+/// A folder of a session's folder. What leads out of it is none: tools write there, and links are not followed.
+fn within(folder: &Path, source: &Path) -> Option<PathBuf> {
+    let (folder, near) = (folder.canonicalize().ok()?, folder.join(source).canonicalize().ok()?);
+    (near.is_dir() && near.starts_with(folder)).then_some(near)
 }
 
 impl Seen {

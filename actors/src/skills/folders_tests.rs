@@ -190,6 +190,15 @@ fn links_are_not_followed() {
         folder.told(&folder.source(".", true).read(None)),
         "a: one\n! /sly/SKILL.md: it is no regular file; links are not followed"
     );
+    // The source itself leads out of a session's folder, by a link or by its name.
+    let near = Folder::new();
+    std::os::unix::fs::symlink(other.path(), near.path().join("skills")).expect("a link");
+    let cwd = near.path().join("work");
+    fs::create_dir(&cwd).expect("made");
+    for (source, cwd) in [("skills", near.path()), ("../skills", cwd)] {
+        let told = folder.told(&folder.source(source, true).read(cwd.to_str()));
+        assert!(told.starts_with("! ") && !told.contains("outside"), "{source}: {told}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use bob_messages::chat::ToolCall;
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::llm::{Capabilities, LlmRequest};
 use bob_messages::tools::ToolDescriptor;
+use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -52,6 +53,8 @@ pub(super) enum Seen {
         call: Arc<ToolCall>,
         end: CalledEnd,
     },
+    /// These must not get onto the tape from here on.
+    Secrets(Vec<SecretString>),
     /// Everything before this is to be in the file.
     Kept(Sender<Result<(), String>>),
 }
@@ -96,6 +99,14 @@ impl Recorder {
     /// The tools behind this port, with every call on the tape.
     pub fn tools(&self, port: Arc<dyn ToolPort>) -> Arc<dyn ToolPort> {
         Arc::new(TapeTools::recording(self.clone(), port))
+    }
+
+    /// From now on these are kept off the tape, too: keys that came when it had begun.
+    pub fn keep_off<'a>(&self, secrets: impl IntoIterator<Item = &'a str>) {
+        let secrets: Vec<_> = secrets.into_iter().map(SecretString::from).collect();
+        if !secrets.is_empty() {
+            self.tell(Seen::Secrets(secrets));
+        }
     }
 
     /// Waits until everything seen so far is on the disk. Blocks for as long as that takes.
@@ -162,6 +173,7 @@ impl Writer {
                     arguments: call.arguments.clone(),
                     end,
                 })),
+                Seen::Secrets(secrets) => self.redactor = std::mem::take(&mut self.redactor).with(secrets),
                 Seen::Kept(tell) => {
                     self.sync();
                     let _nobody_waits = tell.send(self.failed.clone().map_or(Ok(()), Err));

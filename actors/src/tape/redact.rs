@@ -26,7 +26,7 @@ const FOLDER: &str = "[folder]";
 /// Finds secrets in what is about to be written. Clones share what they know; nothing of it is shown.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    secrets: Arc<[Spellings]>,
+    secrets: Arc<[Arc<Spellings>]>,
     /// Where the house works.
     folder: Option<Arc<str>>,
 }
@@ -40,6 +40,12 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// Looks for these, each as a whole and each of its words.
     pub fn new(secrets: impl IntoIterator<Item = SecretString>) -> Self {
+        Self::default().with(secrets)
+    }
+
+    /// The same, which looks for these, too.
+    #[must_use]
+    pub fn with(self, secrets: impl IntoIterator<Item = SecretString>) -> Self {
         let secrets: Vec<SecretString> = secrets.into_iter().collect();
         let mut words: Vec<&str> = Vec::new();
         for secret in &secrets {
@@ -47,10 +53,14 @@ impl Redactor {
             words.extend(std::iter::once(whole).chain(whole.split_whitespace()));
         }
         words.retain(|word| word.len() >= SHORTEST && !SCHEMES.contains(&word.to_ascii_lowercase().as_str()));
-        // One may be the beginning of another, whose rest would be left.
-        words.sort_unstable_by_key(|word| (std::cmp::Reverse(word.len()), *word));
-        words.dedup();
-        Self { secrets: words.into_iter().map(Spellings::of).collect(), folder: None }
+        let mut known = self.secrets.to_vec();
+        for word in words {
+            let word = Spellings::of(word);
+            if known.iter().all(|known| !known.is(&word)) {
+                known.push(Arc::new(word));
+            }
+        }
+        Self { secrets: known.into(), ..self }
     }
 
     /// The same in a house that works in this folder, an absolute path: on the tape it has no name, and in a replay the

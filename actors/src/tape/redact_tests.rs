@@ -90,3 +90,12 @@ fn the_working_folder_is_the_replays_own() {
     assert_eq!(value, json!({"text": "in /srv/other/docs", "list": ["/srv/other", "/home"]}));
     assert_eq!(Redactor::default().at("/").text("/a/b"), "/a/b");
 }
+
+#[test]
+fn g15_a_canary_that_comes_later_is_found_from_then_on() {
+    let before = Redactor::new(["sk-other-one".into()]).at("/work/here");
+    let after = before.clone().with(["sk-later-one".into(), "sk-other-one".into()]);
+    assert_eq!(before.text("sk-later-one"), "sk-later-one");
+    assert_eq!(after.text("sk-later-one sk-other-one /work/here"), format!("{MARK} {MARK} {FOLDER}"));
+    assert_eq!(format!("{after:?}"), "Redactor { secrets: 2 }", "each is looked for once");
+}

@@ -58,6 +58,14 @@ impl Spellings {
         }
     }
 
+    /// Whether both are of the same word.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        let same = |one: &SecretSlice<u8>, other: &SecretSlice<u8>| one.expose_secret() == other.expose_secret();
+        // As hex among them, in which small letters are others than large ones.
+        self.any_case.len() == other.any_case.len()
+            && self.any_case.iter().zip(&other.any_case).all(|(one, other)| same(one, other))
+    }
+
     /// Adds where the secret stands in a reading of a text.
     pub(super) fn find(&self, view: &View, found: &mut Vec<Range<usize>>) {
         let readings = [(&self.any_case, &view.lowered), (&self.exact, &view.exact)];

@@ -147,6 +147,11 @@ impl ToolPlane {
         self.0.brought.give(session, gifts);
     }
 
+    /// Whether a session was given servers, and has them.
+    pub fn has_own(&self, session: &SessionId) -> bool {
+        self.0.brought.has_given(session)
+    }
+
     /// Takes these back from a session, as far as none of its turns has begun with them.
     pub fn take_back(&self, session: &SessionId, launches: &[ServerLaunch]) {
         self.0.brought.take_back(session, launches);

@@ -155,6 +155,16 @@ impl ServerLaunch {
         Self { reach, ..self.clone() }
     }
 
+    /// What [`stripped`](Self::stripped) leaves out: the values of its environment or headers, and what stands in an
+    /// address before the host, or behind the path as a value.
+    pub fn confided(&self) -> impl Iterator<Item = &str> {
+        let (named, url) = match &self.reach {
+            Reach::Stdio { env, .. } => (env, None),
+            Reach::Http { url, headers } => (headers, Some(url.as_str())),
+        };
+        named.iter().filter_map(|named| named.value.expose()).chain(url.into_iter().flat_map(confided_in))
+    }
+
     /// Whether every value it needs is there. An address that was cut cannot be told from a whole one here.
     pub fn is_whole(&self) -> bool {
         let named = match &self.reach {
@@ -176,6 +186,16 @@ fn shown(url: &str) -> String {
         }
         None => path.to_owned(),
     }
+}
+
+/// The user and the password of an address, and the values behind its path. A name before a value is none.
+fn confided_in(url: &str) -> impl Iterator<Item = &str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (place, behind) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let place = place.split('/').next().unwrap_or_default();
+    let user = place.rsplit_once('@').map(|(user, _host)| user.split(':'));
+    let values = behind.split(['?', '#', '&']).map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+    user.into_iter().flatten().chain(values).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -201,6 +221,18 @@ mod tests {
         assert_eq!(url, "https://h.example:8/mcp");
         let back: ServerLaunch = serde_json::from_str(&serde_json::to_string(&stdio).unwrap()).unwrap();
         assert_eq!(back, stdio.stripped());
+    }
+
+    #[test]
+    fn what_is_confided_is_what_is_stripped_and_no_names() {
+        let of = |launch: &ServerLaunch| launch.confided().map(str::to_owned).collect::<Vec<_>>();
+        let stdio = ServerLaunch::stdio(ServerId::new("x"), "serve", ["-v"]).with("KEY", "one").with("OTHER", "two");
+        assert_eq!(of(&stdio), ["one", "two"]);
+        assert!(of(&stdio.stripped()).is_empty());
+        let url = "https://me:pass@h.example:8/a@b/mcp?session=s-1&system=a==&bare#last";
+        let http = ServerLaunch::http(ServerId::new("y"), url).with("Authorization", "Bearer k");
+        assert_eq!(of(&http), ["Bearer k", "me", "pass", "s-1", "a==", "bare", "last"]);
+        assert!(of(&http.stripped()).is_empty());
     }
 
     #[test]

@@ -104,3 +104,13 @@ fn what_files_say_too_late_or_twice_changes_nothing() {
     world.llm(Ok(answer("done", &[])));
     assert_eq!(told(&world).finish_reason, FinishReason::Final);
 }
+
+#[test]
+fn the_folder_of_a_journal_from_elsewhere_is_not_looked_into() {
+    let roots: Arc<[String]> = Arc::from(["/work".to_owned()]);
+    for (cwd, looked) in [("/work/one", Some("/work/one")), ("/else", None), ("/work/../else", None)] {
+        let mut world = World::new(Brief { reads_files: true, roots: Arc::clone(&roots), ..Brief::new(model()) });
+        say(&mut world, 1, Some(cwd));
+        assert_eq!(world.turn.cwd().as_deref(), looked, "{cwd}");
+    }
+}

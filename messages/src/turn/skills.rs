@@ -30,8 +30,7 @@ impl Turn {
     /// Asks which skills there are, where the house has any.
     pub(super) fn ask_for_skills(&mut self, effects: &mut Vec<Effect>) -> Option<Ticket> {
         self.brief.as_ref()?.skills?;
-        let cwd = self.session.as_ref().and_then(|session| session.options.cwd.clone());
-        let cwd = cwd.or_else(|| self.brief.as_ref()?.roots.first().cloned());
+        let cwd = self.cwd().or_else(|| self.brief.as_ref()?.roots.first().cloned());
         let ticket = self.ticket();
         effects.push(Effect::ListSkills { ticket, cwd });
         Some(ticket)

@@ -249,8 +249,7 @@ impl Turn {
         effects.push(Effect::ListTools { ticket: tools_at, allow, brought });
         effects.push(Effect::Profile { ticket: profile_at, model: open.model.clone() });
         if let Some(ticket) = layers_at {
-            let cwd = self.session.as_ref().and_then(|session| session.options.cwd.clone());
-            effects.push(Effect::ReadLayers { ticket, cwd });
+            effects.push(Effect::ReadLayers { ticket, cwd: self.cwd() });
         }
         let skills_at = self.ask_for_skills(effects);
         let until = until.filter(|version| *version > self.journal.durable);
@@ -262,6 +261,13 @@ impl Turn {
             until,
             ..Gathering::default()
         });
+    }
+
+    /// The session's folder if it is inside the workspace. It was judged when it was given, and a journal may come
+    /// from elsewhere.
+    pub(super) fn cwd(&self) -> Option<String> {
+        let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
+        session.options.cwd.clone().filter(|cwd| brief.holds(cwd))
     }
 
     pub(super) fn tools_listed(&mut self, mut wait: Gathering, tools: Arc<ToolSet>, effects: &mut Vec<Effect>) {

@@ -2,6 +2,8 @@
 
 use super::{ChildSpec, Family, Inside};
 use crate::look::{NodeState, NodeStatus};
+use bob_messages::chat::GuardReason;
+use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::reply::Reply;
 use futures_util::future::join_all;
 use ractor::ActorCell;
@@ -40,9 +42,18 @@ pub enum SupervisorMessage {
     },
     /// The family's own tasks tell.
     News(FamilyNews),
+    /// A guard ended a turn of a session below: said to the root, whose log has every one of them.
+    Tripped {
+        /// Whose turn.
+        session: SessionId,
+        /// Which turn.
+        turn: TurnId,
+        /// Which of its bounds.
+        guard: GuardReason,
+    },
 }
 
-bob_actors::kinds!(SupervisorMessage: Tree, Restart, Stop, Replace, News);
+bob_actors::kinds!(SupervisorMessage: Tree, Restart, Stop, Replace, News, Tripped);
 
 /// What a family's own tasks tell it.
 #[derive(Debug)]
@@ -100,6 +111,10 @@ impl Family {
             }
             SupervisorMessage::News(FamilyNews::Started { child, outcome }) => self.started(child, outcome),
             SupervisorMessage::News(FamilyNews::Abandoned { child, actor }) => self.abandoned(child, actor),
+            SupervisorMessage::Tripped { session, turn, guard } => {
+                tracing::warn!(target: "bob::guard", %session, %turn, ?guard, "a guard ended the turn");
+                Next::GoOn
+            }
         }
     }
 

@@ -26,6 +26,13 @@ impl SessionsState {
             return self.turn_away(owed, closing());
         }
         let known = self.book.get_mut(session);
+        let mut owed_already = known.into_iter().flat_map(|guest| guest.owed.iter_mut());
+        // Two may say the same again: one who finishes what was left, and one who decides about it. Its end is told once.
+        if let Some(same) = owed_already.find(|known| known.submission == owed.submission) {
+            same.also_to(owed.reply);
+            return self.metrics().repeated();
+        }
+        let known = self.book.get_mut(session);
         let (debts, at_door, has_place) =
             known.map_or((0, 0, false), |guest| (guest.owed.len(), guest.at_door(), guest.has_place));
         if debts > brief.max_waiting {

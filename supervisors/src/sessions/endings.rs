@@ -1,6 +1,7 @@
 //! Every way a turn can end: what is owed is paid here, once.
 
 use super::{Myself, SessionsState};
+use crate::family::SupervisorMessage;
 use crate::guests::Owed;
 use bob_actors::clock;
 use bob_messages::chat::FinishReason;
@@ -48,7 +49,7 @@ impl SessionsState {
             }
             None => {
                 if let Ok(outcome) = &result {
-                    self.metrics().ended(outcome);
+                    self.ended(session, outcome);
                 }
                 self.announce_unowed(session, &result);
             }
@@ -69,7 +70,7 @@ impl SessionsState {
         match &result {
             Ok(outcome) if owed.repeats(outcome) => self.metrics().repeated(),
             Ok(outcome) => {
-                self.count(&owed, outcome);
+                self.count(session, &owed, outcome);
                 self.announce(session, outcome);
             }
             Err(_refusal) => {
@@ -81,12 +82,23 @@ impl SessionsState {
         owed.reply.send(result);
     }
 
-    fn count(&self, owed: &Owed, outcome: &TurnOutcome) {
+    fn count(&self, session: &SessionId, owed: &Owed, outcome: &TurnOutcome) {
+        self.ended(session, outcome);
         let metrics = self.metrics();
-        metrics.ended(outcome);
         metrics.answered(owed.came.elapsed());
         if let Some(asked) = owed.cancel_asked.filter(|_asked| outcome.finish_reason == FinishReason::Cancelled) {
             metrics.cancelled(asked.elapsed());
+        }
+    }
+
+    /// A turn has ended: it is counted, and the root hears of the guard that ended it, if one did.
+    fn ended(&self, session: &SessionId, outcome: &TurnOutcome) {
+        self.metrics().ended(outcome);
+        if let Some(guard) = outcome.guard_reason
+            && let Some(root) = self.me.get_cell().try_get_supervisor()
+        {
+            let (session, turn) = (session.clone(), outcome.turn_id.clone());
+            let _it_has_ended = root.send_message(SupervisorMessage::Tripped { session, turn, guard });
         }
     }
 
@@ -112,9 +124,6 @@ impl SessionsState {
     }
 
     fn announce(&self, session: &SessionId, outcome: &TurnOutcome) {
-        if let Some(guard) = outcome.guard_reason {
-            tracing::warn!(target: "bob::guard", %session, turn = %outcome.turn_id, ?guard, "a guard ended the turn");
-        }
         let feed = &self.started.feed;
         if feed.is_watched() {
             let event = AgentEvent::TurnFinished { outcome: Box::new(outcome.clone()) };

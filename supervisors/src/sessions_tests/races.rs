@@ -78,3 +78,19 @@ async fn c2_in_every_race_of_a_cancel_with_the_natural_end_one_wins() {
     eprintln!("{done} races: the natural end won {natural}, the cancel {cancelled}");
     assert!(natural > done / 20 && cancelled > done / 20, "both ends were seen: {natural} and {cancelled}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_handed_in_twice_is_one_debt_to_two() {
+    let events = Arc::new(Ends::default());
+    let house =
+        House::over(model(vec![ScriptedReply::text("once")], 10), MemoryStore::new(), vec![events.clone()]).await;
+    let (first, second) = (house.submit("t1", limits(90_000)), house.submit("t1", limits(90_000)));
+    // Whoever does not wait costs the other nothing.
+    drop(house.submit("t1", limits(90_000)));
+    let (first, second) = (paid(first).await, paid(second).await);
+    assert_eq!((first.content.as_str(), &first), ("once", &second));
+    assert_eq!(house.load().await, SessionsLoad { live: 1, running: 0, waiting: 0 }, "nothing is owed any more");
+    assert_eq!(events.0.lock().unwrap().values().sum::<u32>(), 1, "its end is told once");
+    let turns = house.tree.rooms.metrics.snapshot().turns;
+    assert_eq!((turns.submitted, turns.repeated, turns.ended()), (3, 2, 1));
+}

@@ -71,6 +71,12 @@ impl ToolServers {
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
         let inner = self.inner();
+        if inner.house.is_replay {
+            // What they return is on the tape; nothing of them is started.
+            let on_tape = |launch: &ServerLaunch| Gift { launch: launch.stripped(), host: None, lease: None };
+            inner.house.plane.give(session, launches.iter().map(on_tape).collect());
+            return Ok(());
+        }
         let mut state = inner.brought.lock();
         let mut specs = Vec::with_capacity(launches.len());
         for launch in launches {
@@ -93,6 +99,9 @@ impl ToolServers {
                     return Err(InvalidServers::new(format!("{text} {:?}; name yours otherwise", spec.id.as_str())));
                 }
             }
+        }
+        if let Some(recorder) = &inner.house.recorder {
+            recorder.keep_off(launches.iter().flat_map(ServerLaunch::confided));
         }
         let gifts = wanted
             .into_iter()

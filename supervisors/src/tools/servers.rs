@@ -58,6 +58,8 @@ pub struct Surroundings {
     pub elicit: Option<Arc<dyn Elicit>>,
     /// What writes their calls down, if anything does.
     pub recorder: Option<Recorder>,
+    /// Whether all tools are those of a tape: then no session brings a server.
+    pub is_replay: bool,
     /// How long a server that sessions brought stays after the last of them.
     pub brought_end_after: Duration,
 }
@@ -143,10 +145,15 @@ impl ToolServers {
     /// for.
     ///
     /// # Errors
-    /// As [`new`](Self::new); then nothing changes.
+    /// As [`new`](Self::new), and in a replay; then nothing changes.
     pub fn reload(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, InvalidServers> {
         check(&specs)?;
         let Inner { house, roster, known, brought: _ } = &*self.0;
+        if house.is_replay {
+            return Err(InvalidServers::new(
+                "all tools here are those of a tape, beside which no server starts".into(),
+            ));
+        }
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { now, mut left } = std::mem::take(&mut *known);
         let mut reloaded = Reloaded::default();

@@ -48,6 +48,7 @@ impl Tools {
             watcher: Watcher::new(),
             elicit: None,
             recorder: None,
+            is_replay: false,
             brought_end_after: super::super::brought::ENDS_AFTER,
         };
         let servers = ToolServers::new(house, specs).unwrap();

@@ -5,7 +5,9 @@ use super::steps::{APPLICATION, STEPS, Steps};
 use super::tests::{open, path};
 use super::*;
 use crate::store::contract::{append, claim, session, store_one};
-use bob_messages::store::Fact;
+use bob_messages::chat::FinishReason;
+use bob_messages::session::SessionState;
+use bob_messages::store::{Ended, Fact};
 use std::fs;
 use tempfile::TempDir;
 
@@ -100,7 +102,7 @@ fn a_database_of_which_only_the_name_was_written_is_made_whole() {
 const FIRST: Steps = &[STEPS[0]];
 
 #[tokio::test]
-async fn a_session_of_before_titles_has_one_when_it_is_written_to() {
+async fn a_session_of_before_titles_is_listed_with_its_state_when_a_turn_of_it_ends() {
     let folder = TempDir::new().unwrap();
     let path = path(folder.path());
     drop(Database::open_of(&path, FIRST).unwrap());
@@ -115,10 +117,13 @@ async fn a_session_of_before_titles_has_one_when_it_is_written_to() {
     let one = session("one");
     let epoch = claim(&store, &one).await;
     let mut end = append(&one, epoch, 3, 1);
-    let fact = Fact::Withdrawn;
+    let content = "done".to_owned();
+    let finish_reason = FinishReason::Final;
+    let fact = Fact::Outcome(Ended { finish_reason, guard_reason: None, content, suspended: None, error: None });
     end.records = vec![Arc::new(Record { fact, ..(*end.records[0]).clone() })];
     assert_eq!(store_one(&store, end).await, Ok(4));
-    assert_eq!(store_one(&store, append(&one, epoch, 4, 1)).await, Ok(5));
     let seen = look().await;
+    let written = seen.iter().find(|seen| seen.session == one).unwrap();
+    assert_eq!((written.state, written.turns), (Some(SessionState::Idle), Some(1)), "{written:?}");
     assert!(seen.iter().any(|one| one.state.is_none()), "the other was not written to: {seen:?}");
 }

@@ -109,6 +109,10 @@ impl Brought {
         drop(replaced);
     }
 
+    pub(super) fn has_given(&self, session: &SessionId) -> bool {
+        !self.is_empty() && self.read().get(session).is_some_and(|entry| !entry.given.is_empty())
+    }
+
     /// Takes these back, as far as they never came into force.
     pub(super) fn take_back(&self, session: &SessionId, launches: &[ServerLaunch]) {
         let mut sessions = self.write();
@@ -117,6 +121,10 @@ impl Brought {
         let (back, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut entry.given).into_iter().partition(|given| !given.was_in_force && is_meant(given));
         entry.given = kept;
+        if entry.given.is_empty() && entry.in_force.is_empty() && entry.missing.is_empty() {
+            sessions.remove(session);
+        }
+        self.entries.store(sessions.len(), Ordering::Release);
         drop(sessions);
         drop(back);
     }
