@@ -93,9 +93,9 @@ fn the_working_folder_is_the_replays_own() {
 
 #[test]
 fn g15_a_canary_that_comes_later_is_found_from_then_on() {
-    let before = Redactor::new(["sk-other-one".into()]).at("/work/here");
+    let before = Redactor::new(["sk-other-one".into()]).at("/srv/here");
     let after = before.clone().with(["sk-later-one".into(), "sk-other-one".into()]);
     assert_eq!(before.text("sk-later-one"), "sk-later-one");
-    assert_eq!(after.text("sk-later-one sk-other-one /work/here"), format!("{MARK} {MARK} {FOLDER}"));
+    assert_eq!(after.text("sk-later-one sk-other-one /srv/here"), format!("{MARK} {MARK} {FOLDER}"));
     assert_eq!(format!("{after:?}"), "Redactor { secrets: 2 }", "each is looked for once");
 }
