@@ -195,4 +195,4 @@ pub(crate) fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 #[path = "spending_tests.rs"]
-mod tests;
+pub(crate) mod tests;

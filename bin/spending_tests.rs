@@ -3,7 +3,7 @@
 use super::*;
 use bob_messages::chat::StopReason;
 
-fn usage(input: u64, cached: Option<u64>, output: u64) -> Usage {
+pub(crate) fn usage(input: u64, cached: Option<u64>, output: u64) -> Usage {
     Usage {
         input_tokens: input,
         output_tokens: output,
@@ -17,7 +17,7 @@ fn model(name: &str) -> ModelName {
     ModelName::parse(name).unwrap()
 }
 
-fn completed(name: &str, usage: Option<Usage>) -> AgentEvent {
+pub(crate) fn completed(name: &str, usage: Option<Usage>) -> AgentEvent {
     AgentEvent::LlmCompleted {
         step: 1,
         model: model(name),

@@ -10,7 +10,7 @@ a start costs falls out; what the tape itself costs is taken off. They depend on
 toolchain that the baseline names, and only shown by another one. They hardly depend on the machine.
 
 usage: scripts/growth.sh [--accept] [--without-instructions] [--program TESTS]
-exit:  0 no growth, 1 growth, 2 it could not be counted
+exit:  0 no growth, 1 growth, or fixtures that the baseline does not know, 2 it could not be counted
 """
 import argparse
 import json
@@ -64,20 +64,28 @@ def journal(path):
     return {"turns": turns, "steps": steps, "prompt_bytes": bytes_}
 
 
+def run(command, **options):
+    """What a program said; without it nothing can be counted."""
+    try:
+        return subprocess.run(command, text=True, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    except OSError as error:
+        give_up(f"{command[0]} does not start: {error}")
+
+
 def toolchain():
-    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    rustc = run(["rustc", "--version"]).stdout.strip()
     return f"{rustc}, {platform.machine()}, dev profile"
 
 
 def workload():
     """The test program that replays; built already where the tests have run."""
     build = ["cargo", "test", "--workspace", "--all-features", "--no-run", "--message-format=json"]
-    built = subprocess.run(build, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False)
+    built = run(build)
     if built.returncode != 0:
         give_up(f"the tests do not build:\n{built.stderr[-2000:]}")
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
     paths = [m.get("executable") for m in messages if m.get("target", {}).get("name") == "tapes"]
-    return next(path for path in paths if path)
+    return next((path for path in paths if path), None) or give_up("cargo names no program of tests/tapes.rs")
 
 
 def count(program, repeats, folder):
@@ -86,12 +94,12 @@ def count(program, repeats, folder):
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", program, "--exact", "--nocapture",
                "--test-threads=1", "fixtures::the_recorded_turns_are_a_workload"]
     environment = dict(os.environ, BOB_GROWTH_REPEATS=str(repeats))
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
-    collected, turns = re.search(r"Collected : (\d+)", run.stderr), re.search(r"turns: (\d+)", run.stdout)
-    if run.returncode != 0 or not collected or not turns:
-        give_up(f"the workload failed:\n{run.stdout[-1000:]}\n{run.stderr[-2000:]}")
+    played = run(command, env=environment)
+    collected, turns = re.search(r"Collected : (\d+)", played.stderr), re.search(r"turns: (\d+)", played.stdout)
+    if played.returncode != 0 or not collected or not turns:
+        give_up(f"the workload failed:\n{played.stdout[-1000:]}\n{played.stderr[-2000:]}")
     annotate = ["callgrind_annotate", "--inclusive=yes", "--threshold=100", out]
-    listed = subprocess.run(annotate, capture_output=True, text=True, check=True).stdout
+    listed = run(annotate).stdout
     tape = 0
     for function in OF_THE_TAPE:
         found = [line for line in listed.splitlines() if f":{function}" in line and "closure" not in line]
@@ -140,10 +148,11 @@ def main():
     if not before:
         give_up("there is no baseline; make one with --accept")
     both = [name for name in now["prompts"] if name in before["prompts"]]
-    for name in sorted(set(now["prompts"]) ^ set(before["prompts"])):
-        print(f"{name} is not in both, and not compared; --accept takes the fixtures as they are")
+    strange = sorted(set(now["prompts"]) ^ set(before["prompts"]))
+    for name in strange:
+        print(f"{name} is not in both, and cannot be compared; --accept takes the fixtures as they are")
     per_turn = lambda side: sum(side[name]["prompt_bytes"] for name in both) / max(1, sum(side[name]["turns"] for name in both))
-    fine = judge("prompt bytes", per_turn(before["prompts"]), per_turn(now["prompts"]))
+    fine = judge("prompt bytes", per_turn(before["prompts"]), per_turn(now["prompts"])) and not strange
     for name in both:
         one, other = before["prompts"][name], now["prompts"][name]
         if one != other:

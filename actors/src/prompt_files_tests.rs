@@ -4,6 +4,7 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::mpsc;
+use std::time::SystemTime;
 use tempfile::TempDir;
 
 /// A session's folder, a configuration's folder and the reader over them.
@@ -40,6 +41,13 @@ impl House {
     }
 }
 
+/// Writes a file that is there with something of the same length, later by the clock of any file system.
+fn rewrite(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    let later = SystemTime::now() + Duration::from_secs(1);
+    fs::File::options().write(true).open(path).unwrap().set_modified(later).unwrap();
+}
+
 #[test]
 fn a_file_of_the_sessions_folder_wins_over_the_configurations() {
     let house = House::new(&["SOUL.md"]);
@@ -67,7 +75,7 @@ fn files_are_read_again_when_they_changed_and_only_then() {
     fs::write(&memory, "one").unwrap();
     let first = house.layers();
     assert!(Arc::ptr_eq(&first, &house.layers()), "nothing changed, nothing is read");
-    fs::write(&memory, "two").unwrap();
+    rewrite(&memory, "two");
     assert_eq!(house.layers().memory, "two", "of the same length, too");
     fs::remove_file(&memory).unwrap();
     assert_eq!(house.layers().memory, "");
@@ -171,7 +179,7 @@ async fn many_turns_share_one_look_and_a_session_with_a_folder_looks_itself() {
     let memory = house.workspace.path().join("MEMORY.md");
     fs::write(&memory, "one").unwrap();
     assert_eq!(told(&house, None).await.memory, "one");
-    fs::write(&memory, "two").unwrap();
+    rewrite(&memory, "two");
     let (tell, at_once) = mpsc::channel();
     house.reader.read(None, move |result| tell.send(result).unwrap());
     assert_eq!(at_once.try_recv().expect("told at once").unwrap().memory, "one", "it was just read");

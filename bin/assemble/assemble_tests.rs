@@ -81,11 +81,11 @@ fn a_script_that_is_missing_or_broken_is_named() {
 fn the_texts_and_files_of_a_prompt_are_what_was_written() {
     let text = "[prompt]\ninstructions = \"Be kind.\"\nfiles = [\"SOUL.md\"]\nbootstrap = \"Here.\"\nmemory = \"\"\n";
     in_folder(text, |folder, config| {
-        let files = prompt_files(&config, Path::new("/work"));
+        let files = prompt_files(&config, Path::new("/workspace"));
         assert_eq!((files.texts.instructions.as_str(), files.texts.bootstrap.as_str()), ("Be kind.", "Here."));
         assert_eq!((files.named, files.memory.as_str()), (vec!["SOUL.md".to_owned()], ""));
         assert_eq!((files.tool_notes.as_str(), files.folder.as_path()), ("TOOLS.md", folder));
-        assert_eq!(files.workspace, Path::new("/work"));
+        assert_eq!(files.workspace, Path::new("/workspace"));
     });
 }
 

@@ -1,22 +1,12 @@
 //! What a person sees of what was used.
 
 use super::*;
+use crate::spending::tests::{completed, usage};
 use bob::config::Price;
 use bob_messages::chat::{StopReason, Usage};
-use bob_messages::event::AgentEvent;
 use bob_messages::ids::{RecordId, SessionId, TurnId};
 use bob_messages::store::{Answered, FORMAT, Fact, StepCost};
 use expect_test::expect;
-
-fn usage(input: u64, cached: Option<u64>, output: u64) -> Usage {
-    Usage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: input + output,
-        cached_input_tokens: cached,
-        ..Usage::default()
-    }
-}
 
 fn record(turn: &str, model: &str, usage: Option<Usage>) -> Record {
     let cost = StepCost {
@@ -91,14 +81,7 @@ fn the_table_counts_the_last_turn_and_the_session_by_model() {
 fn the_line_of_a_turn_says_tokens_and_money_where_they_are_known() {
     let spent = |name: &str, usage| {
         let mut spent = Spending::default();
-        spent.event(&AgentEvent::LlmCompleted {
-            step: 1,
-            model: ModelName::parse(name).unwrap(),
-            latency_ms: 1,
-            usage,
-            stop_reason: StopReason::Stop,
-            response_id: None,
-        });
+        spent.event(&completed(name, usage));
         spent
     };
     let turn = spent("a:small", Some(usage(1_200, None, 34)));

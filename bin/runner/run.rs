@@ -89,23 +89,10 @@ impl Run {
         }
         let gate = Gate::new([tools.clone()], policy.clone()).map_err(|why| AgentError::Invalid(why.to_string()))?;
         let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
-        let input = Arc::new(TurnInput {
-            turn: submission.clone(),
-            request_id: None,
-            at: clock::now(),
-            parts: input,
-            labels: BTreeMap::new(),
-            model: None,
-            allow_tools: None,
-            approve,
-            approvals: ApprovalsMode::Wait,
-            limits,
-            options: None,
-            traceparent: None,
-            token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
-            interactive: false,
-            output_schema: None,
-        });
+        let token = ResumeToken::new(uuid::Uuid::new_v4().simple().to_string());
+        let (at, approvals) = (clock::now(), ApprovalsMode::Wait);
+        let input = TurnInput { at, approve, approvals, limits, ..TurnInput::bare(submission.clone(), token, input) };
+        let input = Arc::new(input);
         let mut run = Self {
             turn: Turn::new(session.clone()),
             session,

@@ -36,7 +36,6 @@ use bob_messages::sessions::{Decision, SessionsLoad, SessionsMessage, TurnOutcom
 use bob_messages::store::Record;
 use bob_messages::tools::{Risk, ToolOutput};
 use bob_messages::turn::{Brief, Limits};
-use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -143,23 +142,9 @@ impl House {
 }
 
 fn input(turn: &str, limits: Limits) -> Arc<TurnInput> {
-    Arc::new(TurnInput {
-        turn: TurnId::new(turn),
-        request_id: None,
-        at: 0,
-        parts: vec![ContentPart::text(turn)],
-        labels: BTreeMap::new(),
-        model: None,
-        allow_tools: None,
-        approve: None,
-        approvals: ApprovalsMode::Wait,
-        limits,
-        options: None,
-        traceparent: None,
-        token: ResumeToken::new(turn),
-        interactive: false,
-        output_schema: None,
-    })
+    let words = vec![ContentPart::text(turn)];
+    let input = TurnInput::bare(TurnId::new(turn), ResumeToken::new(turn), words);
+    Arc::new(TurnInput { approvals: ApprovalsMode::Wait, limits, ..input })
 }
 
 fn brief() -> Arc<Brief> {

@@ -49,7 +49,7 @@ fn leave(mut terminal: Terminal) {
     assert!(terminal.wait_exit().success());
 }
 
-/// What the script says as pieces of the result of the last turn.
+/// Whether the shell has made its file.
 fn made(home: &Home) -> bool {
     home.scratch.join("made.txt").exists()
 }

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 const CONTEXT: u32 = 3_000;
 
@@ -69,7 +70,8 @@ enum Brought {
     Words,
     Fails,
     Panics,
-    Hangs,
+    /// It tells when it begins.
+    Hangs(Arc<Notify>),
 }
 
 impl ContextCompactorPort for Brought {
@@ -79,7 +81,10 @@ impl ContextCompactorPort for Brought {
                 Self::Words => Ok(Summary { text: "brought from elsewhere".into(), usage: None }),
                 Self::Fails => Err(AgentError::Internal("nothing comes to mind".into())),
                 Self::Panics => panic!("a defect of the port"),
-                Self::Hangs => std::future::pending().await,
+                Self::Hangs(began) => {
+                    began.notify_one();
+                    std::future::pending().await
+                }
             }
         })
     }
@@ -109,39 +114,27 @@ async fn an_embedder_may_bring_another_writer_and_no_fault_of_it_ends_a_turn() {
 
 #[tokio::test]
 async fn a_cancel_while_a_summary_is_written_is_answered_at_once() {
-    let (model, seen) = (Small::of(CONTEXT, "unused"), Recorder::new());
-    let builder =
-        over(model.clone()).local_tools(false).compactor(Arc::new(Brought::Hangs)).sink(Arc::clone(&seen) as _);
-    let runtime = Arc::new(build(builder).await);
+    let (model, began) = (Small::of(CONTEXT, "unused"), Arc::new(Notify::new()));
+    let hangs = Brought::Hangs(Arc::clone(&began));
+    let runtime = build(over(model).local_tools(false).compactor(Arc::new(hangs))).await;
     for number in 1..=40 {
         let running = tokio::spawn({
-            let (runtime, request) = (Arc::clone(&runtime), say(&long(number)));
+            let (runtime, request) = (runtime.clone(), say(&long(number)));
             async move { runtime.run(request).await }
         });
-        let before = model.requests(false).len();
-        let asked = within(async {
-            loop {
-                if running.is_finished() || model.requests(false).len() > before {
-                    return true;
-                }
-                if number >= 11 && seen.count(|event| matches!(event.event, AgentEvent::TurnStarted { .. })) == number {
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                    return running.is_finished() || model.requests(false).len() > before;
-                }
-                tokio::task::yield_now().await;
+        let mut running = std::pin::pin!(within(running));
+        tokio::select! {
+            result = &mut running => {
+                assert_eq!(result.unwrap().unwrap().response().finish_reason, FinishReason::Final);
+                continue;
             }
-        })
-        .await;
-        if asked {
-            within(running).await.unwrap().unwrap();
-            continue;
+            () = began.notified() => {}
         }
-        let began = Instant::now();
+        let cancelled = Instant::now();
         assert!(within(runtime.cancel(session("s"))).await);
-        let response = within(running).await.unwrap().unwrap();
-        let took = began.elapsed();
+        let response = running.await.unwrap().unwrap();
+        let took = cancelled.elapsed();
         assert_eq!(response.response().finish_reason, FinishReason::Cancelled);
-        println!("a cancel during a condensation took {took:?}");
         assert!(took < Duration::from_secs(1), "{took:?}");
         runtime.shutdown().await;
         return;

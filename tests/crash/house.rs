@@ -12,7 +12,7 @@ use bob_actors::feed::Feed;
 use bob_actors::llm::RetryPolicy;
 use bob_actors::rooms::{Address, Rooms};
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::session::{ApprovalsMode, TurnInput};
+use bob_messages::session::TurnInput;
 use bob_messages::sessions::SessionsMessage;
 use bob_supervisors::{Tree, TreeSpec, sessions, start};
 use ractor::ActorCell;
@@ -68,23 +68,9 @@ impl House {
     /// Submits a message; its outcome is owed from here on.
     pub(crate) fn submit(&self, to: &str, text: &str) -> Owed {
         let number = TURNS.fetch_add(1, Ordering::SeqCst);
-        let input = Arc::new(TurnInput {
-            turn: TurnId::new(format!("t{number}")),
-            request_id: None,
-            at: 0,
-            parts: vec![bob::ContentPart::text(text)],
-            labels: Default::default(),
-            model: None,
-            allow_tools: None,
-            approve: None,
-            approvals: ApprovalsMode::Deny,
-            limits: bob::Limits::default(),
-            options: None,
-            traceparent: None,
-            token: bob::ResumeToken::new(format!("token{number}")),
-            interactive: false,
-            output_schema: None,
-        });
+        let token = bob::ResumeToken::new(format!("token{number}"));
+        let words = vec![bob::ContentPart::text(text)];
+        let input = Arc::new(TurnInput::bare(TurnId::new(format!("t{number}")), token, words));
         let (reply, owed) = Reply::channel();
         let brief = Arc::new(bob::Brief::new(model_name()));
         self.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session(to), input, brief, reply });

@@ -143,7 +143,9 @@ fn replay_real(tape: &Path) {
     let how = format!("replay:{}", tape.display());
     let batch =
         agent(&["batch", "--quiet", "--concurrency", "1", "--approve", "medium", "--tape", &how, "lines.jsonl"]);
-    for recorded in journals(&tape.with_extension("journal")) {
+    let journals = journals(&tape.with_extension("journal"));
+    assert!(!journals.is_empty(), "{} has a journal", tape.display());
+    for recorded in journals {
         let id = recorded[0].session.to_string();
         let exported = agent(&["sessions", "export", &id]);
         let now = journal::read(exported.stdout.lines()).unwrap_or_else(|why| panic!("{why}: {batch:?}"));

@@ -1,5 +1,6 @@
 //! What the tests of tool servers share: a server in `sh`, a far end written by hand,
-//! and somebody who hears how an actor ended.
+//! and somebody who hears how an actor ended. What does not come as it must makes them
+//! panic: the test fails there.
 
 #[path = "../../tests/mcp/watched.rs"]
 mod watched;

@@ -1,7 +1,7 @@
 //! A tool server over HTTP that the tests play: it behaves, or fails in one named way.
 //!
 //! It has a runtime of its own, so that it can be killed with everything it holds and
-//! started again where it was.
+//! started again where it was. What it does not expect makes it panic: the test fails there.
 
 use super::actor::McpServerArguments;
 use super::spec::{HttpSpec, ServerSpec, Transport};

@@ -8,12 +8,11 @@ use super::*;
 use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason};
 use bob_messages::ids::{ModelName, ResumeToken};
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmMessage, ModelProfile, RawCall};
-use bob_messages::session::{ApprovalsMode, TurnInput};
+use bob_messages::session::TurnInput;
 use bob_messages::sessions::{TurnNews, TurnOutcome};
 use bob_messages::store::{Append, Claim, Record};
 use bob_messages::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource, Verdict};
-use bob_messages::turn::{Brief, Limits};
-use std::collections::BTreeMap;
+use bob_messages::turn::Brief;
 use std::marker::PhantomData;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -276,23 +275,8 @@ fn tool_list() -> Arc<[Arc<ToolDescriptor>]> {
 }
 
 fn input(turn: &str) -> Arc<TurnInput> {
-    Arc::new(TurnInput {
-        turn: TurnId::new(turn),
-        request_id: None,
-        at: 0,
-        parts: vec![ContentPart::text("go")],
-        labels: BTreeMap::new(),
-        model: None,
-        allow_tools: None,
-        approve: None,
-        approvals: ApprovalsMode::Deny,
-        limits: Limits::default(),
-        options: None,
-        traceparent: None,
-        token: ResumeToken::new("token"),
-        interactive: false,
-        output_schema: None,
-    })
+    let words = vec![ContentPart::text("go")];
+    Arc::new(TurnInput::bare(TurnId::new(turn), ResumeToken::new("token"), words))
 }
 
 fn answer_model(message: LlmMessage, text: &str, calls: bool) {

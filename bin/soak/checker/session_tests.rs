@@ -1,10 +1,9 @@
 use super::*;
 use bob_messages::chat::{StopReason, ToolCall, ToolResult};
 use bob_messages::ids::{CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, ToolName, TurnId};
-use bob_messages::session::{ApprovalsMode, TurnInput};
+use bob_messages::session::TurnInput;
 use bob_messages::store::{Answered, FORMAT, StepCost};
 use bob_messages::tools::{CallTraits, ToolOutput};
-use bob_messages::turn::Limits;
 use serde_json::json;
 
 /// A turn with one side effect: what was told of it and what is kept.
@@ -16,23 +15,9 @@ struct Story {
 }
 
 fn input(turn: &str, request: &str) -> Fact {
-    Fact::Input(Arc::new(TurnInput {
-        turn: TurnId::new(turn),
-        request_id: Some(RequestId::new(request)),
-        at: 0,
-        parts: Vec::new(),
-        labels: Default::default(),
-        model: None,
-        allow_tools: None,
-        approve: None,
-        approvals: ApprovalsMode::Deny,
-        limits: Limits::default(),
-        options: None,
-        traceparent: None,
-        token: ResumeToken::new("token"),
-        interactive: false,
-        output_schema: None,
-    }))
+    let request_id = Some(RequestId::new(request));
+    let input = TurnInput::bare(TurnId::new(turn), ResumeToken::new("token"), Vec::new());
+    Fact::Input(Arc::new(TurnInput { request_id, ..input }))
 }
 
 fn model() -> ModelName {

@@ -27,22 +27,15 @@ fn model() -> ModelName {
 }
 
 fn input(number: u64) -> Arc<TurnInput> {
+    let words = vec![ContentPart::text("hi")];
     Arc::new(TurnInput {
-        turn: TurnId::new(format!("t{number}")),
         request_id: number.is_multiple_of(2).then(|| RequestId::new(format!("r{number}"))),
         at: 1,
-        parts: vec![ContentPart::text("hi")],
         labels: BTreeMap::from([("channel".to_owned(), "cli".to_owned())]),
-        model: None,
-        allow_tools: None,
-        approve: None,
         approvals: ApprovalsMode::Suspend,
         limits: Limits { max_tool_calls: 3, max_identical_calls: 1, ..Limits::default() },
-        options: None,
-        traceparent: None,
-        token: ResumeToken::new("secret"),
         interactive: true,
-        output_schema: None,
+        ..TurnInput::bare(TurnId::new(format!("t{number}")), ResumeToken::new("secret"), words)
     })
 }
 

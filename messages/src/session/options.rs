@@ -116,6 +116,28 @@ impl SessionOptions {
 }
 
 impl TurnInput {
+    /// An input of which nothing is said but these words: everything else is left to the
+    /// session and the defaults, and nobody decides about its calls.
+    pub fn bare(turn: TurnId, token: ResumeToken, parts: Vec<ContentPart>) -> Self {
+        Self {
+            turn,
+            request_id: None,
+            at: 0,
+            parts,
+            labels: BTreeMap::new(),
+            model: None,
+            allow_tools: None,
+            approve: None,
+            approvals: ApprovalsMode::Deny,
+            limits: Limits::default(),
+            options: None,
+            traceparent: None,
+            token,
+            interactive: false,
+            output_schema: None,
+        }
+    }
+
     /// The input as text.
     pub fn text(&self) -> String {
         self.parts.iter().map(ContentPart::as_text).collect::<Vec<_>>().join("\n")

@@ -80,12 +80,9 @@ fn words_are_lower_case_and_singular_and_say_something() {
 fn patterns_read_as_those_of_the_policy() {
     let fits = |pattern: &str, names: &[&str]| names.iter().filter(|name| matches(pattern, name)).count();
     let names = ["local/read_file", "mcp/files/read", "mcp/files/write", "agent/a"];
-    for (pattern, many) in [("*", 4), ("**", 4), ("local/*", 1), ("mcp/*", 0), ("mcp/**", 2), ("mcp/*/read", 1)] {
-        assert_eq!(fits(pattern, &names), many, "{pattern}");
-    }
-    for (pattern, many) in
-        [("mcp/files/r??d", 1), ("*/*", 2), ("", 0), ("Bash(git:*)", 0), ("LOCAL/*", 0), ("agent/a*", 1)]
-    {
+    let by_star = [("*", 4), ("**", 4), ("*/*", 2), ("local/*", 1), ("mcp/*", 0), ("mcp/**", 2), ("mcp/*/read", 1)];
+    let others = [("mcp/files/r??d", 1), ("", 0), ("Bash(git:*)", 0), ("LOCAL/*", 0), ("agent/a*", 1)];
+    for (pattern, many) in by_star.into_iter().chain(others) {
         assert_eq!(fits(pattern, &names), many, "{pattern}");
     }
 }

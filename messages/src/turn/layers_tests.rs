@@ -54,7 +54,7 @@ fn told(world: &World) -> &TurnOutcome {
 fn each_turn_waits_for_what_its_files_say_now() {
     let mut world = world(true);
     for (number, memory) in [(1, "one"), (2, "two")] {
-        say(&mut world, number, Some("/work"));
+        say(&mut world, number, Some("/here"));
         assert!(asked(&world).is_none(), "nothing is asked before the files are read");
         read(&mut world, Ok(memory));
         assert_eq!(
@@ -84,7 +84,7 @@ fn a_named_file_that_is_not_there_is_a_clear_error_of_its_turn_alone() {
 #[test]
 fn a_house_without_files_asks_for_none() {
     let mut world = world(false);
-    say(&mut world, 1, Some("/work"));
+    say(&mut world, 1, Some("/here"));
     assert_eq!(&*asked(&world).expect("the model is asked").system, "Be kind.");
 }
 

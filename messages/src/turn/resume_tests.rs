@@ -127,7 +127,7 @@ impl Life {
                 question.returned(ToolReturn { status, output, duration_ms: 1 }).expect("a call")
             }
             Question::Check(ticket, check) if !check.run => {
-                TurnMessage::Checked { ticket: *ticket, verdict: Some(may_run_again(verdict(check))) }
+                TurnMessage::Checked { ticket: *ticket, verdict: Some(may_run_again(verdict(check, 0, &[]))) }
             }
             question => match self.world.works(question) {
                 Some(message) => message,

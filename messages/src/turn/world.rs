@@ -1,24 +1,25 @@
 //! A small world for the machine's tests: a store, a tools room and a model that
 //! answer when they are told to, and a trace of what was asked of them.
 
+mod room;
+
+pub(super) use room::{definition, seal, side_effects, tools, verdict};
+
 use super::pairing::Pairing;
 use super::{Brief, Effect, Limits, PromptLayers, Turn, TurnMessage};
+use crate::approvals::Standing;
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
 use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, ToolName, TurnId};
+use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, TurnId};
 use crate::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ModelProfile, RawCall};
-use crate::session::{ApprovalsMode, Session, TurnInput};
+use crate::session::{Session, TurnInput};
 use crate::sessions::TurnNews;
 use crate::skills::{FrontMatter, Skill, SkillIndex};
 use crate::store::{Append, Claim, Record, StoreError};
-use crate::tools::{
-    CallTraits, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource,
-    Verdict,
-};
+use crate::tools::{CheckRequest, ToolOutput, ToolReturn, Verdict};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) fn session_id() -> SessionId {
@@ -30,59 +31,8 @@ pub(super) fn model() -> ModelName {
 }
 
 pub(super) fn input(number: u32, text: &str, limits: Limits) -> TurnInput {
-    TurnInput {
-        turn: TurnId::new(format!("t{number}")),
-        request_id: None,
-        at: 0,
-        parts: vec![ContentPart::text(text)],
-        labels: BTreeMap::new(),
-        model: None,
-        allow_tools: None,
-        approve: None,
-        approvals: ApprovalsMode::Deny,
-        limits,
-        options: None,
-        traceparent: None,
-        token: ResumeToken::new(format!("secret{number}")),
-        interactive: true,
-        output_schema: None,
-    }
-}
-
-/// `read*` is read-only, `idem*` idempotent, `deny*`, `ask*`, `bad*` say what their
-/// verdict is; everything else has side effects.
-pub(super) fn tools() -> Arc<ToolSet> {
-    let tool = |own: &str| {
-        Arc::new(ToolDescriptor {
-            id: ToolName::new(format!("local/{own}")),
-            title: own.to_owned(),
-            kind: ToolKind::Other,
-            description: format!("Does {own}."),
-            schema: serde_json::json!({"type": "object"}),
-            source: ToolSource::Local,
-            risk: Risk::Low,
-            idempotent: own.starts_with("idem"),
-            read_only: own.starts_with("read"),
-        })
-    };
-    Arc::new(ToolSet::from(["read", "write", "idem", "deny", "ask", "bad"].map(tool).to_vec()))
-}
-
-pub(super) fn verdict(check: &CheckRequest) -> Verdict {
-    let own = check.call.name.own_name();
-    let grant = Grant { call: check.call.id.clone(), seal: format!("{}{}", check.call.name, check.call.arguments) };
-    let traits = CallTraits { read_only: own.starts_with("read"), idempotent: own.starts_with("idem") };
-    match own {
-        "deny" => Verdict::Deny { reason: "policy".into() },
-        "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
-        "ask" if check.approved.is_none() => {
-            Verdict::Ask { risk: Risk::High, reason: "high risk".into(), tool: Arc::default() }
-        }
-        _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
-            Verdict::Allow { grant, traits }
-        }
-        _ => Verdict::Invalid { complaint: "there is no such tool".into() },
-    }
+    let (turn, token) = (TurnId::new(format!("t{number}")), ResumeToken::new(format!("secret{number}")));
+    TurnInput { limits, interactive: true, ..TurnInput::bare(turn, token, vec![ContentPart::text(text)]) }
 }
 
 /// The schema of answers here.
@@ -107,11 +57,6 @@ pub(super) fn skills(many: usize) -> SkillIndex {
         Arc::new(Skill::new(front, format!("Do {number}."), format!("/skills/{number}"), format!("hash{number}")))
     };
     SkillIndex { skills: (0..many).map(skill).collect(), findings: Vec::new() }
-}
-
-/// Whether a call of this tool, when it runs, must never run twice.
-pub(super) fn side_effects(name: &ToolName) -> bool {
-    matches!(name.own_name(), "write" | "ask")
 }
 
 pub(super) fn answer(text: &str, calls: &[(&str, &str)]) -> LlmAnswer {
@@ -200,6 +145,10 @@ pub(crate) struct World {
     pub(super) dispatched: Vec<String>,
     /// The skills there are.
     pub(super) skills: Arc<SkillIndex>,
+    /// How often the tools have become others under their names.
+    pub(super) tool_changes: u32,
+    /// What was decided for ever.
+    pub(super) memory: Vec<Arc<Standing>>,
 }
 
 impl World {
@@ -216,6 +165,8 @@ impl World {
             events: Vec::new(),
             dispatched: Vec::new(),
             skills: Arc::new(skills(3)),
+            tool_changes: 0,
+            memory: Vec::new(),
         }
     }
 
@@ -254,7 +205,8 @@ impl World {
                 self.questions.push(Question::Call(ticket, call));
             }
             Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
-            Effect::Release { .. } | Effect::Remember(_) => {}
+            Effect::Remember(standing) => standing.join(&mut self.memory),
+            Effect::Release { .. } => {}
             Effect::Report(news) => self.news.push(news),
             Effect::Emit(event) => self.events.push(*event),
         }
@@ -304,7 +256,7 @@ impl World {
                 TurnMessage::LayersRead { ticket: *ticket, result: Ok(Arc::new(layers)) }
             }
             Question::Check(ticket, check) => {
-                let verdict = match verdict(check) {
+                let verdict = match verdict(check, self.tool_changes, &self.memory) {
                     Verdict::Allow { traits, .. } if check.run && traits.read_only => {
                         self.dispatched.push(check.call.id.to_string());
                         self.questions.push(Question::Ran(*ticket, Arc::clone(&check.call)));

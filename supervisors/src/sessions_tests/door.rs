@@ -1,4 +1,5 @@
-//! Who is let in, who waits, who is refused.
+//! Who is let in, who waits, who is refused. What must be there is unwrapped: a test fails
+//! where it stands.
 
 use super::*;
 use bob_messages::sessions::{LiveSession, LiveState};

@@ -1,4 +1,5 @@
 //! Everything at once: whatever happens, everybody is answered once and no place is lost.
+//! What must be there is unwrapped: a test fails where it stands.
 
 use super::*;
 use bob_messages::store::StoreError;

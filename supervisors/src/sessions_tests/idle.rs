@@ -1,6 +1,7 @@
 //! Actors that have nothing to do are let go and come back unnoticed.
 
 use super::*;
+use std::collections::BTreeMap;
 
 const AFTER: Duration = Duration::from_millis(50);
 

@@ -37,11 +37,11 @@ fn obedient() -> ScriptedLlm {
 
 pub(crate) async fn timeouts(stage: &Stage) {
     let runtime = build(stage.with(obedient()).tools(Arc::new(endless("test/endless")))).await;
-    let limits = Limits { turn_timeout_ms: 150, ..Limits::default() };
+    let limits = Limits { turn_timeout_ms: 600, ..Limits::default() };
     stage.say(&runtime, AgentRequest { limits: Some(limits), ..say("stall") }).await;
     let limits = Limits { tool_timeout_ms: 100, ..Limits::default() };
     stage.say(&runtime, AgentRequest { limits: Some(limits), ..say("the endless one, for a while") }).await;
-    let limits = Limits { turn_timeout_ms: 150, ..Limits::default() };
+    let limits = Limits { turn_timeout_ms: 600, ..Limits::default() };
     stage.say(&runtime, AgentRequest { limits: Some(limits), ..say("the endless one, until the turn ends") }).await;
     stage.say(&runtime, say("and now?")).await;
     runtime.shutdown().await;

@@ -4,11 +4,9 @@ use super::{claim, session, store_one};
 use crate::store::SessionStore;
 use bob_messages::chat::{ContentPart, FinishReason};
 use bob_messages::ids::{CallId, ModelName, RecordId, ResumeToken, SessionId, TurnId};
-use bob_messages::session::{ApprovalsMode, ParentTurn, SessionOptions, SessionState, TurnInput};
+use bob_messages::session::{ParentTurn, SessionOptions, SessionState, TurnInput};
 use bob_messages::sessions::SuspendReason;
 use bob_messages::store::{Append, Ended, FORMAT, Fact, Record, SessionFilter, SessionSummary, Suspension};
-use bob_messages::turn::Limits;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Writes facts behind what a session has.
@@ -66,23 +64,8 @@ async fn look(store: &Arc<dyn SessionStore>, id: &str) -> SessionSummary {
 }
 
 fn said(turn: &str, text: &str) -> Fact {
-    Fact::Input(Arc::new(TurnInput {
-        turn: TurnId::new(turn),
-        request_id: None,
-        at: 0,
-        parts: vec![ContentPart::text(text)],
-        labels: BTreeMap::new(),
-        model: None,
-        allow_tools: None,
-        approve: None,
-        approvals: ApprovalsMode::Deny,
-        limits: Limits::default(),
-        options: None,
-        output_schema: None,
-        traceparent: None,
-        token: ResumeToken::new("t"),
-        interactive: false,
-    }))
+    let words = vec![ContentPart::text(text)];
+    Fact::Input(Arc::new(TurnInput::bare(TurnId::new(turn), ResumeToken::new("t"), words)))
 }
 
 fn started() -> Fact {

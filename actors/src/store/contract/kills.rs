@@ -1,5 +1,6 @@
 //! The rules of a writer that is killed or whose disk is full, whenever that happens:
-//! what it was told to be stored is there for the next, as it was sent.
+//! what it was told to be stored is there for the next, as it was sent. A rule that is
+//! broken, and a process that cannot be started, panics: the test fails there.
 
 use super::owners::{Open, busy, enter};
 use super::processes::{given, second, start, tell, told};

@@ -1,5 +1,6 @@
 //! The rules that need a second process: the test program runs itself again, and is
-//! paused while it owns a session. Those for which it is killed are beside this file.
+//! paused while it owns a session. Those for which it is killed are beside this file. A rule
+//! that is broken, and a process that cannot be started, panics: the test fails there.
 
 use super::owners::{Open, busy, enter};
 use super::{append, claim, session, store_one, stored};

@@ -62,7 +62,11 @@ impl House {
                 TurnMessage::Checked { ticket: *ticket, verdict: None }
             }
             Question::Call(_, call) | Question::Ran(_, call) => {
-                let returned = says::returned(&self.plan, &mut self.tools, self.world.now);
+                let refused = match question {
+                    Question::Call(..) => self.refused_at_the_door(call),
+                    _ => None,
+                };
+                let returned = refused.unwrap_or_else(|| says::returned(&self.plan, &mut self.tools, self.world.now));
                 self.monitor.returns(self.world.turn.journal.epoch, &call.id, &returned);
                 return question.returned(returned);
             }

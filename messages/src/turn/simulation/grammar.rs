@@ -20,6 +20,8 @@ pub(super) struct Call {
     pub(super) arguments: Value,
     pub(super) intent: Option<(u64, CallTraits)>,
     pub(super) approval: Option<(ApprovalId, Option<bool>)>,
+    /// How often a person was asked about it.
+    asked: u32,
     refused: bool,
     /// Whether it came back without its result.
     waits: bool,
@@ -124,7 +126,11 @@ impl Grammar {
                 let is_new = self.approvals.insert(approval.clone());
                 must(is_new, || format!("{approval} is the name of two questions"))?;
                 let call = self.running(turn)?.call(call)?;
-                must(call.approval.is_none(), || format!("a person is asked twice about {}", call.id))?;
+                // Who allowed it is asked again when its tool is another one by then.
+                let again = call.approval.as_ref().is_none_or(|(_, allowed)| *allowed == Some(true));
+                must(again && call.asked < 3, || format!("a person is asked too often about {}", call.id))?;
+                must(call.intent.is_none(), || format!("a person is asked about {}, which may have run", call.id))?;
+                call.asked += 1;
                 call.approval = Some((approval.clone(), None));
                 Ok(())
             }
@@ -198,6 +204,7 @@ impl Grammar {
                 arguments: call.arguments.clone(),
                 intent: None,
                 approval: None,
+                asked: 0,
                 refused,
                 waits: false,
                 result: None,

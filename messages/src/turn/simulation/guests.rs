@@ -82,10 +82,13 @@ impl House {
     /// A person decides, answers a question, or resumes: what is asked now, and sometimes
     /// what was asked long ago.
     pub(super) fn person(&mut self) {
-        let decision = match self.people.pick(5) {
-            0 | 1 => Decision::AllowOnce,
-            2 => Decision::Edit { arguments: serde_json::json!({"a": 7}) },
-            3 => Decision::Deny { reason: "no".into() },
+        let decision = match self.people.pick(9) {
+            0..=2 => Decision::AllowOnce,
+            3 => Decision::Edit { arguments: serde_json::json!({"a": 7}) },
+            4 => Decision::Deny { reason: "no".into() },
+            5 => Decision::AllowSession,
+            6 => Decision::AllowAlways,
+            7 => Decision::DenyAlways { reason: "never".into() },
             _ => Decision::Edit { arguments: serde_json::Value::Null },
         };
         let old = (!self.asked.is_empty() && self.people.rarely(5)).then(|| self.people.pick(self.asked.len()));

@@ -1,17 +1,19 @@
 //! The house around one machine: what happens next, and what became of it.
 
-use super::defect::{Defect, Sabotage};
+use super::defect::Defect;
 use super::dice::Dice;
 use super::monitor::{Monitor, Seen};
 use super::plan::{Fault, Plan};
+use super::sabotage::Sabotage;
 use super::{Run, says};
-use crate::ids::{RequestId, ResumeToken, TurnId};
+use crate::ids::{CallId, RequestId, ResumeToken, TurnId};
 use crate::session::{Configuring, Session};
 use crate::sessions::{EndReason, TurnNews};
 use crate::store::Append;
+use crate::tools::Grant;
 use crate::turn::world::World;
 use crate::turn::{Effect, Turn, TurnMessage};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// How a run is interrupted.
@@ -59,6 +61,8 @@ pub(super) struct House {
     /// What was said into turns and not answered yet; said again to a new machine.
     pub(super) steering: Vec<(RequestId, TurnMessage)>,
     pub(super) tokens: Vec<ResumeToken>,
+    /// With which grants calls were sent to their tools.
+    pub(super) grants: BTreeMap<CallId, Grant>,
     /// What people were asked, for as long as they remember.
     pub(super) asked: Vec<Seen>,
     pub(super) store_is_down: bool,
@@ -96,6 +100,7 @@ impl House {
             readers: VecDeque::new(),
             steering: Vec::new(),
             tokens: Vec::new(),
+            grants: BTreeMap::new(),
             asked: Vec::new(),
             store_is_down: false,
             heard: 0,
@@ -159,6 +164,7 @@ impl House {
             Fault::People => self.person(),
             Fault::Changes => self.configure(),
             Fault::Skills => self.skills_change(),
+            Fault::Drift => self.drift(),
             Fault::Malformed
             | Fault::ModelFails
             | Fault::ToolErrors
@@ -214,7 +220,7 @@ impl House {
         if let Some(mut loaded) = loaded {
             self.check_loaded(&mut loaded, said.clone(), &effects);
         }
-        self.sabotage.effects(&mut effects, &said);
+        self.sabotage.effects(&mut effects, &said, self.world.tool_changes);
         self.monitor.heard(&message, &self.world);
         self.said.push(message);
         effects
@@ -236,6 +242,9 @@ impl House {
         self.note(|| format!("         {}", short(&effect)));
         self.monitor.sees(&effect, &self.world);
         self.remember_question(&effect);
+        if let Effect::Call { call, grant, .. } = &effect {
+            self.grants.insert(call.id.clone(), grant.clone());
+        }
         self.world.keep(effect);
     }
 

@@ -1,14 +1,14 @@
 //! What the store keeps: each record is read once, when it is durable, and must fit what
 //! was said to the machine and what a strict provider accepts.
 
+use super::decisions::said;
 use super::monitor::Monitor;
+use crate::approvals::Scope;
 use crate::chat::Message;
 use crate::ids::{ApprovalId, TurnId};
 use crate::session::{OpenCall, TurnInput};
-use crate::sessions::Decision;
 use crate::store::{Answered, Fact, Record};
 use crate::turn::ResumeReply;
-use crate::turn::approvals::understood;
 use std::sync::Arc;
 
 impl Monitor {
@@ -23,6 +23,7 @@ impl Monitor {
             }
             self.matches_what_was_said(record);
             self.reads_options(record);
+            self.reads_decision(record);
             self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
             self.twin.apply(record);
@@ -57,7 +58,7 @@ impl Monitor {
                 let same = returned.is_none_or(|back| back.status == result.status && back.output == result.output);
                 self.must(same, || format!("{} returned something else than is journaled", result.call));
             }
-            Fact::ApprovalDecided { approval, allowed, .. } => self.decided_so(approval, *allowed),
+            Fact::ApprovalDecided { approval, allowed, scope, .. } => self.decided_so(approval, *allowed, *scope),
             Fact::Steered { request_id: Some(request), parts, .. } => self.keeps_steer(request, parts),
             Fact::Resumed { submission, .. } => {
                 // A question that is given up is closed under the name of whoever was told it.
@@ -86,22 +87,19 @@ impl Monitor {
     }
 
     /// A decision in the journal is one that a person made about that call.
-    fn decided_so(&mut self, approval: &ApprovalId, allowed: bool) {
+    fn decided_so(&mut self, approval: &ApprovalId, allowed: bool, scope: Option<Scope>) {
         let resumed = match self.last.as_ref().map(|record| &record.fact) {
             Some(Fact::Resumed { submission, .. }) => self.resumes.get(submission),
             _ => None,
         };
         if let Some((_, reply)) = resumed {
-            let (said, meant) = match reply {
-                ResumeReply::Answer(_) => (None, None),
-                ResumeReply::Decision(decision) => (Some(decision), None),
-                ResumeReply::Decided { approval, decision } => (Some(decision), Some(approval)),
+            let so = said(reply) == (allowed, scope);
+            let is_meant = match reply {
+                ResumeReply::Decided { approval: meant, .. } => meant == approval,
+                ResumeReply::Answer(_) | ResumeReply::Decision(_) => true,
             };
-            let denies = |said: Decision| matches!(said, Decision::Deny { .. } | Decision::DenyAlways { .. });
-            let allows = said.is_some_and(|said| !denies(understood(said.clone())));
-            let is_meant = meant.is_none_or(|meant| meant == approval);
             self.must(is_meant, || format!("{approval} is decided and another was meant"));
-            return self.must(allows == allowed, || format!("{approval} is decided otherwise than was said"));
+            return self.must(so, || format!("{approval} is decided otherwise than was said"));
         }
         let calls = self.grammar.open.as_ref().map_or(&[][..], |open| &open.calls);
         let call = calls.iter().find(|call| call.approval.as_ref().is_some_and(|(asked, _)| asked == approval));
@@ -110,11 +108,11 @@ impl Monitor {
             let asked = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
             step.calls.iter().find(asked).map(|open| open.call.arguments.clone())
         });
-        let so = self.decided.iter().any(|(id, said, seen)| {
-            let saw = seen.as_ref().is_none_or(|seen| {
+        let so = self.decided.iter().any(|said| {
+            let saw = said.seen.as_ref().is_none_or(|seen| {
                 Some(&seen.name) == proposed.as_ref() && Some(&seen.arguments) == arguments.as_ref()
             });
-            id == approval && *said == allowed && saw
+            said.approval == *approval && (said.allowed, said.scope) == (allowed, scope) && saw
         });
         self.must(so, || format!("{approval} is decided as nobody who saw the call has said"));
     }

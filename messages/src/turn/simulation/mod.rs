@@ -5,10 +5,10 @@
 //! clock and no thread in it, so that the same seed gives the same run, line by line.
 //!
 //! **Checks.** After each message, at each record that is stored and at whatever is told, [`monitor`],
-//! [`kept`], [`promises`] and [`gifts`] ask that
+//! [`kept`], [`promises`], [`decisions`] and [`gifts`] ask that
 //! everybody is told exactly once; that what is told to be saved is what any later owner
 //! reads; that a call with side effects runs once over all crashes, alone, behind its durable
-//! intent, as it was journaled, and only if nobody denied it; that a strict provider accepts
+//! intent, as it was journaled, as the tool that was shown, and only if nobody denied it; that a strict provider accepts
 //! the history at every point of the journal; that the fold of the journal, the live session
 //! and a machine that was written down and read again are the same; that nothing follows from
 //! what is out of place. [`grammar`] and [`tally`] say what a journal may hold and count the
@@ -22,6 +22,7 @@
 
 mod answers;
 mod changes;
+mod decisions;
 mod defect;
 mod dice;
 mod gifts;
@@ -32,6 +33,7 @@ mod kept;
 mod monitor;
 mod plan;
 mod promises;
+mod sabotage;
 mod says;
 mod steering;
 mod tally;

@@ -2,8 +2,10 @@
 //! machine, what it asks for and what the store keeps, and believes nobody's own account.
 
 use super::changes::Changes;
+use super::decisions::{Decisions, comes_to};
 use super::grammar::Grammar;
 use super::steering::Steers;
+use crate::approvals::Scope;
 use crate::chat::Message;
 use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
@@ -13,7 +15,6 @@ use crate::session::{Session, TurnInput};
 use crate::sessions::{Decision, TurnOutcome};
 use crate::store::Record;
 use crate::tools::{ToolReturn, Verdict};
-use crate::turn::approvals::understood;
 use crate::turn::chance::Setup;
 use crate::turn::pairing::Pairing;
 use crate::turn::state::State;
@@ -40,6 +41,16 @@ pub(super) struct Seen {
     pub(super) arguments: Value,
 }
 
+/// What a person said of a question.
+#[derive(Debug, Clone)]
+pub(super) struct Said {
+    pub(super) approval: ApprovalId,
+    pub(super) allowed: bool,
+    pub(super) scope: Option<Scope>,
+    /// The call as they had seen it, if they had.
+    pub(super) seen: Option<Seen>,
+}
+
 /// What happened between one machine's beginning and its end.
 #[derive(Debug, Default)]
 pub(super) struct Life {
@@ -53,6 +64,8 @@ pub(super) struct Life {
     pub(super) taken: BTreeSet<RequestId>,
     /// How many of them there were when the last prompt was built.
     pub(super) prompted: usize,
+    /// Whether a yes was remembered for ever, and a no.
+    pub(super) remembered: BTreeSet<bool>,
     /// Whether the machine had not read its journal when it heard its last message.
     pub(super) is_unread: bool,
     /// Appends that followed a failed one without anything else having happened.
@@ -75,7 +88,7 @@ pub(super) struct Monitor {
     pub(super) asked: BTreeMap<TurnId, TurnInput>,
     pub(super) returned: BTreeMap<(u64, CallId), ToolReturn>,
     pub(super) effects_run: BTreeSet<CallId>,
-    pub(super) decided: Vec<(ApprovalId, bool, Option<Seen>)>,
+    pub(super) decided: Vec<Said>,
     pub(super) resumes: BTreeMap<TurnId, (ResumeToken, ResumeReply)>,
     pub(super) questions: BTreeMap<ResumeToken, String>,
     pub(super) shown: BTreeMap<ApprovalId, Seen>,
@@ -85,6 +98,7 @@ pub(super) struct Monitor {
     pub(super) summaries: BTreeSet<String>,
     pub(super) last: Option<Arc<Record>>,
     pub(super) changes: Changes,
+    pub(super) decisions: Decisions,
     pub(super) life: Life,
     /// How many owners the journal has had.
     pub(super) owners: u64,
@@ -121,6 +135,7 @@ impl Monitor {
             summaries: BTreeSet::new(),
             last: None,
             changes: Changes::default(),
+            decisions: Decisions::default(),
             life: Life::default(),
             owners: 0,
             usable: false,
@@ -158,8 +173,8 @@ impl Monitor {
 
     /// A person decides about what they saw.
     pub(super) fn decides(&mut self, approval: &ApprovalId, decision: &Decision, seen: Option<Seen>) {
-        let denies = matches!(understood(decision.clone()), Decision::Deny { .. } | Decision::DenyAlways { .. });
-        self.decided.push((approval.clone(), !denies, seen));
+        let (allowed, scope) = comes_to(decision);
+        self.decided.push(Said { approval: approval.clone(), allowed, scope, seen });
     }
 
     /// A person is shown a call.
@@ -238,7 +253,8 @@ impl Monitor {
     /// One effect is about to be performed.
     pub(super) fn sees(&mut self, effect: &Effect, world: &World) {
         match effect {
-            Effect::Append { .. } => {
+            Effect::Append { append, .. } => {
+                self.remembers_before(append);
                 self.life.insisted += 1;
                 let insisted = self.life.insisted;
                 self.must(insisted < 8, || {
@@ -247,15 +263,18 @@ impl Monitor {
             }
             Effect::Check { check, context, .. } => {
                 self.limits_tools(context, world);
+                self.is_told_what_stands(check, world);
                 let quick = check.run && side_effects(&check.call.name);
                 self.must(!quick, || format!("{} may run before its intent is durable", check.call.id));
             }
             Effect::Call { call, grant, .. } => {
-                let bound = grant.call == call.id && grant.seal == format!("{}{}", call.name, call.arguments);
+                let judged = grant.seal.rsplit_once('#').map(|(judged, _)| judged.to_owned());
+                let bound = grant.call == call.id && judged == Some(format!("{}{}", call.name, call.arguments));
                 self.must(bound, || format!("{} runs with the permission of something else", call.id));
                 self.dispatches(call, world);
             }
             Effect::Tell(TurnMessage::LlmInfer { .. }) => self.life.prompted = self.life.steered.len(),
+            Effect::Remember(standing) => self.remembers(standing),
             Effect::Infer { request, .. } => self.infers(request, world),
             Effect::Condense { request, .. } => self.condenses(request, world),
             Effect::Release { epoch, .. } => {
@@ -282,9 +301,9 @@ impl Monitor {
             return self.must(false, || format!("{id} runs before its intent is durable"));
         };
         let same = kept.arguments == call.arguments && kept.name == call.name.as_str();
-        let approved = own != "ask" || kept.approval.as_ref().is_some_and(|(_, allowed)| *allowed == Some(true));
+        let approved = kept.approval.as_ref().is_none_or(|(_, allowed)| *allowed == Some(true));
         self.must(same, || format!("{id} runs with other arguments than are journaled"));
-        self.must(approved, || format!("{id} runs and no person allowed it"));
+        self.must(approved, || format!("{id} runs and a person did not allow it"));
         if side_effects(&call.name) {
             let first = self.effects_run.insert(id.clone());
             self.must(first, || format!("{id} runs a second time"));

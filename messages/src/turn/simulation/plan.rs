@@ -67,10 +67,12 @@ pub(super) enum Fault {
     Summaries,
     /// There are more skills than before, in another order.
     Skills,
+    /// The tools become others under their names.
+    Drift,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 27] = [
+    pub(super) const ALL: [Self; 28] = [
         Self::Malformed,
         Self::ModelFails,
         Self::ToolErrors,
@@ -98,6 +100,7 @@ impl Fault {
         Self::Changes,
         Self::Summaries,
         Self::Skills,
+        Self::Drift,
     ];
 
     /// Whether it happens by itself rather than as an answer.
@@ -129,7 +132,8 @@ impl Fault {
             | Self::Withdraws
             | Self::People
             | Self::Changes
-            | Self::Skills => true,
+            | Self::Skills
+            | Self::Drift => true,
         }
     }
 }

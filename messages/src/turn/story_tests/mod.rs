@@ -2,6 +2,7 @@
 
 mod answers;
 mod calls;
+mod decisions;
 mod endings;
 mod guards;
 mod people;
@@ -13,7 +14,7 @@ use super::message::{Recover, ResumeReply};
 use super::world::{Question, World, answer, input, output_schema};
 use super::{Brief, Limits, Steer, TurnMessage};
 use crate::chat::{CallStatus, StopReason};
-use crate::ids::ResumeToken;
+use crate::ids::{ApprovalId, ResumeToken};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, ToolModeChoice};
 use crate::session::{ApprovalsMode, TurnInput};
 use crate::sessions::{Decision, EndReason, TurnNews};
@@ -27,7 +28,8 @@ use std::sync::Arc;
 /// `user TEXT` · `llm TEXT` · `calls NAME JSON; NAME JSON` · `cut TEXT` ·
 /// `refuse TEXT` · `llm-fails` · `ok ID TEXT` · `error ID TEXT` · `stop REASON` ·
 /// `crash` (and a new actor goes on) · `restart TEXT` (a new program with an input)
-/// · `approve ID` · `deny ID` · `resume TOKEN TEXT` · `store-fails`
+/// · `approve ID` · `deny ID` · `approve-all ID` for the session · `deny-all ID` for ever
+/// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails`
 pub(super) fn check(setup: Setup, steps: &[&str], expected: Expect) {
     let mut told = Teller::new(setup);
     for step in steps {
@@ -134,21 +136,11 @@ impl Teller {
                 let input = self.next_input(rest);
                 self.say(TurnMessage::Start { input, brief });
             }
-            "approve" => {
-                self.say(TurnMessage::Decided {
-                    approval: crate::ids::ApprovalId::new(rest),
-                    decision: Box::new(Decision::AllowOnce),
-                    asker: None,
-                });
-            }
-            "deny" => {
-                let decision = Decision::Deny { reason: "not today".into() };
-                self.say(TurnMessage::Decided {
-                    approval: crate::ids::ApprovalId::new(rest),
-                    decision: Box::new(decision),
-                    asker: None,
-                });
-            }
+            "approve" => self.decide(id, Decision::AllowOnce),
+            "deny" => self.decide(id, Decision::Deny { reason: "not today".into() }),
+            "approve-all" => self.decide(id, Decision::AllowSession),
+            "deny-all" => self.decide(id, Decision::DenyAlways { reason: "never".into() }),
+            "drift" => self.world.tool_changes += 1,
             "resume" => {
                 self.inputs += 1;
                 let submission = crate::ids::TurnId::new(format!("t{}", self.inputs));
@@ -171,6 +163,11 @@ impl Teller {
             "store-fails" => self.store_fails = true,
             other => panic!("no such step: {other}"),
         }
+    }
+
+    fn decide(&mut self, approval: &str, decision: Decision) {
+        let (approval, decision) = (ApprovalId::new(approval), Box::new(decision));
+        self.say(TurnMessage::Decided { approval, decision, asker: None });
     }
 
     fn llm(&mut self, result: Result<LlmAnswer, LlmError>) {

@@ -1,0 +1,124 @@
+//! Stories of decisions that reach beyond their call, and of tools that change under a question.
+
+use super::*;
+
+fn waiting() -> Setup {
+    Setup { approvals: ApprovalsMode::Wait, ..native() }
+}
+
+#[test]
+fn a_decision_for_the_session_is_not_asked_for_again_until_the_tool_is_another_one() {
+    check(
+        waiting(),
+        &[
+            "user go",
+            "calls local__ask {}",
+            "approve-all s-c00000001",
+            "ok 1 done",
+            "calls local__ask {}",
+            "ok 2 done",
+            "llm fine",
+            "drift",
+            "restart and again",
+            "calls local__ask {}",
+        ],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__ask {}
+                save answered, approval_asked
+                pause the clock
+            > approve-all s-c00000001
+                the clock goes on
+                save approval_decided, intent
+                run c00000001 local/ask {}
+            > ok 1 done
+                save result
+                infer step 2 with 3 messages
+            > calls local__ask {}
+                save answered, intent
+                run c00000002 local/ask {}
+            > ok 2 done
+                save result
+                infer step 3 with 5 messages
+            > llm fine
+                save answered, outcome
+                finish t1 Final "fine" calls Ok Ok
+            > drift
+            > restart and again
+                save input, started
+                infer step 1 with 7 messages
+            > calls local__ask {}
+                save answered, approval_asked
+                pause the clock
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_denied_for_ever_is_not_asked_about_again() {
+    check(
+        waiting(),
+        &["user go", "calls local__ask {}", "deny-all s-c00000001", "calls local__ask {}"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__ask {}
+                save answered, approval_asked
+                pause the clock
+            > deny-all s-c00000001
+                the clock goes on
+                save approval_decided, result
+                infer step 2 with 3 messages
+            > calls local__ask {}
+                save answered, result, outcome
+                finish t1 GuardExceeded MaxConsecutiveErrors "Stopped: 2 tool calls in a row failed (max_consecutive_errors)." calls Denied Denied
+        "#]],
+    );
+}
+
+#[test]
+fn a_tool_that_changes_under_the_question_is_asked_about_again_and_then_denied() {
+    check(
+        waiting(),
+        &[
+            "user go",
+            "calls local__ask {}",
+            "drift",
+            "approve s-c00000001",
+            "drift",
+            "approve s-c00000001.2",
+            "drift",
+            "approve s-c00000001.3",
+            "llm then not",
+        ],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__ask {}
+                save answered, approval_asked
+                pause the clock
+            > drift
+            > approve s-c00000001
+                the clock goes on
+                save approval_decided, approval_asked
+                pause the clock
+            > drift
+            > approve s-c00000001.2
+                the clock goes on
+                save approval_decided, approval_asked
+                pause the clock
+            > drift
+            > approve s-c00000001.3
+                the clock goes on
+                save approval_decided, result
+                infer step 2 with 3 messages
+            > llm then not
+                save answered, outcome
+                finish t1 Final "then not" calls Denied
+        "#]],
+    );
+}
