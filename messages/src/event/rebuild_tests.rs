@@ -70,7 +70,7 @@ fn the_rebuilt_events_are_the_live_ones() {
     all += same(waits(), &["user go", "calls local__ask {}", "approve s-c00000001", "ok 1 done", "llm fine"]);
     all += same(waits(), &["user go", "calls local__ask {}", "deny s-c00000001", "llm fine"]);
     let (ask, yes) = ("calls local__ask {}", "approve s-c00000001");
-    all += same(waits(), &["user go", ask, "drift", yes, "approve s-c00000001-2", "ok 1 done", "llm fine"]);
+    all += same(waits(), &["user go", ask, "drift", yes, "approve s-c00000001.2", "ok 1 done", "llm fine"]);
     all += same(waits(), &["user go", ask, "approve-all s-c00000001", "ok 1 done", ask, "ok 2 done", "llm fine"]);
     all += same(asks(), &["user go", "calls local__ask {}", "resume s~secret1-5 allow", "ok 1 done", "llm fine"]);
     all += same(asks(), &["user go", "calls local__ask {}", "resume s~secret1-5 no", "llm fine"]);

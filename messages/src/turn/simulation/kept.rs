@@ -93,11 +93,12 @@ impl Monitor {
             _ => None,
         };
         if let Some((_, reply)) = resumed {
-            let reply = reply.clone();
-            if let ResumeReply::Decided { approval: meant, .. } = &reply {
-                self.must(meant == approval, || format!("{approval} is decided and {meant} was meant"));
-            }
-            let so = said(&reply) == (allowed, scope);
+            let so = said(reply) == (allowed, scope);
+            let is_meant = match reply {
+                ResumeReply::Decided { approval: meant, .. } => meant == approval,
+                ResumeReply::Answer(_) | ResumeReply::Decision(_) => true,
+            };
+            self.must(is_meant, || format!("{approval} is decided and another was meant"));
             return self.must(so, || format!("{approval} is decided otherwise than was said"));
         }
         let calls = self.grammar.open.as_ref().map_or(&[][..], |open| &open.calls);

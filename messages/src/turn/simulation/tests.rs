@@ -182,6 +182,7 @@ fn the_seeds_reach_every_corner() {
             "skills shown",
             "tools limited",
             "structured",
+            "waits outside",
             "asked again",
             "stands true",
             "stands false",
@@ -192,7 +193,6 @@ fn the_seeds_reach_every_corner() {
             "change told",
             "change in doubt",
             "prompt under changed options",
-            "waits outside",
         ]
         .map(str::to_owned),
     );

@@ -89,9 +89,9 @@ fn a_tool_that_changes_under_the_question_is_asked_about_again_and_then_denied()
             "drift",
             "approve s-c00000001",
             "drift",
-            "approve s-c00000001-2",
+            "approve s-c00000001.2",
             "drift",
-            "approve s-c00000001-3",
+            "approve s-c00000001.3",
             "llm then not",
         ],
         expect![[r#"
@@ -107,12 +107,12 @@ fn a_tool_that_changes_under_the_question_is_asked_about_again_and_then_denied()
                 save approval_decided, approval_asked
                 pause the clock
             > drift
-            > approve s-c00000001-2
+            > approve s-c00000001.2
                 the clock goes on
                 save approval_decided, approval_asked
                 pause the clock
             > drift
-            > approve s-c00000001-3
+            > approve s-c00000001.3
                 the clock goes on
                 save approval_decided, result
                 infer step 2 with 3 messages
