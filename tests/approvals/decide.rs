@@ -1,10 +1,16 @@
 //! Who may decide: the port, or `decide`, whoever is first, wherever the turn is.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
 use bob::{
-    AgentRequest, AgentRunResult, AgentRuntime, AgentStreamEvent, ApprovalId, ApprovalsMode, Decision, FinishReason,
-    SuspendReason,
+    AgentError, AgentRequest, AgentRunResult, AgentRuntime, AgentStreamEvent, ApprovalId, ApprovalsMode, Decision,
+    FinishReason, Record, Runtime, SessionStore, SuspendReason,
 };
+use bob_messages::store::Fact;
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use super::house::{Ran, deny, edit, house, person, question, waiting};
 use crate::support::runtime::{Recorder, build, file_store, say, session, turn, within};
@@ -122,14 +128,32 @@ async fn a_suspended_turn_hears_about_the_call_that_is_named_and_no_other() {
     within(runtime.shutdown()).await;
 }
 
+/// A runtime whose turn waits at a question, with its answer and the question's name; the journal has it.
+async fn left_at_its_question(
+    ran: &Ran,
+    folder: &Path,
+) -> (Runtime, JoinHandle<Result<AgentRunResult, AgentError>>, ApprovalId) {
+    let (seen, store) = (Recorder::new(), file_store(folder));
+    let runtime = build(house(&[1], ran).store(Arc::clone(&store) as _).sink(seen.clone())).await;
+    let running = runtime.clone();
+    let owed = tokio::spawn(async move { running.run(waiting("pay")).await });
+    let asked = question(&seen, 1).await;
+    // Whoever listens hears of it before the disk has it.
+    within(async {
+        let is_it = |record: &Arc<Record>| matches!(record.fact, Fact::ApprovalAsked { .. });
+        while !store.load(&session("s")).await.unwrap().iter().any(is_it) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    (runtime, owed, asked)
+}
+
 #[tokio::test]
 async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
     for allowed in [true, false] {
-        let (ran, seen, folder) = (Ran::default(), Recorder::new(), Scratch::new());
-        let before = build(house(&[1], &ran).store(file_store(folder.path())).sink(seen.clone())).await;
-        let running = before.clone();
-        let lost = tokio::spawn(async move { running.run(waiting("pay")).await });
-        let asked = question(&seen, 1).await;
+        let (ran, folder) = (Ran::default(), Scratch::new());
+        let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
 
         // The next one takes the session from it, as it would from one that was killed.
         let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
@@ -148,11 +172,8 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
 
 #[tokio::test]
 async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
-    let (ran, seen, folder) = (Ran::default(), Recorder::new(), Scratch::new());
-    let before = build(house(&[1], &ran).store(file_store(folder.path())).sink(seen.clone())).await;
-    let running = before.clone();
-    let lost = tokio::spawn(async move { running.run(waiting("pay")).await });
-    let asked = question(&seen, 1).await;
+    let (ran, folder) = (Ran::default(), Scratch::new());
+    let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
     let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
     let again = Recorder::new();
     let store = bob::FileStore::open(folder.path(), takes_over).unwrap();
@@ -174,11 +195,8 @@ async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
 
 #[tokio::test]
 async fn a_decision_waits_for_the_place_of_a_turn_that_is_taken_up() {
-    let (ran, seen, folder) = (Ran::default(), Recorder::new(), Scratch::new());
-    let before = build(house(&[1], &ran).store(file_store(folder.path())).sink(seen.clone())).await;
-    let running = before.clone();
-    let lost = tokio::spawn(async move { running.run(waiting("pay")).await });
-    let asked = question(&seen, 1).await;
+    let (ran, folder) = (Ran::default(), Scratch::new());
+    let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
     let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
     let again = Recorder::new();
     let store = bob::FileStore::open(folder.path(), takes_over).unwrap();
