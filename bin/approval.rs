@@ -6,6 +6,7 @@
 
 use bob::facade::ApprovalQuestion;
 use bob::sanitise;
+use bob_messages::approvals::CHOICES;
 use bob_messages::ids::SessionId;
 use bob_messages::session::OpenTurn;
 use bob_messages::tools::Risk;
@@ -21,9 +22,6 @@ const MOST_CHANGES: usize = 60;
 
 /// How many blanks in a row are still shown as blanks.
 const MOST_BLANKS: usize = 8;
-
-/// What can be said about a call that was asked about earlier.
-const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
 
 /// The question about the first call of an open turn that waits for a decision, as the journal has it. It waits for ever:
 /// nobody's clock runs.

@@ -6,10 +6,9 @@
 use super::runtime::Runtime;
 use super::submission::Owe;
 use bob_messages::error::AgentError;
-use bob_messages::ids::ModelName;
-use bob_messages::ids::SessionId;
+use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::reply::Reply;
-use bob_messages::session::{Change, OptionsPatch, SessionOptions};
+use bob_messages::session::{Change, OptionsPatch, ServerLaunch, SessionOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,23 +79,31 @@ impl Runtime {
         Ok(options.stripped())
     }
 
-    /// The same reply, at which a session that is given its first servers loses them again when its request is
-    /// refused: it may never be heard of again, and nobody would close it.
+    /// The same reply, at which the session loses these servers again when its request is refused.
     pub(super) fn lent(&self, session: &SessionId, options: Option<&SessionOptions>, reply: Owe) -> Owe {
-        let tools = self.0.tree.rooms.tools.clone();
-        let launches = options.map(|options| Arc::clone(&options.servers)).unwrap_or_default();
-        if launches.is_empty() || tools.has_own(session) {
-            return reply;
-        }
-        let session = session.clone();
+        let Some(options) = options.filter(|options| !options.servers.is_empty()) else { return reply };
+        let take_back = self.to_take_back(session, &options.servers);
         Reply::to(move |answer: Option<Result<_, AgentError>>| {
             if !matches!(answer, Some(Ok(_))) {
-                tools.take_back(&session, &launches);
+                take_back();
             }
             if let Some(answer) = answer {
                 reply.send(answer);
             }
         })
+    }
+
+    /// What takes these servers back that the session is about to be given, for when it is refused what they come with.
+    /// One that has no others may never be heard of again, and nobody would close it; what another one has too much
+    /// goes with its next turn, and what it had before stays its own.
+    pub(super) fn to_take_back(&self, session: &SessionId, servers: &Arc<[ServerLaunch]>) -> impl FnOnce() + use<> {
+        let tools = self.0.tree.rooms.tools.clone();
+        let (session, servers, is_first) = (session.clone(), Arc::clone(servers), !tools.has_own(session));
+        move || {
+            if is_first && !servers.is_empty() {
+                tools.take_back(&session, &servers);
+            }
+        }
     }
 
     /// The session works in other folders: the servers it has are told.

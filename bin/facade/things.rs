@@ -21,12 +21,12 @@ const RETURNS_WITHIN: Duration = Duration::from_secs(2);
 /// `Invalid` for options a session cannot have, and when it is there with others.
 pub(super) async fn open(runtime: &Runtime, session: SessionId, options: SessionOptions) -> Result<(), AgentError> {
     let options = runtime.judged(options)?;
-    let launches = Arc::clone(&options.servers);
+    let take_back = runtime.to_take_back(&session, &options.servers);
     let options = runtime.bring(&session, options)?;
     let asked = Configuring { request_id: new_name(), change: SessionChange::Open(Box::new(options)) };
-    let opened = send(runtime, session.clone(), asked).await;
-    if opened.is_err() && !launches.is_empty() {
-        runtime.0.tree.rooms.tools.take_back(&session, &launches);
+    let opened = send(runtime, session, asked).await;
+    if opened.is_err() {
+        take_back();
     }
     opened
 }
@@ -43,7 +43,7 @@ pub(super) async fn configure(
 ) -> Result<(), AgentError> {
     let patch = runtime.judged_patch(patch)?;
     let (moves, brings) = (patch.cwd != Change::Keep || patch.roots != Change::Keep, patch.servers != Change::Keep);
-    let mut launches: Arc<[_]> = Arc::default();
+    let mut take_back = None;
     let stripped = match moves || brings {
         false => patch,
         true => {
@@ -52,7 +52,7 @@ pub(super) async fn configure(
             let then = patch.applied_to(now.latest_options());
             bounded(&then)?;
             if brings {
-                launches = Arc::clone(&then.servers);
+                take_back = Some(runtime.to_take_back(&session, &then.servers));
                 let servers = Change::Set(runtime.bring(&session, then)?.servers);
                 OptionsPatch { servers, ..patch }
             } else {
@@ -63,9 +63,9 @@ pub(super) async fn configure(
     };
     let request_id = request_id.unwrap_or_else(new_name);
     let asked = Configuring { request_id, change: SessionChange::Patch(Box::new(stripped)) };
-    let changed = send(runtime, session.clone(), asked).await;
-    if changed.is_err() && !launches.is_empty() {
-        runtime.0.tree.rooms.tools.take_back(&session, &launches);
+    let changed = send(runtime, session, asked).await;
+    if let (Err(_), Some(take_back)) = (&changed, take_back) {
+        take_back();
     }
     changed
 }

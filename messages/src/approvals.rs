@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// asked about again.
 const MOST_STANDING: usize = 256;
 
+/// What a person may answer, by the names decisions have.
+pub const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
+
 /// A call that needs a person, with all that is known of it. What is in `call` is
 /// exactly what runs when the person allows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

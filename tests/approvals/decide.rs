@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bob::{
     AgentError, AgentRequest, AgentRunResult, AgentRuntime, AgentStreamEvent, ApprovalId, ApprovalsMode, Decision,
-    FinishReason, Record, Runtime, SessionStore, SuspendReason,
+    FinishReason, Record, Runtime, RuntimeBuilder, SessionStore, SuspendReason,
 };
 use bob_messages::store::Fact;
 use serde_json::json;
@@ -149,17 +149,21 @@ async fn left_at_its_question(
     (runtime, owed, asked)
 }
 
+/// The next one, which takes the session from it as it would from one that was killed.
+async fn next_process(house: RuntimeBuilder, folder: &Path) -> (Runtime, Arc<Recorder>) {
+    let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
+    let store = bob::FileStore::open(folder, takes_over).unwrap();
+    let seen = Recorder::new();
+    (build(house.store(store).sink(seen.clone())).await, seen)
+}
+
 #[tokio::test]
 async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
     for allowed in [true, false] {
         let (ran, folder) = (Ran::default(), Scratch::new());
         let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
 
-        // The next one takes the session from it, as it would from one that was killed.
-        let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
-        let store = bob::FileStore::open(folder.path(), takes_over).unwrap();
-        let again = Recorder::new();
-        let after = build(house(&[1], &ran).store(store).sink(again.clone())).await;
+        let (after, again) = next_process(house(&[1], &ran), folder.path()).await;
         let decision = if allowed { Decision::AllowOnce } else { deny("not now") };
         assert!(within(after.decide(session("s"), asked, decision)).await.unwrap());
         again.seen(|event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
@@ -174,10 +178,7 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
 async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
     let (ran, folder) = (Ran::default(), Scratch::new());
     let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
-    let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
-    let again = Recorder::new();
-    let store = bob::FileStore::open(folder.path(), takes_over).unwrap();
-    let after = build(house(&[1], &ran).store(store).sink(again.clone())).await;
+    let (after, again) = next_process(house(&[1], &ran), folder.path()).await;
     // Its actor has read the journal and left what it found there as it was.
     let patch = bob::OptionsPatch { agent: bob::Change::Set("new".to_owned()), ..bob::OptionsPatch::default() };
     within(after.configure(session("s"), patch, None)).await.unwrap();
@@ -197,10 +198,7 @@ async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
 async fn a_decision_waits_for_the_place_of_a_turn_that_is_taken_up() {
     let (ran, folder) = (Ran::default(), Scratch::new());
     let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
-    let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
-    let again = Recorder::new();
-    let store = bob::FileStore::open(folder.path(), takes_over).unwrap();
-    let after = build(house(&[1], &ran).store(store).sink(again.clone()).max_concurrent_turns(1)).await;
+    let (after, again) = next_process(house(&[1], &ran).max_concurrent_turns(1), folder.path()).await;
     // The only place is taken by a turn that waits for a person, too.
     let other = after.clone();
     let request = AgentRequest { approvals: ApprovalsMode::Wait, ..AgentRequest::text(session("other"), "pay") };

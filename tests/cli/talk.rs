@@ -26,12 +26,25 @@ fn shell(command: &str) -> Value {
            { "replies": [{ "text": "Something else." }] }])
 }
 
-fn chat_on(columns: u16, home: &Home, env: &[(&str, &str)]) -> Terminal {
+/// A chat that may begin with something else than its prompt.
+fn chat_soon(columns: u16, home: &Home, env: &[(&str, &str)]) -> Terminal {
     let args = ["--config", "agent.toml", "chat", "--session", "s"];
-    let terminal = Terminal::start_on(columns, AGENT, &args, home.scratch.path(), env);
-    let terminal = terminal.deadline(Duration::from_secs(30));
+    Terminal::start_on(columns, AGENT, &args, home.scratch.path(), env).deadline(Duration::from_secs(30))
+}
+
+fn chat_on(columns: u16, home: &Home, env: &[(&str, &str)]) -> Terminal {
+    let terminal = chat_soon(columns, home, env);
     terminal.wait_for(PROMPT);
     terminal
+}
+
+/// The program is killed while a person is asked about a call.
+fn killed_at_a_question(home: &Home) {
+    let mut terminal = chat(home);
+    terminal.type_line("run it");
+    terminal.wait_for(ASKED);
+    terminal.signal(Signal::KILL);
+    terminal.wait_exit();
 }
 
 fn chat(home: &Home) -> Terminal {
@@ -153,17 +166,10 @@ fn ctrl_c_at_a_question_cancels_the_turn() {
 #[test]
 fn a_question_that_was_open_when_the_program_died_is_asked_again() {
     let home = home(&shell("echo hi >> made.txt"));
-    let mut terminal = chat(&home);
-    terminal.type_line("run it");
-    terminal.wait_for(ASKED);
-    terminal.signal(Signal::KILL);
-    terminal.wait_exit();
-    drop(terminal);
+    killed_at_a_question(&home);
     assert!(!made(&home));
 
-    let args = ["--config", "agent.toml", "chat", "--session", "s"];
-    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]);
-    let mut terminal = terminal.deadline(Duration::from_secs(30));
+    let mut terminal = chat_soon(80, &home, &[]);
     terminal.wait_for("left at a question; it goes on");
     terminal.wait_for(ASKED);
     terminal.type_line("y");
@@ -175,20 +181,13 @@ fn a_question_that_was_open_when_the_program_died_is_asked_again() {
 #[test]
 fn a_turn_that_is_taken_up_again_is_shown_while_it_goes_on() {
     let home = home(&shell("echo hi"));
-    let mut terminal = chat(&home);
-    terminal.type_line("run it");
-    terminal.wait_for(ASKED);
-    terminal.signal(Signal::KILL);
-    terminal.wait_exit();
-    drop(terminal);
+    killed_at_a_question(&home);
 
     // The next one begins its answer, and has no end.
     let mut endless = shell("echo hi");
     endless[0]["stall"] = json!(true);
     home.scratch.write("s.json", endless.to_string());
-    let args = ["--config", "agent.toml", "chat", "--session", "s"];
-    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]);
-    let mut terminal = terminal.deadline(Duration::from_secs(30));
+    let mut terminal = chat_soon(80, &home, &[]);
     terminal.wait_for(ASKED);
     terminal.type_line("y");
     terminal.wait_for("It is done.");

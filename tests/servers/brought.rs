@@ -388,3 +388,15 @@ async fn a_refused_request_brings_nothing_to_a_session_that_is_not_there() {
     busy.await.expect("a turn");
     runtime.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_refused_change_takes_nothing_from_a_session_that_it_had() {
+    let runtime = built(house()).await;
+    within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
+    let others = SessionOptions { agent: Some("other".to_owned()), ..bringing(&[drill("x")]) };
+    let refused = within(runtime.open(session("a"), others)).await;
+    assert!(matches!(refused, Err(AgentError::Invalid(_))), "{refused:?}");
+    let tools = says(&runtime, "a", "tools").await;
+    assert!(tools.contains("mcp/x/echo"), "{tools}");
+    runtime.shutdown().await;
+}

@@ -8,6 +8,7 @@
 
 use super::{AgentEvent, CallState, Envelope};
 use crate::Millis;
+use crate::approvals::CHOICES;
 use crate::chat::{FinishReason, ToolCall};
 use crate::error::AgentError;
 use crate::ids::{SessionId, TurnId};
@@ -15,7 +16,7 @@ use crate::session::{OpenCall, Session, withdrawn};
 use crate::sessions::{SuspendReason, TurnOutcome};
 use crate::store::{Answered, Ended, Fact, Record};
 use crate::tools::ToolKind;
-use crate::turn::{CHOICES, complaint};
+use crate::turn::complaint;
 use std::sync::Arc;
 
 /// Reads a journal and tells its events, record by record.

@@ -3,7 +3,7 @@
 use super::calls::denied;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn};
-use crate::approvals::{ApprovalQuestion, Approved, AskedTool, Scope, Standing};
+use crate::approvals::{ApprovalQuestion, Approved, AskedTool, CHOICES, Scope, Standing};
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::{AgentEvent, CallState};
 use crate::ids::{ApprovalId, CallId, Ticket};
@@ -13,9 +13,6 @@ use crate::store::Fact;
 use crate::tools::{CheckRequest, Risk, ToolReturn};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// What a person may answer.
-pub(crate) const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
 
 /// How often a person is asked about one call whose tool changes under the question.
 const MOST_ASKED: u32 = 3;

@@ -78,7 +78,6 @@ pub(crate) mod story_tests;
 pub(crate) mod world;
 
 pub use action::{AgentAction, parse_action};
-pub(crate) use approvals::CHOICES;
 pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
 pub use guard::{Limits, Spent};
