@@ -7,6 +7,10 @@ _list:
 verify:
     .ci/run
 
+# Hours of fuzzing, seeds, kill loops and soaks; for every night, not for every change
+night *seed:
+    sh scripts/night.sh {{seed}}
+
 # Format check, and clippy with warnings as errors
 lint:
     cargo fmt --all -- --check
@@ -20,6 +24,10 @@ fix:
 # All tests
 test:
     cargo test --workspace --all-features
+
+# All tests named fuzz_, for so many seconds in all
+fuzz seconds="60":
+    scripts/fuzz.sh {{seconds}}
 
 # The API documentation, with its warnings as errors
 doc:

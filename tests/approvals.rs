@@ -13,3 +13,6 @@ mod injection;
 mod outside;
 #[path = "approvals/suites.rs"]
 mod suites;
+#[cfg(all(feature = "mcp", feature = "soak"))]
+#[path = "approvals/unsaid.rs"]
+mod unsaid;

@@ -13,7 +13,11 @@ mod home;
 mod lines;
 #[path = "batch/order.rs"]
 mod order;
+#[path = "batch/poison.rs"]
+mod poison;
 #[path = "batch/progress.rs"]
 mod progress;
 #[path = "batch/stops.rs"]
 mod stops;
+#[path = "batch/unread.rs"]
+mod unread;

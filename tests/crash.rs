@@ -4,13 +4,10 @@
 
 mod support;
 
-#[cfg(feature = "drill")]
 #[path = "crash/blocked.rs"]
 mod blocked;
-#[cfg(feature = "drill")]
 #[path = "crash/edges.rs"]
 mod edges;
-#[cfg(feature = "drill")]
 #[path = "crash/facade.rs"]
 mod facade;
 #[path = "crash/house.rs"]

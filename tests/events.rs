@@ -7,6 +7,9 @@
 mod home;
 #[path = "events/kinds.rs"]
 mod kinds;
+#[cfg(feature = "genai")]
+#[path = "events/late.rs"]
+mod late;
 mod support;
 
 use std::collections::BTreeSet;

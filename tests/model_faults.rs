@@ -15,9 +15,15 @@ mod chunkings;
 mod client;
 #[path = "model_faults/cuts.rs"]
 mod cuts;
+#[path = "model_faults/fuzz.rs"]
+mod fuzz;
 #[path = "cli/home.rs"]
 #[allow(dead_code, reason = "each test file uses its own part")]
 mod home;
+#[path = "model_faults/naive.rs"]
+mod naive;
+#[path = "model_faults/oddities.rs"]
+mod oddities;
 #[path = "model_faults/processes.rs"]
 mod processes;
 #[path = "model_faults/recordings.rs"]
@@ -26,3 +32,5 @@ mod recordings;
 mod shapes;
 #[path = "model_faults/turns.rs"]
 mod turns;
+#[path = "model_faults/work.rs"]
+mod work;

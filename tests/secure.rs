@@ -1,7 +1,7 @@
 //! Bad input and bad intentions, met by the real binary: what its children see, what it says of its secrets, who may read
 //! its files, what reaches a terminal, and what a rule that denies is worth. The names begin with the fault's id.
 
-#![cfg(all(feature = "genai", feature = "mcp", feature = "drill"))]
+#![cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 
 mod support;
 

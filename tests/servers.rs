@@ -1,12 +1,16 @@
 //! Tool servers as people and programs meet them: deaths, crash loops, hung ones, required ones, reloads, questions.
 //! Each test has real children, started by the real binary or by a runtime in the test.
 
-#![cfg(all(feature = "genai", feature = "mcp", feature = "drill"))]
+#![cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 
 mod support;
 
 #[path = "servers/brought.rs"]
 mod brought;
+#[path = "servers/brought_bounds.rs"]
+mod brought_bounds;
+#[path = "servers/brought_keys.rs"]
+mod brought_keys;
 #[path = "servers/cancels.rs"]
 mod cancels;
 #[path = "servers/crowds.rs"]
@@ -17,6 +21,8 @@ mod deaths;
 mod ends;
 #[path = "servers/house.rs"]
 mod house;
+#[path = "servers/interrupted.rs"]
+mod interrupted;
 #[path = "servers/library.rs"]
 mod library;
 #[path = "servers/lists.rs"]

@@ -1,6 +1,6 @@
 //! Signals to the real binary, with real children: it ends in time, saves what it has, and leaves nobody behind.
 
-#![cfg(all(feature = "genai", feature = "mcp", feature = "drill", feature = "sqlite"))]
+#![cfg(all(feature = "genai", feature = "mcp", feature = "soak", feature = "sqlite"))]
 
 mod support;
 

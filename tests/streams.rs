@@ -8,6 +8,8 @@ mod support;
 mod dropped;
 #[path = "streams/order.rs"]
 mod order;
+#[path = "streams/paged.rs"]
+mod paged;
 #[cfg(feature = "genai")]
 #[path = "streams/shown.rs"]
 mod shown;

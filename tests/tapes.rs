@@ -3,7 +3,7 @@
 //! `BOB_RECORD_TAPES=1` records the scripted ones anew before it replays them; see `scripts/record-fixtures.sh`.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![cfg(all(feature = "mcp", feature = "drill"))]
+#![cfg(all(feature = "mcp", feature = "soak"))]
 
 mod support;
 

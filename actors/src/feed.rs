@@ -1,10 +1,12 @@
 //! Who watches what: events go from here to sinks and to the readers of sessions.
 //!
 //! Everybody who makes events tells them here; nobody is ever asked. Telling never
-//! waits: a sink must not block, and a reader has a bounded buffer. When a buffer
+//! waits: a sink has a bounded queue and a thread of its own, and a reader a bounded
+//! buffer. When a sink's queue is full, it loses events, which are counted. When a buffer
 //! is full of states, the reader is detached, not the turn; pieces of text are
 //! joined while nobody reads them, so a slow reader costs bounded memory.
 
+mod sink;
 mod subscription;
 
 #[cfg(test)]
@@ -14,24 +16,34 @@ mod tests;
 use bob_messages::Millis;
 use bob_messages::event::{AgentEvent, CallState, Envelope};
 use bob_messages::ids::{SessionId, TurnId};
+use sink::SinkSeat;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use subscription::Buffer;
 pub use subscription::{Detached, Subscription};
 
-/// A port: whoever wants every event of a runtime.
+/// Port for receiving every event of a runtime.
 pub trait EventSink: Send + Sync + 'static {
-    /// Takes one event. Called from the middle of a turn and under the feed's lock: it
-    /// must not block, since every session waits meanwhile, and must not subscribe. A
-    /// panic in it costs it that event and nobody else anything.
+    /// Takes one event. Called by a thread of this sink, one event after the other, the
+    /// events of a session in their order. It may block: no turn waits for it. A sink that
+    /// falls more than 16,384 events (pieces of streams: half of it) or 64 MiB behind
+    /// loses what comes meanwhile; that is counted in the metrics and logged. A panic in it
+    /// loses that event for this sink only.
     fn emit(&self, event: &Envelope);
+
+    /// Whether events are told on the thread that makes them, before the turn goes on, and
+    /// under the feed's lock: then it must neither block nor subscribe, since every session
+    /// waits meanwhile. For tests and drills, which act between two moves of a turn.
+    fn is_called_in_place(&self) -> bool {
+        false
+    }
 }
 
 /// The one place events pass through.
 pub struct Feed {
-    sinks: Vec<Arc<dyn EventSink>>,
+    sinks: Vec<SinkSeat>,
     /// How many readers there are; without any and without sinks, nothing is made.
     readers: AtomicUsize,
     /// How many events of the tree were told.
@@ -51,8 +63,9 @@ struct Watched {
 }
 
 impl Feed {
-    /// A feed with these sinks.
+    /// A feed with these sinks, each with a thread of its own.
     pub fn new(sinks: Vec<Arc<dyn EventSink>>) -> Arc<Self> {
+        let sinks = sinks.into_iter().map(SinkSeat::new).collect();
         Arc::new(Self { sinks, readers: AtomicUsize::new(0), of_tree: AtomicU64::new(0), watched: Mutex::default() })
     }
 
@@ -86,8 +99,8 @@ impl Feed {
         if self.sinks.is_empty() && !watched.contains_key(session) {
             return;
         }
-        let is_last = event.is_terminal().is_some();
-        if is_beside(&event) && watched.get(session).is_none_or(|entry| !entry.expects(turn)) {
+        let (is_last, is_progress) = (event.is_terminal().is_some(), is_beside(&event));
+        if is_progress && watched.get(session).is_none_or(|entry| !entry.expects(turn)) {
             return;
         }
         let entry = watched.entry(session.clone()).or_default();
@@ -103,8 +116,8 @@ impl Feed {
         if is_last && !is_apart && entry.buffers.is_empty() {
             watched.remove(session);
         }
-        // Still under the lock, so that a sink sees a turn's events in their order.
-        self.tell_sinks(&envelope);
+        // Still under the lock, so that a sink gets a turn's events in their order.
+        self.tell_sinks(&envelope, is_progress);
     }
 
     /// The turn was refused: whatever was told of it, no last event follows.
@@ -127,20 +140,30 @@ impl Feed {
         if self.sinks.is_empty() {
             return;
         }
-        // Sinks see the tree's events in their order, and never two events at once.
+        // Sinks get the tree's events in their order.
         let _one_at_a_time = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.of_tree.fetch_add(1, Ordering::Relaxed) + 1;
-        let envelope = Envelope::of_tree(seq, at, event);
-        self.tell_sinks(&envelope);
+        let envelope = Arc::new(Envelope::of_tree(seq, at, event));
+        self.tell_sinks(&envelope, false);
     }
 
-    /// A sink that panics has lost this event; whoever emits it is not to pay for that.
-    fn tell_sinks(&self, envelope: &Envelope) {
-        for sink in &self.sinks {
-            if catch_unwind(AssertUnwindSafe(|| sink.emit(envelope))).is_err() {
-                tracing::error!(seq = envelope.seq, "a sink of events panicked and has lost one");
-            }
-        }
+    fn tell_sinks(&self, envelope: &Arc<Envelope>, is_progress: bool) {
+        self.sinks.iter().for_each(|sink| sink.take(envelope, is_progress));
+    }
+
+    /// How many events sinks have lost, since they took them too slowly.
+    pub fn lost(&self) -> u64 {
+        self.sinks.iter().map(SinkSeat::lost).sum()
+    }
+
+    /// Waits until every sink has had what was told so far, at most for this long in all. At the end of a runtime:
+    /// sinks go on without it, but not without the process.
+    pub async fn flush(self: &Arc<Self>, limit: Duration) {
+        let feed = Arc::clone(self);
+        let until = Instant::now() + limit;
+        let wait =
+            move || feed.sinks.iter().for_each(|sink| sink.flush(until.saturating_duration_since(Instant::now())));
+        let _told_or_left = tokio::task::spawn_blocking(wait).await;
     }
 
     fn unsubscribe(&self, session: &SessionId, buffer: &Arc<Buffer>) {

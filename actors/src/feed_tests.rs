@@ -3,7 +3,7 @@
 use super::*;
 use bob_messages::chat::{FinishReason, GuardReason};
 use bob_messages::event::Delta;
-use bob_messages::sessions::TurnOutcome;
+use bob_messages::outcome::TurnOutcome;
 
 fn names() -> (SessionId, TurnId) {
     (SessionId::parse("s").unwrap(), TurnId::new("t"))
@@ -43,6 +43,89 @@ async fn a_reader_that_never_reads_is_detached_and_told() {
         reader.next().await.unwrap();
     }
     assert_eq!(reader.next().await, Err(Detached));
+}
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// A sink that holds its thread at each event until it is let go on, and notes what it was given.
+struct Stuck {
+    until: Mutex<std::sync::mpsc::Receiver<()>>,
+    seen: Mutex<Vec<(String, u64)>>,
+}
+
+impl Stuck {
+    fn new() -> (Arc<Self>, std::sync::mpsc::Sender<()>) {
+        let (let_go, until) = std::sync::mpsc::channel();
+        (Arc::new(Self { until: Mutex::new(until), seen: Mutex::default() }), let_go)
+    }
+}
+
+impl EventSink for Stuck {
+    fn emit(&self, event: &Envelope) {
+        let _let_go_or_the_end_of_the_test = self.until.lock().unwrap().recv();
+        let session = event.session_id.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.seen.lock().unwrap().push((session, event.seq));
+    }
+}
+
+#[tokio::test]
+async fn x9_a_sink_that_blocks_does_not_stop_the_feed_and_loses_with_a_count() {
+    let (stuck, let_go) = Stuck::new();
+    let feed = Feed::new(vec![stuck.clone()]);
+    let (session, turn) = names();
+    // On this thread: a call that waited for the sink would never come back.
+    for _ in 0..20_000 {
+        feed.emit(&session, &turn, 0, guard());
+    }
+    let mut reader = feed.subscribe(&session);
+    feed.emit(&session, &turn, 0, guard());
+    assert_eq!(reader.next().await.unwrap().seq, 20_001, "readers are not concerned");
+    assert_eq!(stuck.seen.lock().unwrap().len(), 0);
+    assert!((3_615..=3_617).contains(&feed.lost()), "16,384 wait, one may be in the sink's hands: {}", feed.lost());
+    // The end of a runtime does not wait for it longer than it is told.
+    feed.flush(Duration::from_millis(1)).await;
+    drop(let_go);
+    feed.flush(LONG).await;
+    let seen = stuck.seen.lock().unwrap();
+    assert_eq!(seen.len() as u64 + feed.lost(), 20_001);
+    assert!(seen.iter().enumerate().all(|(at, (_, seq))| *seq == at as u64 + 1), "the first ones, in their order");
+}
+
+#[tokio::test]
+async fn a_sink_that_is_behind_loses_pieces_of_streams_before_it_loses_an_end() {
+    let (stuck, let_go) = Stuck::new();
+    let feed = Feed::new(vec![stuck.clone()]);
+    let (session, turn) = names();
+    feed.emit(&session, &turn, 0, guard());
+    for _ in 0..20_000 {
+        feed.emit(&session, &turn, 0, text("piece"));
+    }
+    let outcome = TurnOutcome::bare(session.clone(), turn.clone(), FinishReason::Final, "done");
+    feed.emit(&session, &turn, 0, AgentEvent::TurnFinished { outcome: Box::new(outcome) });
+    drop(let_go);
+    feed.flush(LONG).await;
+    assert_eq!(stuck.seen.lock().unwrap().last(), Some(&("s".to_owned(), 20_002)));
+    assert!(feed.lost() > 10_000);
+}
+
+#[tokio::test]
+async fn what_waits_for_a_sink_is_bounded_in_bytes_and_told_after_the_feed_is_gone() {
+    let (stuck, let_go) = Stuck::new();
+    let feed = Feed::new(vec![stuck.clone()]);
+    let (session, turn) = names();
+    let piece = "x".repeat(1 << 20);
+    feed.emit(&session, &turn, 0, guard());
+    for _ in 0..100 {
+        feed.emit(&session, &turn, 0, text(&piece));
+    }
+    assert!((35..=36).contains(&feed.lost()), "64 MiB wait, one may be in the sink's hands: {}", feed.lost());
+    drop(feed);
+    drop(let_go);
+    let deadline = Instant::now() + LONG;
+    while stuck.seen.lock().unwrap().len() < 64 && Instant::now() < deadline {
+        tokio::task::yield_now().await;
+    }
+    assert!(stuck.seen.lock().unwrap().len() >= 64);
 }
 
 /// Takes everything and keeps nothing.
@@ -112,6 +195,7 @@ async fn a2_a_sink_that_panics_costs_itself_one_event_and_nobody_else_anything()
     }
     feed.emit_of_tree(0, guard());
     assert_eq!(reader.next().await.unwrap().seq, 1, "readers get what the sink lost");
+    feed.flush(LONG).await;
     assert_eq!((before.0.load(Ordering::SeqCst), behind.0.load(Ordering::SeqCst)), (3, 3));
 }
 

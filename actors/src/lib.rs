@@ -12,20 +12,23 @@
 //! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
 //! | [`metrics`] | what is counted in a runtime (no actor either) | – |
 //! | [`people`] | who is asked about calls (no actor: a port) | – |
+//! | [`address`] | how an actor is reached over its restarts (no actor) | – |
+//! | [`at_work`] | which actors of sessions can still act (no actor) | – |
+//! | [`compactor`] | who writes summaries of histories (no actor: a port) | – |
 //! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
 //! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
-//! | `drill` | what a drill needs: traps for actors, and a tool server as a process of its own | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
 
+pub mod address;
+pub mod at_work;
 pub mod child;
 pub mod clock;
-#[cfg(feature = "drill")]
-pub mod drill;
+pub mod compactor;
 pub mod feed;
 pub mod llm;
 #[cfg(feature = "mcp")]

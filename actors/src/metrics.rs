@@ -23,7 +23,8 @@ pub use snapshot::{
 };
 
 use bob_messages::chat::{CallStatus, FinishReason, GuardReason};
-use bob_messages::sessions::{SessionsLoad, TurnOutcome};
+use bob_messages::outcome::TurnOutcome;
+use bob_messages::submission::SessionsLoad;
 use latency::Latency;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -203,7 +204,7 @@ impl Metrics {
         self.gave_up.add(1);
     }
 
-    /// All figures as they are now, without those of providers and tool servers, which are asked elsewhere. Figures
+    /// All figures as they are now, without those of providers, tool servers and sinks, which are asked elsewhere. Figures
     /// that change together may differ by what is being counted at this moment.
     pub fn snapshot(&self) -> MetricsSnapshot {
         MetricsSnapshot {
@@ -248,6 +249,7 @@ impl Metrics {
                 total: self.total_tokens.get(),
                 cached_input: self.cached_input_tokens.get(),
             },
+            events_lost: 0,
             restarts: RestartCounts {
                 sessions: self.restarted_sessions.get(),
                 children: self.restarted_children.get(),

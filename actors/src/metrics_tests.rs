@@ -1,7 +1,7 @@
 use super::*;
 use bob_messages::chat::Usage;
 use bob_messages::ids::{CallId, SessionId, ToolName, TurnId};
-use bob_messages::sessions::TranscriptEntry;
+use bob_messages::outcome::TranscriptEntry;
 
 fn outcome(finish_reason: FinishReason) -> TurnOutcome {
     let session = SessionId::parse("s").unwrap();

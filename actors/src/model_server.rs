@@ -19,9 +19,9 @@ mod tests;
 
 pub use probe::{Endpoint, InvalidEndpoint};
 
+use crate::address::Address;
 use crate::child::{ChildSpec, Ladder, Watcher};
 use crate::llm::Readiness;
-use crate::rooms::Address;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::Reply;
 use futures_util::future::BoxFuture;

@@ -4,9 +4,8 @@
 //! supervisor asks it in a task of its own for each question, and drops that task when
 //! somebody else decided first or the turn has ended. Nobody waits for it here.
 
-use bob_messages::approvals::{ApprovalQuestion, Standing};
+use bob_messages::approvals::{ApprovalQuestion, Decision, Standing};
 use bob_messages::ids::ToolName;
-use bob_messages::sessions::Decision;
 use bob_messages::tools::CheckRequest;
 use futures_util::future::BoxFuture;
 use std::fmt;

@@ -6,12 +6,14 @@
 //! actor alone talks to the store. Nothing here folds records into a session.
 
 mod actor;
-mod faulty;
+#[cfg(test)]
+mod fixtures_tests;
 mod folder;
 mod json;
 mod ledger;
 mod line;
 mod listing;
+mod made;
 mod memory;
 mod owners;
 mod port;
@@ -22,9 +24,9 @@ mod sqlite;
 pub mod contract;
 
 pub use actor::StoreActor;
-pub use faulty::{Fault, FaultStore, Operation};
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};
+pub use made::{Made, make_folder};
 pub use memory::MemoryStore;
 pub use owners::StoreOptions;
 pub use port::{SessionStore, Stored};

@@ -3,12 +3,15 @@
 //! A [`TracingEventSink`] is handed to the runtime like any sink; whoever subscribes to `tracing` (an exporter, a log)
 //! gets the spans under the target `bob::trace`, with the names and fields of the OpenTelemetry conventions for
 //! generative models where there are some. Arguments and contents are told by their size only, unless they are switched
-//! on. It keeps what is open and nothing else, and it never waits.
+//! on. It keeps what is open and nothing else, and it never waits. Beside the spans there are flat records under the target
+//! `bob::turn`, for logs.
+
+mod records;
 
 use crate::feed::EventSink;
 use bob_messages::chat::Usage;
 use bob_messages::event::{AgentEvent, CallState, Envelope};
-use bob_messages::ids::{CallId, SessionId};
+use bob_messages::ids::{CallId, SessionId, ToolName};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use tracing::field::Empty;
@@ -140,7 +143,7 @@ impl TracingEventSink {
                         parent: &span,
                         "execute_tool",
                         gen_ai.operation.name = "execute_tool",
-                        gen_ai.tool.name = %call.name,
+                        gen_ai.tool.name = %tool_name(&call.name),
                         gen_ai.tool.call.id = %call.id,
                         span_id = %id,
                         arguments,
@@ -163,12 +166,12 @@ impl TracingEventSink {
                     // It never ran: denied, refused or settled.
                     None => info!(
                         target: "bob::trace", parent: &open.step(*step),
-                        tool = %result.name, call = %result.call, status = ?result.status, "tool.completed"
+                        tool = %tool_name(&result.name), call = %result.call, status = ?result.status, "tool.completed"
                     ),
                 }
             }
             AgentEvent::ApprovalRequested { call, risk, .. } => {
-                info!(target: "bob::trace", parent: &open.turn, tool = %call.name, call = %call.id, ?risk, "approval.requested");
+                info!(target: "bob::trace", parent: &open.turn, tool = %tool_name(&call.name), call = %call.id, ?risk, "approval.requested");
             }
             AgentEvent::ApprovalDecided { call_id, allowed, .. } => {
                 info!(target: "bob::trace", parent: &open.turn, call = %call_id, allowed, "approval.decided");
@@ -189,6 +192,8 @@ impl TracingEventSink {
                 spent(span, &outcome.usage);
             }
             AgentEvent::TurnStarted { .. }
+            | AgentEvent::MessageUser { .. }
+            | AgentEvent::MessageAssistant { .. }
             | AgentEvent::LlmStreamChunk { .. }
             | AgentEvent::McpProcessStarted { .. }
             | AgentEvent::McpProcessStopped { .. } => {}
@@ -234,6 +239,7 @@ fn of_tree(event: &AgentEvent) {
 impl EventSink for TracingEventSink {
     fn emit(&self, envelope: &Envelope) {
         let Some(session) = &envelope.session_id else { return of_tree(&envelope.event) };
+        records::log(envelope, session);
         let mut all = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = self.begin(envelope, session) {
             if all.len() >= MOST_TURNS
@@ -255,3 +261,11 @@ impl EventSink for TracingEventSink {
 #[cfg(test)]
 #[path = "telemetry_tests.rs"]
 mod tests;
+
+/// The name of a tool as a log shows it. A name that no tool can have is what a model made up: content, like its arguments.
+fn tool_name(name: &ToolName) -> &str {
+    let name = name.as_str();
+    let is_of_a_tool = name.contains('/') || name == "ask_user";
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-' | b'.'));
+    if is_of_a_tool && is_plain { name } else { "unknown" }
+}

@@ -4,7 +4,7 @@ use super::*;
 use crate::feed::Feed;
 use bob_messages::chat::{CallStatus, FinishReason, GuardReason, StopReason, ToolCall, ToolResult};
 use bob_messages::ids::{ModelName, ToolName, TurnId};
-use bob_messages::sessions::TurnOutcome;
+use bob_messages::outcome::TurnOutcome;
 use bob_messages::tools::{ToolKind, ToolOutput};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Visit for Fields<'_> {
 
 impl Subscriber for Capture {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "bob::trace"
+        matches!(metadata.target(), "bob::trace" | "bob::turn")
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
@@ -160,13 +160,26 @@ fn turn_of_two_steps() -> Vec<AgentEvent> {
     ]
 }
 
+/// A sink on the thread of the test, which is the one that has the subscriber.
+struct Here(Arc<TracingEventSink>);
+
+impl EventSink for Here {
+    fn emit(&self, event: &Envelope) {
+        self.0.emit(event);
+    }
+
+    fn is_called_in_place(&self) -> bool {
+        true
+    }
+}
+
 /// Tells the turn to a sink and gives back the spans as a tree, with their fields, and the events.
 fn told(sink: TracingEventSink) -> (String, String) {
     let capture = Arc::new(Capture::default());
     let (session, turn, _) = names();
     with_default(Arc::clone(&capture), || {
         let sink = Arc::new(sink);
-        let feed = Feed::new(vec![Arc::clone(&sink) as Arc<dyn EventSink>]);
+        let feed = Feed::new(vec![Arc::new(Here(Arc::clone(&sink))) as Arc<dyn EventSink>]);
         for event in turn_of_two_steps() {
             feed.emit(&session, &turn, 1, event);
         }
@@ -203,6 +216,21 @@ fn a_turn_is_a_tree_of_spans() {
         assert!(tree.contains(field), "{field} in\n{tree}");
     }
     assert!(events.contains("invoke_agent: message=guard.tripped guard=MaxSteps limit=2"), "{events}");
+}
+
+#[test]
+fn a_log_has_a_line_for_the_turn_each_call_and_each_step() {
+    let (_, records) = told(TracingEventSink::new());
+    let records: Vec<_> = records.lines().filter_map(|line| line.strip_prefix("nothing: message=")).collect();
+    let texts: Vec<_> = records.iter().map(|record| record.split(" session=").next().unwrap()).collect();
+    let model = "model call ended";
+    assert_eq!(texts, ["turn started", model, "tool call ended", model, "turn ended"], "{records:#?}");
+    let has = |at: usize, fields: &[&str]| {
+        fields.iter().for_each(|field| assert!(records[at].contains(field), "{field} in {}", records[at]));
+    };
+    has(1, &["session=s ", "turn=t ", "step=1 ", "input_tokens=11 ", "output_tokens=3 ", "duration_ms=5 "]);
+    has(2, &["session=s ", "turn=t ", "call=c1 ", "tool=local/read_file ", "status=\"ok\" ", "duration_ms=7 "]);
+    has(4, &["session=s ", "turn=t ", "finish_reason=\"guard_exceeded\" ", "steps=0 ", "duration_ms=0 "]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) async fn drive(arguments: &Arguments) -> String {
     let mut sessions = Vec::new();
     for number in 0..arguments.conc {
         let session = SessionId::parse(&format!("race-{number}")).unwrap();
-        let claim = |reply| StoreMessage::Claim { session: session.clone(), reply };
+        let claim = |reply| StoreMessage::Claim { session: session.clone(), whole: false, reply };
         sessions.push((session.clone(), ask(&actor, claim).await.epoch));
     }
     let (began, cpu_before) = (Instant::now(), cpu());

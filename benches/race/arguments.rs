@@ -10,6 +10,7 @@ pub(crate) struct Arguments {
     /// through the store's actor, one after another. `recover`: `n` sessions whose turns a
     /// kill interrupted are found and finished by a new runtime. `cancel`: `conc` sessions
     /// are busy with turns of `k` calls, and `n` others are cancelled in each state and each wait.
+    /// `activate`: a session of so many turns is taken up `n` times by an actor of its own.
     pub(crate) mode: String,
     /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
     pub(crate) backend: String,
@@ -35,6 +36,8 @@ pub(crate) struct Arguments {
     /// Base URL of the provider.
     #[cfg_attr(not(feature = "genai"), allow(dead_code, reason = "only real providers have one"))]
     pub(crate) base: String,
+    /// Behind how many records `activate` has a snapshot; 0 is never.
+    pub(crate) snapshots: u64,
     /// Threads of the runtime; 0 means one per core.
     pub(crate) threads: usize,
 }
@@ -64,6 +67,7 @@ impl Arguments {
             passivate: number("passivate", 0) as u64,
             warmup: number("warmup", 50),
             base: text("base", "http://127.0.0.1:18080/v1"),
+            snapshots: number("snapshots", 200) as u64,
             threads: number("threads", 0),
         })
     }

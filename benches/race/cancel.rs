@@ -1,7 +1,7 @@
 //! Cancels beside many busy sessions: from the call of `cancel` to the outcome in the caller's hand, in each state of a
 //! turn and each of its waits; many at once; and until a provider's connection is closed and a tool server is told.
 
-#[cfg(all(feature = "genai", feature = "mcp", feature = "drill"))]
+#[cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 mod wire;
 
 use crate::arguments::Arguments;
@@ -53,7 +53,7 @@ pub(crate) async fn drive(arguments: &Arguments) -> String {
         queued(arguments.n, at_door, &mut sample).await;
         lines.push(sample.line(arguments));
     }
-    #[cfg(all(feature = "genai", feature = "mcp", feature = "drill"))]
+    #[cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
     for sample in wire::all(arguments.n).await {
         lines.push(sample.line(arguments));
     }

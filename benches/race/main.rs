@@ -18,6 +18,7 @@
     reason = "a program for the terminal that has nobody to tell of a failure but its reader"
 )]
 
+mod activate;
 mod appends;
 mod arguments;
 mod cancel;
@@ -43,6 +44,7 @@ fn main() {
     let runtime = builder.enable_all().build().unwrap();
     let (line, _house) = runtime.block_on(async {
         match arguments.mode.as_str() {
+            "activate" => return (activate::drive(&arguments).await, None),
             "appends" => return (appends::drive(&arguments).await, None),
             "cancel" => return (cancel::drive(&arguments).await, None),
             _ => {}

@@ -1,53 +1,93 @@
-//! The arguments of `batch`.
+//! `batch`: many turns of many sessions in one process.
+//!
+//! Owns the order of things and nothing of the turns: what is read ahead, which line begins when, where its result goes,
+//! and what the signals of this process mean for all of them.
+//!
+//! - `input`, `line`: what comes in, a bounded number of lines ahead
+//! - `queue`: which line is next
+//! - `conductor`: the one loop; `stop`: how it ends early
+//! - `one`: a line on its way; `again`: what the store has already, for `--finish`
+//! - `outbox`: results to stdout; `progress`, `pace`, `tally`: everything on stderr, and the exit code
 
-use clap::Args;
+mod again;
+mod conductor;
+mod input;
+mod line;
+mod one;
+mod outbox;
+mod pace;
+mod progress;
+mod queue;
+mod stop;
+mod tally;
 
-use super::{ApprovalsArg, ApproveArg, TapeArg};
+use bob::{ApprovalsMode, Risk};
+use bob_config::Config;
+use bob_config::assemble::Choices;
 
-/// `batch`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Each line of FILE is one turn: {\"session\": ID, \"prompt\": TEXT}. Optional keys are \"model\", \"request_id\",
-\"labels\" (names with texts) and \"output_schema\" (a JSON schema that the answer must fit); other keys are ignored, and so
-are blank lines. A line has at most 1048576 bytes.
-Each turn is one line on stdout as soon as it has ended: the object of run --output json, and the number of its line as
-\"line\". Lines of one session run in their order, one at a time; different sessions run beside each other. A line that
-cannot be read is a result with an error of kind \"invalid\", and the rest goes on.
+use crate::arguments::{BatchArgs, TapeArg};
+use crate::control::Control;
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::origin::Origin;
+use crate::runtime::signals::Signals;
+use crate::terminal::print;
+use conductor::Conductor;
+use input::Input;
 
-With --finish, the n-th line of a session and prompt is the n-th such turn of that session in the store: what has an
-outcome there, whatever it is, is printed again; what a crash interrupted is finished; what is not there is run.
+/// Turns at the same time unless it is said otherwise: many for a provider, few for a machine.
+const CONCURRENCY: u32 = 64;
 
-Progress and a summary go to stderr. Ctrl-C once begins no further line and lets running turns end; twice cancels them;
-three times ends at once. The exit code is 0 when every line has its final answer; else that of the worst line, the
-worst being 70, then 7, 6, 5, 2, 75, 130, 4, 3.
+/// How the lines are run.
+pub(crate) struct Manner {
+    /// Turns at the same time at most.
+    concurrency: usize,
+    /// Whether the store is asked what has run already.
+    finish: bool,
+    /// No progress and no summary.
+    is_quiet: bool,
+    approve: Option<Risk>,
+    approvals: ApprovalsMode,
+}
 
-Examples:
-  cli-agent batch questions.jsonl > answers.jsonl
-  cli-agent batch --concurrency 8 - < questions.jsonl
-  cli-agent batch --finish questions.jsonl       after a crash")]
-pub(crate) struct BatchArgs {
-    /// The lines; - reads stdin
-    #[arg(value_name = "FILE|-")]
-    pub(crate) file: String,
-    /// Turns at the same time at most [default: runtime.max_concurrent_turns, but not more than 64]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) concurrency: Option<u32>,
-    /// Go on with a batch that broke off: nothing that has an outcome runs again
-    #[arg(long)]
-    pub(crate) finish: bool,
-    /// The model of lines that name none, as provider:model
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// Tool calls up to this risk need no approval
-    #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
-    pub(crate) approve: ApproveArg,
-    /// What a call that needs an approval does: end the turn, to be resumed later, or be denied
-    #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
-    pub(crate) approvals: ApprovalsArg,
-    /// record:FILE keeps what model and tools say (overwrite:FILE: over an old one), replay:FILE takes it from there
-    #[arg(long, value_name = "HOW:FILE")]
-    pub(crate) tape: Option<TapeArg>,
-    /// No progress and no summary
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+/// Runs all lines and prints their results.
+///
+/// # Errors
+/// When nothing could begin: the input, the configuration, the model's provider. What fails later is told line by line.
+pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let prepared = tokio::select! {
+        prepared = prepare(args, &config) => prepared?,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    let (house, input) = prepared;
+    let manner = Manner {
+        concurrency: concurrency(args.concurrency, config.runtime.max_concurrent_turns),
+        finish: args.finish,
+        is_quiet: args.quiet,
+        approve: args.approve.risk(),
+        approvals: args.approvals.mode(),
+    };
+    let control = Control::open(&house.runtime, &config, "batch", origin).await;
+    let result = Conductor::new(&house, manner, input, control).run(&mut signals).await;
+    house.close(&mut signals).await;
+    result
+}
+
+/// Everything that can be refused before a line is read.
+async fn prepare(args: &BatchArgs, config: &Config) -> Result<(House, Input), Failure> {
+    let input = input::open(&args.file).await?;
+    let tape = args.tape.as_ref().map(TapeArg::choice);
+    let choices = Choices { progress: Some(crate::terminal::progress::to_stderr()), tape, ..Choices::default() };
+    let house = House::open(config, choices).await?;
+    house.check_model(&house.default_model)?;
+    Ok((house, input))
+}
+
+/// Turns at the same time; a wish beyond what the runtime takes is cut, and said so.
+fn concurrency(wished: Option<u32>, most: u32) -> usize {
+    if let Some(wished) = wished.filter(|wished| *wished > most) {
+        print::note(&format!("warning: --concurrency {wished} is cut to runtime.max_concurrent_turns, {most}"));
+    }
+    wished.unwrap_or(CONCURRENCY).min(most) as usize
 }

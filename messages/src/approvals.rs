@@ -1,9 +1,12 @@
 //! What a person is asked about a call, and what of the answer stands beyond it, as data.
 
+mod decision;
+
+pub use decision::{Decision, Heard};
+
 use crate::chat::ToolCall;
 use crate::ids::{ApprovalId, SessionId, ToolName, TurnId};
-use crate::sessions::Decision;
-use crate::tools::Risk;
+use crate::risk::Risk;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;

@@ -1,118 +1,17 @@
 //! What is in a conversation: messages, their parts, calls, results, usage.
 
+mod complaint;
+mod content;
+mod output;
+
+pub(crate) use complaint::{complain, complaint};
+pub use content::ContentPart;
+pub use output::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
+
 use crate::ids::{CallId, ToolName};
-use crate::tools::ToolOutput;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// What an image weighs in a prompt: about 1,600 tokens.
-const IMAGE_WEIGHT: usize = 6_400;
-
-/// One part of a message or of a tool's output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum ContentPart {
-    /// Plain text.
-    Text {
-        /// The text itself.
-        text: String,
-    },
-    /// A picture.
-    Image {
-        /// For example `image/png`.
-        mime_type: String,
-        /// Base64.
-        data: String,
-    },
-    /// A sound.
-    Audio {
-        /// For example `audio/wav`.
-        mime_type: String,
-        /// Base64.
-        data: String,
-    },
-    /// A document with its content.
-    Resource {
-        /// Where it is from.
-        uri: String,
-        /// What it is, when known.
-        mime_type: Option<String>,
-        /// Its text, when it is text.
-        text: Option<String>,
-        /// Its bytes in Base64, when it is not.
-        blob: Option<String>,
-    },
-    /// A document by reference only.
-    ResourceLink {
-        /// Where it is.
-        uri: String,
-        /// What people call it.
-        name: String,
-        /// What it is, when known.
-        mime_type: Option<String>,
-    },
-}
-
-impl ContentPart {
-    /// A text part.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into() }
-    }
-
-    /// The name of the kind, as errors and capabilities say it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Text { .. } => "text",
-            Self::Image { .. } => "image",
-            Self::Audio { .. } => "audio",
-            Self::Resource { .. } => "resource",
-            Self::ResourceLink { .. } => "resource_link",
-        }
-    }
-
-    /// How many bytes the part has.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Text { text } => text.len(),
-            Self::Image { data, .. } | Self::Audio { data, .. } => data.len(),
-            Self::Resource { uri, text, blob, .. } => {
-                uri.len() + text.as_ref().map_or(0, String::len) + blob.as_ref().map_or(0, String::len)
-            }
-            Self::ResourceLink { uri, name, .. } => uri.len() + name.len(),
-        }
-    }
-
-    /// How many bytes of text the part weighs in a prompt, about. What a model looks at or
-    /// listens to costs it far less than its bytes would as text.
-    pub fn weight(&self) -> usize {
-        match self {
-            Self::Image { .. } => IMAGE_WEIGHT,
-            Self::Audio { data, .. } => data.len() / 16,
-            Self::Text { .. } | Self::Resource { .. } | Self::ResourceLink { .. } => self.bytes(),
-        }
-    }
-
-    /// Whether all of it can be said as text.
-    pub fn is_text(&self) -> bool {
-        match self {
-            Self::Text { .. } | Self::Resource { .. } | Self::ResourceLink { .. } => true,
-            Self::Image { .. } | Self::Audio { .. } => false,
-        }
-    }
-
-    /// The part as text for a reader that takes only text.
-    pub fn as_text(&self) -> String {
-        match self {
-            Self::Text { text } => text.clone(),
-            Self::Resource { uri, text: Some(text), .. } => format!("[{uri}]\n{text}"),
-            Self::Resource { uri, .. } => format!("[resource {uri}]"),
-            Self::ResourceLink { uri, name, .. } => format!("[{name}: {uri}]"),
-            Self::Image { mime_type, .. } => format!("[image {mime_type}]"),
-            Self::Audio { mime_type, .. } => format!("[audio {mime_type}]"),
-        }
-    }
-}
 
 /// One message of the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

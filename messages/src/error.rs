@@ -3,9 +3,12 @@
 //! Messages are for people: short, with what to do. Details go to telemetry;
 //! provider bodies and secrets are in neither.
 
+mod store;
+
+pub use store::StoreError;
+
 use crate::chat::GuardReason;
 use crate::llm::LlmError;
-use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 
 /// Why a request was refused or a turn failed.
@@ -27,6 +30,11 @@ pub enum AgentError {
     /// The store failed.
     #[error("{0}")]
     Store(StoreError),
+    /// The store failed after it had accepted the input: its turn has not begun. The input is in
+    /// the session's journal and runs with the next message to the session, or when the session
+    /// is finished; sent again, it would run twice.
+    #[error("{0}; the input is kept and runs with the session's next message or with --finish: do not send it again")]
+    Kept(StoreError),
     /// A deadline passed.
     #[error("{0}")]
     Timeout(String),
@@ -56,6 +64,7 @@ impl AgentError {
             Self::Skill(_) => "skill",
             Self::Policy(_) => "policy",
             Self::Store(_) => "store",
+            Self::Kept(_) => "kept",
             Self::Timeout(_) => "timeout",
             Self::GuardExceeded(_) => "guard_exceeded",
             Self::Busy(_) => "busy",
@@ -65,15 +74,18 @@ impl AgentError {
         }
     }
 
-    /// Whether the same request may succeed later.
+    /// Whether the same request may be sent again, and may succeed then: nothing of the first one
+    /// runs any more. A repetition under the request's own `request_id` runs nothing twice in any case.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Llm(error) => error.is_retryable(),
-            Self::Store(error) => error.is_retryable(),
+            // In doubt, the store may have it.
+            Self::Store(error) => matches!(error, StoreError::Unavailable(_)),
             Self::Timeout(_) | Self::Busy(_) | Self::Overloaded(_) => true,
             Self::Tool(_)
             | Self::Skill(_)
             | Self::Policy(_)
+            | Self::Kept(_)
             | Self::GuardExceeded(_)
             | Self::Invalid(_)
             | Self::Internal(_) => false,

@@ -3,6 +3,8 @@
 //! Identifiers are cheap to clone (one shared string each) and are checked once,
 //! where they enter; whoever holds one may rely on its form.
 
+mod of_chat;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;

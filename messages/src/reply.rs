@@ -6,6 +6,10 @@
 //! [`Interest`]; the worker learns it from [`Reply::abandoned`] and lets go. An
 //! asker that wants to hear how it goes is noted to before the answer.
 
+mod so_far;
+
+pub use so_far::{MOST_BYTES as MOST_SO_FAR_BYTES, SoFar};
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -18,8 +22,13 @@ pub struct Reply<T> {
     /// Resolves when the asker has dropped its [`Interest`]; `None` when it cannot.
     interest: Option<oneshot::Receiver<()>>,
     /// Gets the reply back when it is dropped before anything was said.
-    if_unheard: Option<Box<dyn FnOnce(Self) + Send>>,
+    if_unheard: Option<Box<Unheard<T>>>,
+    /// Where what comes before the answer is kept.
+    so_far: SoFar,
 }
+
+/// Who gets a reply back that nobody heard of. In a box of its own, since few have one and messages carry replies.
+struct Unheard<T>(Box<dyn FnOnce(Reply<T>) + Send>);
 
 /// Who hears the answer.
 enum To<T> {
@@ -45,20 +54,36 @@ impl<T: Send + 'static> Reply<T> {
     /// A reply that calls `to` exactly once: with the answer, or with `None`
     /// when the one who was asked ended without answering.
     pub fn to(to: impl FnOnce(Option<T>) + Send + 'static) -> Self {
-        Self { to: Some(To::Once(Box::new(to))), interest: None, if_unheard: None }
+        Self { to: Some(To::Once(Box::new(to))), interest: None, if_unheard: None, so_far: SoFar::default() }
     }
 
     /// The same for a question that may be abandoned: the asker keeps the interest.
     pub fn abandonable(to: impl FnOnce(Option<T>) + Send + 'static) -> (Self, Interest) {
         let (held, watched) = oneshot::channel();
-        (Self { to: Some(To::Once(Box::new(to))), interest: Some(watched), if_unheard: None }, Interest(held))
+        (
+            Self {
+                to: Some(To::Once(Box::new(to))),
+                interest: Some(watched),
+                if_unheard: None,
+                so_far: SoFar::default(),
+            },
+            Interest(held),
+        )
     }
 
     /// The same for an asker that wants to hear how it goes: `to` is called for each
     /// note, and then exactly once as in [`Reply::to`].
     pub fn noted(to: impl FnMut(Option<T>) + Send + 'static) -> (Self, Interest) {
         let (held, watched) = oneshot::channel();
-        (Self { to: Some(To::Noted(Box::new(to))), interest: Some(watched), if_unheard: None }, Interest(held))
+        (
+            Self {
+                to: Some(To::Noted(Box::new(to))),
+                interest: Some(watched),
+                if_unheard: None,
+                so_far: SoFar::default(),
+            },
+            Interest(held),
+        )
     }
 
     /// A reply and the future of its answer.
@@ -73,8 +98,20 @@ impl<T: Send + 'static> Reply<T> {
     /// A question that was abandoned does not come back.
     #[must_use]
     pub fn if_unheard(mut self, then: impl FnOnce(Self) + Send + 'static) -> Self {
-        self.if_unheard = Some(Box::new(then));
+        self.if_unheard = Some(Box::new(Unheard(Box::new(then))));
         self
+    }
+
+    /// The same reply, whose asker keeps there what is put out before the answer.
+    #[must_use]
+    pub fn keeping(mut self, so_far: &SoFar) -> Self {
+        self.so_far = so_far.clone();
+        self
+    }
+
+    /// Where whoever works on the answer puts what the asker may want without it.
+    pub fn so_far(&self) -> &SoFar {
+        &self.so_far
     }
 
     /// Gives the answer. An asker that went away costs nothing.
@@ -115,7 +152,8 @@ impl<T> Reply<T> {
             && let Some(then) = self.if_unheard.take()
         {
             let (to, interest) = (self.to.take(), self.interest.take());
-            return then(Self { to, interest, if_unheard: None });
+            let so_far = self.so_far.clone();
+            return (then.0)(Self { to, interest, if_unheard: None, so_far });
         }
         match self.to.take() {
             Some(To::Once(to)) => to(answer),

@@ -1,18 +1,21 @@
 //! What is said to and by a store: the journal's records and their rules.
 //!
 //! A session is an append-only journal; its state is the fold of its records
-//! ([`crate::session::Session`]). The version of a session counts its records,
+//! ([`crate::session_state::Session`]). The version of a session counts its records,
 //! the epoch counts its owners.
 
-mod error;
 mod fact;
+mod format;
+mod glance;
 mod listing;
 mod record;
 
-pub use error::StoreError;
-pub use fact::{Answered, Ended, Fact, StepCost, Suspension};
+pub use crate::error::StoreError;
+pub use fact::{Answered, Ended, Fact, Reasoning, Snapshot, StepCost, Suspension};
+pub use format::{BadRecord, FORMAT, Formats, Step};
+pub use glance::{Glance, SessionState, title};
 pub use listing::{SessionFilter, SessionPage, SessionSummary};
-pub use record::{FORMAT, Record};
+pub use record::Record;
 
 use crate::ids::SessionId;
 use crate::reply::Reply;
@@ -26,6 +29,8 @@ pub enum StoreMessage {
     Claim {
         /// Which session.
         session: SessionId,
+        /// All records, and not only those from the last snapshot on.
+        whole: bool,
         /// Where the claim goes.
         reply: Reply<Result<Claim, StoreError>>,
     },
@@ -33,6 +38,15 @@ pub enum StoreMessage {
     Load {
         /// Which session.
         session: SessionId,
+        /// Where the records go; empty for a session that does not exist.
+        reply: Reply<Result<Vec<Arc<Record>>, StoreError>>,
+    },
+    /// Read a part of a session's records without owning it.
+    LoadPart {
+        /// Which session.
+        session: SessionId,
+        /// Which part.
+        part: Part,
         /// Where the records go; empty for a session that does not exist.
         reply: Reply<Result<Vec<Arc<Record>>, StoreError>>,
     },
@@ -49,6 +63,8 @@ pub enum StoreMessage {
         session: SessionId,
         /// Under which epoch it was owned.
         epoch: u64,
+        /// Told when the store has done it.
+        reply: Reply<()>,
     },
     /// Which sessions are there? Reads no journals.
     List {
@@ -66,9 +82,9 @@ pub enum StoreMessage {
         /// Whether there was one.
         reply: Reply<Result<bool, StoreError>>,
     },
-    /// Answered when everything accepted before it is durable or has failed.
-    Flush {
-        /// Told when done.
+    /// Answered at once: somebody is there and takes messages.
+    Ping {
+        /// Told at once.
         reply: Reply<()>,
     },
     /// The batch in flight has ended; the next one may start.
@@ -95,6 +111,39 @@ pub struct Claim {
     pub epoch: u64,
     /// How many records there are.
     pub version: u64,
-    /// All of them, in order.
+    /// All of them, in order, or those from the last snapshot on.
     pub records: Vec<Arc<Record>>,
+}
+
+/// A part of a session's records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// From the last snapshot on; all of them when there is none.
+    Latest,
+    /// A page of them.
+    Page {
+        /// Those behind this version.
+        behind: u64,
+        /// At most so many.
+        most: usize,
+    },
+}
+
+impl Part {
+    /// This part of all records.
+    pub fn of(self, records: &[Arc<Record>]) -> &[Arc<Record>] {
+        match self {
+            Self::Latest => latest(records),
+            Self::Page { behind, most } => {
+                let start = usize::try_from(behind).map_or(records.len(), |behind| behind.min(records.len()));
+                &records[start..start.saturating_add(most).min(records.len())]
+            }
+        }
+    }
+}
+
+/// The records from the last snapshot on; all of them when there is none.
+pub fn latest(records: &[Arc<Record>]) -> &[Arc<Record>] {
+    let at = records.iter().rposition(|record| matches!(record.fact, Fact::Snapshot(_))).unwrap_or(0);
+    records.get(at..).unwrap_or_default()
 }

@@ -1,7 +1,5 @@
 //! What is said to and by the tools room.
 
-mod output;
-
 use crate::approvals::{Approved, AskedTool, Standing};
 use crate::chat::{CallStatus, ToolCall};
 use crate::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
@@ -11,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-pub use output::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
+pub use crate::chat::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
+pub use crate::risk::{Risk, RiskSource};
 
 /// The mailbox of an actor that hosts tools.
 #[derive(Debug)]
@@ -63,17 +62,29 @@ pub enum ToolKind {
     Other,
 }
 
-/// What may go wrong when a tool runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Risk {
-    /// It reads.
-    Low,
-    /// It changes something local.
-    #[default]
-    Medium,
-    /// It writes to a network, runs a shell or touches secrets.
-    High,
+/// What people are shown of a call's tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolTitle {
+    /// What people call the tool; empty for a tool that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// What it does, in one word.
+    #[serde(default, skip_serializing_if = "ToolKind::is_other")]
+    pub kind: ToolKind,
+}
+
+impl ToolTitle {
+    /// Whether nothing is known of the tool.
+    pub fn is_unknown(&self) -> bool {
+        self.title.is_empty() && self.kind.is_other()
+    }
+}
+
+impl ToolKind {
+    /// Whether it is none of the others.
+    pub fn is_other(&self) -> bool {
+        *self == Self::Other
+    }
 }
 
 /// Whose tool it is.
@@ -107,10 +118,20 @@ pub struct ToolDescriptor {
     pub source: ToolSource,
     /// What may go wrong.
     pub risk: Risk,
+    /// Who says so.
+    #[serde(default, skip_serializing_if = "RiskSource::is_program")]
+    pub risk_from: RiskSource,
     /// Whether running it twice is the same as running it once.
     pub idempotent: bool,
     /// Whether it changes nothing; such calls run in parallel.
     pub read_only: bool,
+}
+
+impl ToolDescriptor {
+    /// What people are shown of it.
+    pub fn shown(&self) -> ToolTitle {
+        ToolTitle { title: self.title.clone(), kind: self.kind }
+    }
 }
 
 /// The tools of one session at one moment, made once and shared.
@@ -243,6 +264,11 @@ pub enum Verdict {
         /// What is wrong with it, for the model.
         complaint: String,
     },
+    /// It was not run, since what would run it is not there now. No error of whoever called.
+    Unavailable {
+        /// What is away and for how long, for the model.
+        why: String,
+    },
 }
 
 /// How a call may be run and, after a crash, run again.
@@ -307,6 +333,12 @@ impl ToolReturn {
     /// A result that is one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { status: CallStatus::Ok, output: ToolOutput::text(text), duration_ms: 0 }
+    }
+
+    /// The return of a call that was not run and is no error of whoever called: what would run it is not there
+    /// now.
+    pub fn not_run(why: impl Into<String>) -> Self {
+        Self::note(CallStatus::Cancelled, why)
     }
 
     /// A return without an output of the tool's own.

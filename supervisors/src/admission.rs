@@ -1,4 +1,4 @@
-//! The door: how many turns run at once, and who waits for that.
+//! Admission: how many turns run at once, and who waits for that.
 //!
 //! Counts places and keeps the queue of sessions; it knows no debt, no actor and no
 //! clock. A session stands in the queue at most once, whatever it has to do, and goes

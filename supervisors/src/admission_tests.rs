@@ -1,4 +1,4 @@
-//! The door's bookkeeping: bounds to the one, and the order of those who wait.
+//! The admission's bookkeeping: bounds to the one, and the order of those who wait.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,26 +9,26 @@ fn session(name: u8) -> SessionId {
 
 #[test]
 fn exactly_so_many_come_in_and_exactly_so_many_wait() {
-    let mut door = Admission::new(2, 3);
+    let mut admission = Admission::new(2, 3);
     for _ in 0..2 {
-        assert!(door.is_open(false));
-        door.place_taken();
+        assert!(admission.is_open(false));
+        admission.place_taken();
     }
-    assert!(!door.is_open(false));
-    assert!(door.is_open(true), "who has a place needs no other");
+    assert!(!admission.is_open(false));
+    assert!(admission.is_open(true), "who has a place needs no other");
     for number in 0..3 {
-        assert!(!door.is_full(), "{number}");
-        door.came();
-        door.queue(session(number));
+        assert!(!admission.is_full(), "{number}");
+        admission.came();
+        admission.queue(session(number));
     }
-    assert!(door.is_full());
-    assert!(!door.is_open(true), "but goes before nobody who waits");
-    assert_eq!(door.next(), None, "there is no place");
-    door.place_freed();
-    assert_eq!(door.next(), Some(session(0)));
-    door.went(1);
-    assert!(!door.is_full());
-    assert_eq!((door.next(), door.running(), door.waiting()), (None, 2, 2));
+    assert!(admission.is_full());
+    assert!(!admission.is_open(true), "but goes before nobody who waits");
+    assert_eq!(admission.next(), None, "there is no place");
+    admission.place_freed();
+    assert_eq!(admission.next(), Some(session(0)));
+    admission.went(1);
+    assert!(!admission.is_full());
+    assert_eq!((admission.next(), admission.running(), admission.waiting()), (None, 2, 2));
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn a_house_without_places_has_one() {
 
 #[test]
 fn a_session_that_leaves_the_queue_is_not_let_in() {
-    let mut door = Admission::new(1, 9);
-    (0..3).for_each(|number| door.queue(session(number)));
-    door.leave_queue(&session(1));
-    assert_eq!(door.next(), Some(session(0)));
-    door.place_freed();
-    assert_eq!(door.next(), Some(session(2)));
-    door.place_freed();
-    assert_eq!(door.next(), None);
+    let mut admission = Admission::new(1, 9);
+    (0..3).for_each(|number| admission.queue(session(number)));
+    admission.leave_queue(&session(1));
+    assert_eq!(admission.next(), Some(session(0)));
+    admission.place_freed();
+    assert_eq!(admission.next(), Some(session(2)));
+    admission.place_freed();
+    assert_eq!(admission.next(), None);
 }
 
 proptest! {
@@ -53,14 +53,14 @@ proptest! {
     /// another waits.
     #[test]
     fn those_who_wait_take_turns(sessions in 2_u8..9, turns in 1_usize..40) {
-        let mut door = Admission::new(1, 99);
-        (0..sessions).for_each(|number| door.queue(session(number)));
+        let mut admission = Admission::new(1, 99);
+        (0..sessions).for_each(|number| admission.queue(session(number)));
         let mut ran = Vec::new();
         for _ in 0..turns {
-            let next = door.next().unwrap();
+            let next = admission.next().unwrap();
             ran.push(next.clone());
-            door.place_freed();
-            door.queue(next);
+            admission.place_freed();
+            admission.queue(next);
         }
         let expected: Vec<_> = (0..turns).map(|turn| session(u8::try_from(turn).unwrap() % sessions)).collect();
         prop_assert_eq!(ran, expected);

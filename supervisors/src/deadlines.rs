@@ -4,7 +4,7 @@
 //! a turn that ends leaves no timer behind.
 
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
-use bob_messages::sessions::SessionsMessage;
+use bob_messages::submission::SessionsMessage;
 use ractor::{ActorId, ActorRef};
 use std::collections::BTreeMap;
 use tokio::task::AbortHandle;

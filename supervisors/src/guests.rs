@@ -5,18 +5,22 @@
 //! supervisor; it starts and stops nobody itself.
 
 use crate::deadlines::Key;
-use crate::sessions::people::Asking;
-use bob_actors::turn::Ending;
+use bob_actors::turn::{Ending, TimeRun};
+use bob_messages::brief::Brief;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
+use bob_messages::input::Steer;
+use bob_messages::limits::Limits;
+use bob_messages::options::Configuring;
+use bob_messages::outcome::{EndReason, TurnOutcome};
 use bob_messages::reply::Reply;
-use bob_messages::session::Configuring;
-use bob_messages::sessions::{EndReason, TurnOutcome};
-use bob_messages::turn::{Brief, Limits, Steer, TurnMessage};
+use bob_messages::turn::TurnMessage;
 use ractor::{ActorId, ActorRef};
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// Where an outcome or a refusal goes.
@@ -88,6 +92,8 @@ pub(crate) struct Clock {
     timeout_ms: u64,
     /// How long a person may take to decide, in milliseconds.
     pub(crate) approval_timeout_ms: u64,
+    /// When it began to run.
+    pub(crate) began: Option<Instant>,
     /// Its deadline while the clock runs.
     pub(crate) deadline: Option<Key>,
     /// The questions to a person.
@@ -107,6 +113,16 @@ pub(crate) struct OpenQuestion {
     pub(crate) _asking: Option<Asking>,
 }
 
+/// A question that was put to the port. Dropping it takes the question back.
+#[derive(Debug)]
+pub(crate) struct Asking(pub(crate) AbortHandle);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// One debt.
 #[derive(Debug)]
 pub(crate) struct Owed {
@@ -122,6 +138,8 @@ pub(crate) struct Owed {
     /// Whether it was let in and said to the session's actor. Those that wait at the
     /// door come behind those that do not.
     pub(crate) let_in: bool,
+    /// Whether it was said to an actor before this one, which may have journaled it.
+    pub(crate) said_again: bool,
     /// Whether it was cancelled while it waited; an actor that is started again is
     /// told so, too.
     pub(crate) cancelled: bool,
@@ -151,6 +169,7 @@ impl Clock {
         Self {
             timeout_ms: limits.turn_timeout_ms,
             approval_timeout_ms: limits.approval_timeout_ms,
+            began: None,
             deadline: None,
             approvals: Vec::new(),
             left_ms: None,
@@ -162,6 +181,14 @@ impl Clock {
         self.left_ms.take().unwrap_or(self.timeout_ms)
     }
 
+    /// How long its turn has run, for an actor that goes on with it.
+    pub(crate) fn has_run(&self) -> TimeRun {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let left_ms = self.deadline.map(|key| millis(key.0.saturating_duration_since(Instant::now()))).or(self.left_ms);
+        let ran_ms = left_ms.map_or(0, |left_ms| self.timeout_ms.saturating_sub(left_ms));
+        TimeRun { lasted_ms: self.began.map_or(0, |began| millis(began.elapsed())), ran_ms }
+    }
+
     /// Whether it stands still because a person is asked.
     pub(crate) fn is_paused(&self) -> bool {
         self.left_ms.is_some()
@@ -169,7 +196,7 @@ impl Clock {
 
     /// Sets it back to the whole time, stopped; these entries are no longer wanted.
     pub(crate) fn reset(&mut self) -> impl Iterator<Item = Key> + use<> {
-        self.left_ms = None;
+        (self.left_ms, self.began) = (None, None);
         let questions = std::mem::take(&mut self.approvals);
         self.deadline.take().into_iter().chain(questions.into_iter().map(|question| question.key))
     }

@@ -19,6 +19,7 @@ fn owed(name: &str, paid: &Arc<AtomicUsize>) -> Owed {
         }),
         clock: Clock::new(&Limits::default()),
         let_in: true,
+        said_again: false,
         cancelled: false,
         came: Instant::now(),
         cancel_asked: None,

@@ -8,7 +8,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `door` | submissions: refused, let in, or waiting; cancels; the end of the program |
+//! | `admit` | submissions: refused, let in, or waiting; cancels; the end of the program |
 //! | `endings` | every way a turn can end; crashes and what follows |
 //! | `people` | questions to a person, and decisions |
 //! | `clock` | each turn's time, and what comes due |
@@ -17,8 +17,8 @@
 //! | `steer` | what is said into running turns |
 //! | `live` | what all of this looks like from outside |
 
+mod admit;
 mod clock;
-mod door;
 mod endings;
 mod errands;
 mod idle;
@@ -39,15 +39,18 @@ use bob_actors::feed::Feed;
 use bob_actors::metrics::Metrics;
 use bob_actors::pulse::Place;
 use bob_actors::rooms::Rooms;
-use bob_actors::turn::{Ending, TurnActor, TurnArguments};
+use bob_actors::turn::{Ending, TimeRun, TurnActor, TurnArguments};
 use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::limits::Limits;
+use bob_messages::outcome::EndReason;
 use bob_messages::reply::Reply;
-use bob_messages::sessions::{EndReason, SessionsMessage, TurnNews};
-use bob_messages::turn::{Limits, TurnMessage};
-use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
+use bob_messages::submission::{SessionsMessage, TurnNews};
+use bob_messages::turn::TurnMessage;
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// How long a stopped actor may take before it is killed. Its handlers never wait,
 /// so this is reached only by one that blocks its thread.
@@ -55,6 +58,10 @@ const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// How long all sessions together may take to stop when the supervisor does.
 const STOP_ALL_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long a new supervisor waits for the actors of one that died. They were killed with it, and a kill acts when a handler
+/// returns; what one that blocks its thread still appends is refused by the store.
+const LAST_HANDLERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long an actor is idle before it is let go, unless said otherwise.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
@@ -106,6 +113,8 @@ pub struct SessionsState {
     deciding: people::Deciding,
     /// The grace of a drain is over: whatever is first is stopped.
     grace_over: bool,
+    /// Actors that ended, whether politely and of what, in order. Each is seen to behind the news it left.
+    ended: VecDeque<(ActorId, bool, String)>,
 }
 
 /// The sessions supervisor as a child of the root: it starts last and stops first.
@@ -124,6 +133,8 @@ impl Actor for SessionsSupervisor {
 
     async fn pre_start(&self, me: Myself, started: SessionsArguments) -> Result<SessionsState, ActorProcessingErr> {
         let rules = started.rules;
+        // One in the middle of a handler would tell of its turn beside the actor that goes on with it.
+        let _ended_or_left_behind = timeout(LAST_HANDLERS_WITHIN, started.rooms.at_work.all_ended()).await;
         Ok(SessionsState {
             me,
             started,
@@ -133,6 +144,7 @@ impl Actor for SessionsSupervisor {
             draining: None,
             deciding: people::Deciding::default(),
             grace_over: false,
+            ended: VecDeque::new(),
         })
     }
 
@@ -169,7 +181,13 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Steer { session, steer, reply } => state.steer(&session, steer, reply),
             SessionsMessage::Flush { session, reply } => state.flush_for_reader(&session, reply),
             SessionsMessage::News { session, news } => state.news(&session, news, &myself),
+            SessionsMessage::NotBegun { session, why } => state.not_begun(&session, &why, &myself),
             SessionsMessage::Due => state.due(&myself),
+            SessionsMessage::ActorEnded => {
+                if let Some((actor, polite, reason)) = state.ended.pop_front() {
+                    state.actor_ended(actor, polite, &reason, &myself);
+                }
+            }
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
             SessionsMessage::Load { reply } => reply.send(state.load()),
             SessionsMessage::Drain { grace_ms, reply } => state.drain(grace_ms, reply, &myself),
@@ -182,6 +200,9 @@ impl Actor for SessionsSupervisor {
     }
 
     /// Never the default, which would end all sessions with the first that ends.
+    ///
+    /// The end of an actor is told before what the actor had said, which is still in the mailbox. It is seen to in its
+    /// place, behind that: otherwise what is paid already would be said again to the next actor.
     async fn handle_supervisor_evt(
         &self,
         myself: Myself,
@@ -192,14 +213,15 @@ impl Actor for SessionsSupervisor {
             SupervisionEvent::ActorTerminated(actor, _, reason) => {
                 let polite = reason.as_deref().is_none_or(|reason| reason.parse::<EndReason>().is_ok());
                 let reason = reason.unwrap_or_else(|| "stopped".to_owned());
-                state.actor_ended(actor.get_id(), polite, &reason, &myself);
+                state.ended.push_back((actor.get_id(), polite, reason));
             }
             SupervisionEvent::ActorFailed(actor, error) => {
-                state.actor_ended(actor.get_id(), false, &error.to_string(), &myself);
+                state.ended.push_back((actor.get_id(), false, error.to_string()));
             }
-            _starts_and_groups_need_nothing => {}
+            _starts_and_groups_need_nothing => return Ok(()),
         }
-        state.metrics().load(state.load());
+        // To itself, which is there.
+        let _it_comes = myself.cast(SessionsMessage::ActorEnded);
         Ok(())
     }
 
@@ -224,10 +246,14 @@ impl SessionsState {
             rooms: self.started.rooms.clone(),
             feed: Arc::clone(&self.started.feed),
             ending: Arc::clone(&guest.ending),
+            has_run: guest.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),
         };
         let actor = self.started.rooms.pulses.attend(TurnActor, Place::Session(session.clone()));
         match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
-            Ok((actor, _started)) => self.book.moved_in(session, actor),
+            Ok((actor, starts)) => {
+                self.book.moved_in(session, actor);
+                endings::watch_start(session.clone(), starts, myself.clone());
+            }
             Err(error) => {
                 self.settle_all(session, &format!("the session's actor could not be started: {error}"), myself)
             }
@@ -259,7 +285,6 @@ impl SessionsState {
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
         match news {
-            TurnNews::Accepted { .. } => {}
             TurnNews::Began { submission, limits } => self.began(session, submission, &limits, myself),
             TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
             TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),
@@ -282,6 +307,7 @@ fn owed(submission: TurnId, request: TurnMessage, reply: Owe, limits: &Limits) -
         reply,
         clock,
         let_in: false,
+        said_again: false,
         cancelled: false,
         came: Instant::now(),
         cancel_asked: None,

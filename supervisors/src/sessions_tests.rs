@@ -1,21 +1,27 @@
 //! Time and the guest book, over a whole tree whose clock stands still until it is waited for.
 
+#[path = "sessions_tests/admit.rs"]
+mod admit;
 #[path = "sessions_tests/ahead.rs"]
 mod ahead;
 #[path = "sessions_tests/counted.rs"]
 mod counted;
 #[path = "sessions_tests/deadlines.rs"]
 mod deadlines;
-#[path = "sessions_tests/door.rs"]
-mod door;
 #[path = "sessions_tests/errands.rs"]
 mod errands;
 #[path = "sessions_tests/hard.rs"]
 mod hard;
 #[path = "sessions_tests/idle.rs"]
 mod idle;
+#[path = "sessions_tests/pauses.rs"]
+mod pauses;
 #[path = "sessions_tests/races.rs"]
 mod races;
+#[path = "sessions_tests/starts.rs"]
+mod starts;
+#[path = "sessions_tests/told.rs"]
+mod told;
 
 use crate::sessions::SessionRules;
 use crate::{Tree, TreeSpec, sessions, start};
@@ -23,19 +29,23 @@ use bob_actors::feed::{EventSink, Feed};
 use bob_actors::llm::scripted::Rule;
 use bob_actors::llm::{RetryPolicy, ScriptedLlm, ScriptedReply};
 use bob_actors::rooms::Rooms;
-use bob_actors::store::{Fault, FaultStore, MemoryStore, Operation, SessionStore};
+use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Invocation, Policy, ToolPort, tool};
+use bob_drill::store::{Fault, FaultStore, Operation};
+use bob_messages::approvals::Decision;
+use bob_messages::brief::Brief;
 use bob_messages::chat::{CallStatus, ContentPart, FinishReason, GuardReason, Message};
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ApprovalId, ModelName, ResumeToken, SessionId, TurnId};
+use bob_messages::input::{ApprovalsMode, TurnInput};
+use bob_messages::limits::Limits;
 use bob_messages::llm::LlmRequest;
+use bob_messages::outcome::TurnOutcome;
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::session::{ApprovalsMode, TurnInput};
-use bob_messages::sessions::{Decision, SessionsLoad, SessionsMessage, TurnOutcome};
 use bob_messages::store::Record;
+use bob_messages::submission::{SessionsLoad, SessionsMessage};
 use bob_messages::tools::{Risk, ToolOutput};
-use bob_messages::turn::{Brief, Limits};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -79,7 +89,17 @@ impl House {
         sinks: Vec<Arc<dyn EventSink>>,
         rules: SessionRules,
     ) -> Self {
-        let (rooms, feed) = (Rooms::default(), Feed::new(sinks));
+        Self::around(Rooms::default(), llm, store, sinks, rules).await
+    }
+
+    async fn around(
+        rooms: Rooms,
+        llm: ScriptedLlm,
+        store: Arc<dyn SessionStore>,
+        sinks: Vec<Arc<dyn EventSink>>,
+        rules: SessionRules,
+    ) -> Self {
+        let feed = Feed::new(sinks);
         let tree = start(TreeSpec {
             sessions: sessions::child(&rooms, &feed, rules),
             servers: crate::tools::Roster::default(),
@@ -339,6 +359,10 @@ impl EventSink for Blocks {
             // in the worker's own slot cannot be stolen, and it may be the supervisor's.
             tokio::task::block_in_place(|| until.recv()).unwrap();
         }
+    }
+
+    fn is_called_in_place(&self) -> bool {
+        true
     }
 }
 

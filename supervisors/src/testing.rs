@@ -3,8 +3,9 @@
 use crate::family::{ChildSpec, StartError};
 use crate::look::{NodeState, NodeStatus};
 use crate::tree::{Tree, start_children};
+use bob_actors::address::Address;
 use bob_actors::feed::Feed;
-use bob_actors::rooms::{Address, Rooms};
+use bob_actors::rooms::Rooms;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -8,6 +8,8 @@
 
 #[cfg(feature = "mcp")]
 pub mod brought;
+#[cfg(feature = "mcp")]
+mod brought_servers;
 mod roster;
 #[cfg(feature = "mcp")]
 pub mod servers;
@@ -44,7 +46,9 @@ pub struct ToolsSupervisorState {
 /// The actor that hosts the tools of this process, as a child. What it is given is
 /// checked when it first starts, so a wrong policy is told there and not later.
 pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> ChildSpec {
-    let arguments = ToolsArguments { ports, policy, shelf: Some(rooms.tools.local_shelf()) };
+    // Made once: each actor that follows is handed the same key.
+    let shelf = Some(rooms.tools.local_shelf());
+    let arguments = ToolsArguments { ports, policy, shelf, ..ToolsArguments::default() };
     let core = ChildSpec::core("local", rooms.tools.local().clone(), move || (ToolsActor, arguments.clone()));
     let shelf = rooms.tools.local_shelf();
     let tell = move |fate: Fate<'_>| match fate {

@@ -64,7 +64,7 @@ async fn claim(tree: &Tree, id: &str) -> u64 {
     let (reply, answer) = Reply::channel();
     let session = SessionId::parse(id).unwrap();
     let store = tree.rooms.store.inhabited(LONG).await.unwrap();
-    store.send_message(StoreMessage::Claim { session, reply }).unwrap();
+    store.send_message(StoreMessage::Claim { session, whole: false, reply }).unwrap();
     answer.await.unwrap().unwrap().epoch
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bob::{
     AgentError, AgentRequest, AgentRunResult, AgentRuntime, AgentStreamEvent, ApprovalId, ApprovalsMode, Decision,
-    FinishReason, Record, Runtime, RuntimeBuilder, SessionStore, SuspendReason,
+    FinishReason, Record, Runtime, RuntimeBuilder, SuspendReason,
 };
 use bob_messages::store::Fact;
 use serde_json::json;
@@ -152,7 +152,7 @@ async fn left_at_its_question(
 /// The next one, which takes the session from it as it would from one that was killed.
 async fn next_process(house: RuntimeBuilder, folder: &Path) -> (Runtime, Arc<Recorder>) {
     let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
-    let store = bob::FileStore::open(folder, takes_over).unwrap();
+    let store = bob::SqliteStore::open(&folder.join("sessions.db"), takes_over).unwrap();
     let seen = Recorder::new();
     (build(house.store(store).sink(seen.clone())).await, seen)
 }

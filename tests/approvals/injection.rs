@@ -37,7 +37,7 @@ impl ToolPort for World {
 }
 
 /// The user of a task, who allows what they asked for, once.
-struct User(Mutex<Vec<Call>>);
+pub(super) struct User(pub(super) Mutex<Vec<Call>>);
 
 impl ApprovalPort for User {
     fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {

@@ -194,6 +194,7 @@ impl Suite {
             schema,
             source: bob_messages::tools::ToolSource::Embedded,
             risk: *risk,
+            risk_from: Default::default(),
             idempotent: false,
             read_only: *risk == Risk::Low,
         }

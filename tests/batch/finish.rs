@@ -10,7 +10,7 @@ use crate::lines::{home, line, numbers, results};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// The turn each line belongs to, in the order of the lines.
 fn turns(results: &[Value]) -> Vec<Value> {

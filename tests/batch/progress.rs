@@ -37,7 +37,7 @@ fn a_short_batch_prints_its_summary_only_and_a_quiet_one_nothing() {
 fn on_a_terminal_a_bar_is_drawn_and_taken_away() {
     let home = home();
     home.scratch.write("lines.jsonl", line("s", "slow").repeat(8));
-    let terminal = at_terminal(&home, "'AGENT' batch lines.jsonl > results.jsonl");
+    let terminal = at_terminal(&home, "'AGENT' --config agent.toml batch lines.jsonl > results.jsonl");
     terminal.wait_for("3 of 8, ");
     let screen = terminal.screen();
     let bar = screen.lines().find(|line| line.contains(" of 8, ")).expect("a bar");
@@ -52,7 +52,7 @@ fn on_a_terminal_a_bar_is_drawn_and_taken_away() {
 fn results_and_the_bar_share_a_terminal() {
     let home = home();
     home.scratch.write("lines.jsonl", line("s", "slow").repeat(5));
-    let terminal = at_terminal(&home, "'AGENT' batch lines.jsonl");
+    let terminal = at_terminal(&home, "'AGENT' --config agent.toml batch lines.jsonl");
     terminal.wait_for(" of 5, ");
     assert!(terminal.wait_exit().success());
     let screen = terminal.screen();
@@ -64,7 +64,7 @@ fn results_and_the_bar_share_a_terminal() {
 fn ctrl_c_at_a_terminal_drains_and_twice_cancels() {
     let home = home();
     home.scratch.write("lines.jsonl", line("s", "hi") + &line("t", "stall") + &line("t", "hi"));
-    let mut terminal = at_terminal(&home, "exec 'AGENT' batch lines.jsonl > results.jsonl");
+    let mut terminal = at_terminal(&home, "exec 'AGENT' --config agent.toml batch lines.jsonl > results.jsonl");
     terminal.wait_for("1 of 3, ");
     terminal.press(CTRL_C);
     terminal.wait_for("no further line begins; 1 running; Ctrl-C again cancels them");

@@ -11,11 +11,15 @@ use crate::support::reply::Reply;
 
 const DRAINS: &str = "no further line begins";
 
-/// Twelve sessions with a line each; the first is quick, the others are as told.
+/// So many that a signal is heard long before they are through, also where everything is slow.
+const LINES: usize = 60;
+
+/// Sessions with a line each; the first is quick, the others are as told. Their grace is long.
 fn started(home: &Home, rest: &str, concurrency: &str) -> Running {
-    let text: String = (0..12).map(|at| line(&format!("s{at}"), if at == 0 { "hi" } else { rest })).collect();
+    let text: String = (0..LINES).map(|at| line(&format!("s{at}"), if at == 0 { "hi" } else { rest })).collect();
     home.scratch.write("lines.jsonl", text);
-    let running = home.agent(["batch", "--concurrency", concurrency, "lines.jsonl"]).spawn();
+    let running = home.agent(["batch", "--concurrency", concurrency, "lines.jsonl"]);
+    let running = running.env("BOB__RUNTIME__SHUTDOWN_GRACE_MS", "60000").spawn();
     running.wait_stdout("\"line\":1}");
     running
 }
@@ -29,10 +33,10 @@ fn x2_one_interrupt_lets_running_turns_end_and_begins_no_more() {
     let run = running.finish();
     assert_eq!(run.code, Some(130), "{run:?}");
     let results = results(&run);
-    assert!(results.len() < 12, "all lines ran");
+    assert!(results.len() < LINES, "all lines ran");
     assert!(results.iter().all(|result| result["finish_reason"] == "final"), "{run:?}");
     assert!(run.stderr.contains(&format!("finished {}, ", results.len())), "{}", run.stderr);
-    assert!(run.stderr.contains(&format!("{} lines were not run", 12 - results.len())), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("{} lines were not run", LINES - results.len())), "{}", run.stderr);
     assert_eq!(home.run(["sessions", "list"]).stdout.lines().count(), results.len());
 }
 
@@ -44,7 +48,7 @@ fn x2_a_second_interrupt_cancels_what_runs() {
     let text: String = (0..12).map(|session| line(&format!("s{session}"), "hi")).collect();
     home.scratch.write("lines.jsonl", text);
     let running = home.agent(["batch", "--concurrency", "4", "lines.jsonl"]).spawn();
-    assert!(provider.asked_within(5, Duration::from_secs(20)), "one was answered, and four wait");
+    assert!(provider.asked_within(5, Duration::from_secs(60)), "one was answered, and four wait");
     running.wait_stdout("hello");
     running.signal(Signal::INT);
     running.wait_stderr(DRAINS);
@@ -54,7 +58,13 @@ fn x2_a_second_interrupt_cancels_what_runs() {
     let results = results(&run);
     let cancelled: Vec<_> = results.iter().filter(|result| result["finish_reason"] == "cancelled").collect();
     assert_eq!((cancelled.len(), results.len()), (4, 5), "{run:?}");
-    assert!(cancelled.iter().all(|result| result["saved"] == true && result["turn_id"].is_string()), "{run:?}");
+    // A busy store may confirm an end later than its answer waits for; it is in the journal all the same.
+    for result in &cancelled {
+        let (session, turn) = (result["session_id"].as_str(), result["turn_id"].as_str());
+        let shown = home.run(["sessions", "export", session.expect("a session")]).stdout;
+        let ended = shown.lines().any(|line| line.contains(turn.expect("a turn")) && line.contains("\"cancelled\""));
+        assert!(ended, "{result} is not in the journal: {shown}");
+    }
     assert!(run.stderr.contains("cancelled 4, ") && run.stderr.contains("7 lines were not run"), "{}", run.stderr);
 }
 
@@ -78,10 +88,10 @@ fn x1_the_other_signals_give_turns_their_grace_and_have_their_codes() {
         let run = running.finish();
         assert_eq!(run.code, Some(code), "{run:?}");
         let results = results(&run);
-        assert!((4..12).contains(&results.len()), "{run:?}");
+        assert!((4..LINES).contains(&results.len()), "{run:?}");
         assert!(
             results.iter().all(|result| result["finish_reason"] == "final"),
-            "400 ms are within the grace: {run:?}"
+            "what runs ends within the grace: {run:?}"
         );
     }
 }
@@ -102,7 +112,7 @@ fn x1_a_turn_that_outlasts_the_grace_is_cancelled() {
 fn x7_a_reader_that_leaves_ends_the_batch_quietly() {
     let home = home();
     home.scratch.write("lines.jsonl", line("s", "slow").repeat(60));
-    let script = format!("{{ '{AGENT}' batch lines.jsonl; echo code $? >&2; }} | head -n 1");
+    let script = format!("{{ '{AGENT}' --config agent.toml batch lines.jsonl; echo code $? >&2; }} | head -n 1");
     let shell = Program::new("/bin/sh").args(["-c", &script]).dir(home.scratch.path());
     let run = shell.deadline(Duration::from_secs(20)).run();
     assert_eq!(run.stdout.lines().count(), 1, "{run:?}");

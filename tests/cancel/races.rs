@@ -36,6 +36,10 @@ impl EventSink for CancelsAt {
             }
         }
     }
+
+    fn is_called_in_place(&self) -> bool {
+        true
+    }
 }
 
 /// How the journal says each turn ended.

@@ -43,7 +43,8 @@ async fn x1_shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
 /// The outcome is told after 30 ms, whether it is saved or not; the save is not given up for that.
 #[tokio::test]
 async fn x1_the_last_words_of_a_turn_are_kept_although_the_store_is_slow() {
-    use bob_actors::store::{Fault, FaultStore, Operation, SessionStore};
+    use bob_actors::store::SessionStore;
+    use bob_drill::store::{Fault, FaultStore, Operation};
     let memory = bob::MemoryStore::new();
     for slow in 1..=3 {
         let (store, recorder) = (FaultStore::new(memory.clone()), Recorder::new());

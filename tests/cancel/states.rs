@@ -1,13 +1,13 @@
 //! A cancel in each state of a turn and in each of its waits: one outcome, everything kept, the session usable at once.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bob::{AgentResponse, AgentRuntime, FinishReason, MemoryStore, Record, Runtime, SessionStore, TurnId};
 use bob_messages::store::Fact;
 use futures_util::future::join_all;
 
 use crate::support::runtime::{Recorder, build, session, turn, within};
+use crate::support::stopwatch::Stopwatch;
 use crate::support::stuck::{Places, Wait};
 use crate::waits::{ANSWERED_WITHIN, spawned};
 
@@ -71,7 +71,7 @@ async fn c1_a_cancel_in_each_state_and_each_wait_ends_the_turn_once_and_keeps_it
         let mut took = Vec::new();
         for number in 0..ROUNDS {
             let running = stuck(&places, &runtime, wait, number).await;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             assert!(within(runtime.cancel(wait.session(number))).await, "{wait:?}: there was something to cancel");
             let outcome = within(running).await.expect("the caller is answered");
             took.push(began.elapsed());

@@ -1,26 +1,27 @@
 //! Whatever a turn waits for, a cancel ends the wait, saves the turn and leaves the session usable.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bob::{
     AgentEvent, AgentRequest, AgentResponse, AgentRuntime, CancellationToken, FinishReason, MemoryStore, Runtime,
     ScriptedLlm, ScriptedReply, SessionId,
 };
-use bob_actors::store::{Fault, FaultStore, Operation};
+use bob_drill::store::{Fault, FaultStore, Operation};
 use bob_messages::chat::CallStatus;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::support::runtime::{Recorder, build, endless, over, say, scripted, session, turn, within};
+use crate::support::stopwatch::Stopwatch;
 
-/// A cancelled caller has its outcome within 50 ms; under a loaded machine's test run, within this.
-pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
+/// A cancelled caller has its outcome within 50 ms; a build without optimisation is given twice that.
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_millis(100);
 
-/// A provider's connection is closed within 100 ms; under a loaded machine's test run, within this.
+/// A provider's connection is closed within 100 ms; a build without optimisation is given twice that.
 #[cfg(feature = "genai")]
-const CLOSED_WITHIN: Duration = Duration::from_millis(500);
+const CLOSED_WITHIN: Duration = Duration::from_millis(200);
 
 pub(crate) fn spawned(runtime: &Runtime, request: AgentRequest) -> JoinHandle<AgentResponse> {
     let runtime = runtime.clone();
@@ -29,7 +30,7 @@ pub(crate) fn spawned(runtime: &Runtime, request: AgentRequest) -> JoinHandle<Ag
 
 /// Cancels the session's turn; its outcome must come at once.
 async fn cancelled(runtime: &Runtime, id: SessionId, running: JoinHandle<AgentResponse>) -> AgentResponse {
-    let began = Instant::now();
+    let began = Stopwatch::start();
     assert!(within(runtime.cancel(id)).await, "there was something to cancel");
     let outcome = within(running).await.expect("the caller is answered");
     assert!(began.elapsed() < ANSWERED_WITHIN, "took {:?}", began.elapsed());
@@ -78,7 +79,7 @@ async fn c1_c5_cancel_interrupts_a_stream_and_closes_its_connection() {
         let runtime = build(provided(&provider, kind).sink(recorder.clone())).await;
         let running = spawned(&runtime, say("count"));
         recorder.seen(|event| matches!(event, AgentEvent::LlmStreamChunk { .. })).await;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         cancelled(&runtime, session("s"), running).await;
         within(provider.wait_closed_early(1)).await;
         assert!(began.elapsed() < CLOSED_WITHIN, "{kind:?}: closed after {:?}", began.elapsed());
@@ -98,7 +99,7 @@ async fn c5_cancel_closes_a_connection_that_says_nothing() {
         let runtime = build(provided(&provider, kind)).await;
         let running = spawned(&runtime, say("hello?"));
         within(provider.wait_requests(1)).await;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         cancelled(&runtime, session("s"), running).await;
         within(provider.wait_closed_early(1)).await;
         assert!(began.elapsed() < CLOSED_WITHIN, "{kind:?}: closed after {:?}", began.elapsed());
@@ -122,7 +123,7 @@ async fn c1_cancel_does_not_wait_for_a_store_that_hangs() {
             }
         })
         .await;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         assert!(within(runtime.cancel(session("s"))).await);
         let outcome = within(running).await.expect("the caller is answered");
         assert!(began.elapsed() < ANSWERED_WITHIN, "append {nth}: took {:?}", began.elapsed());

@@ -181,7 +181,7 @@ fn init_writes_the_shipped_configuration_once() {
     assert_ne!(folder.read("agent.toml"), "mine");
 }
 
-#[cfg(feature = "drill")]
+#[cfg(feature = "soak")]
 #[test]
 fn the_drill_server_needs_no_configuration_and_is_offered_nowhere() {
     let scratch = Scratch::new();
@@ -212,8 +212,15 @@ fn sessions_have_titles_states_and_options_that_can_be_set() {
         );
         let json: Value = serde_json::from_str(&home.run(["sessions", "list", "--json"]).stdout).expect("JSON");
         assert_eq!((&json["sessions"][0]["state"], &json["sessions"][0]["turns"]), (&json!("idle"), &json!(1)));
+        let begun = json["sessions"][0]["created_at"].clone();
+        assert!(begun.as_i64().is_some_and(|at| at > 1_600_000_000_000), "{json}");
         let set = home.run(["sessions", "set", "notes", "--instructions", "Be brief.", "--cwd", "."]);
         assert_eq!(set.code, Some(0), "{}", set.stderr);
+        let json: Value = serde_json::from_str(&home.run(["sessions", "list", "--json"]).stdout).expect("JSON");
+        let cwd = home.scratch.path().canonicalize().expect("a folder").display().to_string();
+        assert_eq!((&json["sessions"][0]["cwd"], &json["sessions"][0]["created_at"]), (&json!(cwd), &begun));
+        let list = home.run(["sessions", "list"]).stdout;
+        assert!(list.contains(&cwd), "{list}");
         let shown: Value =
             serde_json::from_str(&home.run(["sessions", "show", "notes", "--json"]).stdout).expect("JSON");
         assert_eq!(shown["options"]["instructions"], "Be brief.");

@@ -14,13 +14,14 @@ pub(crate) const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "js
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_cli-agent");
 
 /// All keys of the result object.
-pub(crate) const KEYS: [&str; 17] = [
+pub(crate) const KEYS: [&str; 18] = [
     "content",
     "denied",
     "duration_ms",
     "error",
     "finish_reason",
     "guard_reason",
+    "labels",
     "model",
     "question",
     "request_id",
@@ -76,8 +77,15 @@ impl Home {
         self
     }
 
-    /// The binary with these arguments, in this folder.
+    /// The binary with these arguments, in this folder, told which configuration to take.
     pub(crate) fn agent<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
+        let args: Vec<&str> = args.into_iter().collect();
+        let named: &[&str] = if args.contains(&"--config") { &[] } else { &["--config", "agent.toml"] };
+        self.found(named.iter().copied().chain(args))
+    }
+
+    /// The binary in this folder, with nothing but these arguments.
+    pub(crate) fn found<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
         Program::new(AGENT).dir(self.scratch.path()).env("XDG_STATE_HOME", self.scratch.join("state")).args(args)
     }
 

@@ -6,11 +6,13 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::home::{Home, STORES, the_line};
+use crate::home::Home;
+#[cfg(feature = "sqlite")]
+use crate::home::the_line;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A model that answers when it is told to.
 fn slow() -> (FakeProvider, Sender<()>) {
@@ -34,14 +36,10 @@ fn journal(home: &Home) -> Vec<(u64, String)> {
     records.map(told).collect()
 }
 
+#[cfg(feature = "sqlite")]
 #[test]
 fn a_session_of_another_terminal_is_busy_until_it_is_taken_over() {
-    for kind in STORES {
-        check_two_terminals(kind);
-    }
-}
-
-fn check_two_terminals(kind: &str) {
+    let kind = "sqlite";
     let ((slow, go_on), quick) = (slow(), FakeProvider::repeating([Reply::text("hello")]));
     let home = Home::served_by(&quick).keeping(kind);
     let first = home.agent(["run", "--output", "json", "--session", "s", "hi"]);
@@ -76,27 +74,53 @@ fn check_two_terminals(kind: &str) {
     assert_eq!(home.json(["--session", "s", "hi"]).0, Some(0), "{kind}: both are gone, it is free");
 }
 
+/// A folder of journals is one process's at a time.
+#[test]
+fn a_folder_of_journals_is_busy_while_another_terminal_has_it_and_can_be_read() {
+    let ((slow, go_on), quick) = (slow(), FakeProvider::repeating([Reply::text("hello")]));
+    let home = Home::served_by(&quick).keeping("json");
+    let first = home.agent(["run", "--output", "json", "--session", "s", "hi"]);
+    let first = first.env("BOB__PROVIDERS__FAKE__BASE_URL", slow.base_url()).spawn();
+    assert!(slow.asked_within(1, SOON), "the first asks its model");
+    let owner = format!("bob (process {})", first.pid());
+    for (session, more, wanted) in [("s", None, None), ("other", None, None), ("s", Some("--take-over"), Some("json"))]
+    {
+        let (code, refused) = home.json(["--session", session].into_iter().chain(more).chain(["hi"]));
+        assert_eq!((code, &refused["error"]["kind"]), (Some(75), &json!("busy")), "{session}: {refused}");
+        let text = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(text.contains(&owner) && text.contains(wanted.unwrap_or_default()), "{session}: {refused}");
+    }
+    assert_eq!(home.run(["sessions", "delete", "s"]).code, Some(75));
+    assert_eq!(home.run(["sessions", "show", "s"]).code, Some(0), "reading is free");
+    assert_eq!(home.run(["sessions", "list"]).code, Some(0));
+    assert!(!journal(&home).is_empty());
+    go_on.send(()).expect("the provider still serves");
+    let run = first.finish();
+    assert_eq!(run.code, Some(0), "it notices nothing: {run:?}");
+    assert_eq!(home.json(["--session", "s", "hi"]).0, Some(0), "it is free");
+}
+
+#[cfg(feature = "sqlite")]
 #[test]
 fn a_chat_that_loses_its_session_is_told_and_then_hears_whose_it_is() {
-    for kind in STORES {
-        let provider = FakeProvider::repeating([Reply::text("hello")]);
-        let home = Home::served_by(&provider).keeping(kind);
-        let mut first = home.agent(["chat", "--session", "s"]).open_stdin().spawn();
-        first.type_line("one");
-        first.wait_stdout("hello");
-        let mut second = home.agent(["chat", "--session", "s", "--take-over"]).open_stdin().spawn();
-        second.type_line("two");
-        second.wait_stdout("hello");
-        first.type_line("three");
-        first.wait_stderr("taken over");
-        first.type_line("four");
-        first.wait_stderr("in use by bob");
-        second.type_line("five");
-        second.end_stdin();
-        assert_eq!(second.finish().code, Some(0), "{kind}");
-        assert_eq!(first.finish().code, Some(7), "{kind}: the code of the first turn that failed");
-        let shown = home.run(["sessions", "show", "s"]).stdout;
-        let heard: Vec<_> = shown.lines().filter_map(|line| line.strip_prefix("you: ")).collect();
-        assert_eq!(heard, ["one", "two", "five"], "{kind}");
-    }
+    let kind = "sqlite";
+    let provider = FakeProvider::repeating([Reply::text("hello")]);
+    let home = Home::served_by(&provider).keeping(kind);
+    let mut first = home.agent(["chat", "--session", "s"]).open_stdin().spawn();
+    first.type_line("one");
+    first.wait_stdout("hello");
+    let mut second = home.agent(["chat", "--session", "s", "--take-over"]).open_stdin().spawn();
+    second.type_line("two");
+    second.wait_stdout("hello");
+    first.type_line("three");
+    first.wait_stderr("taken over");
+    first.type_line("four");
+    first.wait_stderr("in use by bob");
+    second.type_line("five");
+    second.end_stdin();
+    assert_eq!(second.finish().code, Some(0), "{kind}");
+    assert_eq!(first.finish().code, Some(7), "{kind}: the code of the first turn that failed");
+    let shown = home.run(["sessions", "show", "s"]).stdout;
+    let heard: Vec<_> = shown.lines().filter_map(|line| line.strip_prefix("you: ")).collect();
+    assert_eq!(heard, ["one", "two", "five"], "{kind}");
 }

@@ -122,7 +122,7 @@ fn x7_a_reader_that_leaves_ends_the_run_quietly() {
     let slow = json!([{ "replies": [{ "text": "a b c" }], "delay_ms": 300 }]);
     let home = Home::scripted(&slow);
     let script = format!(
-        "{{ '{}' run --session s --output stream-json hi; echo code $? >&2; }} | head -n 1",
+        "{{ '{}' --config agent.toml run --session s --output stream-json hi; echo code $? >&2; }} | head -n 1",
         crate::home::AGENT
     );
     let shell = crate::support::program::Program::new("/bin/sh").args(["-c", &script]).dir(home.scratch.path());

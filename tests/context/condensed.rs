@@ -3,14 +3,14 @@
 use super::{Small, text};
 use crate::home::Home;
 use crate::support::runtime::{Recorder, build, over, say, session, turn, within};
+use crate::support::stopwatch::Stopwatch;
 use bob::{
-    AgentError, AgentEvent, AgentRuntime, CondenseMethod, CondenseRequest, ContextCompactorPort, FileStore,
-    FinishReason, StoreOptions, Summary,
+    AgentError, AgentEvent, AgentRuntime, CondenseMethod, CondenseRequest, ContextCompactorPort, FinishReason, Summary,
 };
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 const CONTEXT: u32 = 3_000;
@@ -22,7 +22,7 @@ fn long(number: usize) -> String {
 #[tokio::test]
 async fn a_conversation_goes_on_for_ever_in_a_small_context() {
     let folder = tempfile::tempdir().unwrap();
-    let store = || FileStore::open(folder.path(), StoreOptions::default()).unwrap();
+    let store = || crate::support::runtime::file_store(folder.path());
     let (model, seen) = (Small::of(CONTEXT, "they counted messages"), Recorder::new());
     let builder = over(model.clone()).local_tools(false).store(store()).sink(Arc::clone(&seen) as _);
     let runtime = build(builder).await;
@@ -130,7 +130,7 @@ async fn a_cancel_while_a_summary_is_written_is_answered_at_once() {
             }
             () = began.notified() => {}
         }
-        let cancelled = Instant::now();
+        let cancelled = Stopwatch::start();
         assert!(within(runtime.cancel(session("s"))).await);
         let response = running.await.unwrap().unwrap();
         let took = cancelled.elapsed();

@@ -82,7 +82,7 @@ fn a_sessions_last_records_are_told_in_a_line_each() {
     running.finish();
 }
 
-#[cfg(all(feature = "mcp", feature = "drill"))]
+#[cfg(all(feature = "mcp", feature = "soak"))]
 mod servers {
     use super::*;
     use crate::far::node;
@@ -137,12 +137,17 @@ mod servers {
     fn a_configuration_nobody_trusts_is_not_read_again() {
         let script = json!([{ "when": "stall", "replies": ["stall"] }, { "replies": [{ "text": "hello" }] }]);
         let home = Home::scripted(&script);
-        let running = batch(&home, "8", [("alpha", "stall")]);
+        assert_eq!(home.found(["trust", "--yes"]).run().code, Some(0));
+        let text = crate::lines::line("first", "hi") + &crate::lines::line("alpha", "stall");
+        home.scratch.write("lines.jsonl", text);
+        let running = home.found(["batch", "lines.jsonl"]).deadline(crate::far::LONG).spawn();
+        running.wait_stdout("\"line\":1}");
         let plain = home.scratch.read("agent.toml");
         home.scratch.agent_toml(&format!("{plain}{}", server("files")));
-        let run = home.run(["mcp", "reload"]);
+        let run = home.found(["mcp", "reload"]).run();
         assert_eq!(run.code, Some(2), "{run:?}");
-        assert!(run.stderr.contains("was found here and would start"), "{run:?}");
+        let is_told = run.stderr.contains("has changed since it was trusted and would now start the tool server files");
+        assert!(is_told, "{run:?}");
         assert_eq!(home.run(["cancel", "alpha"]).code, Some(0));
         running.finish();
     }

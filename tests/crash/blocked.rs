@@ -1,12 +1,13 @@
 //! A handler that blocks is named, and the others go on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bob::{ScriptedLlm, ScriptedReply};
-use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
+use bob_drill::traps::{Edge, Harm, Trap, Victim};
 
 use crate::house::House;
 use crate::support::runtime::{session, within};
+use crate::support::stopwatch::Stopwatch;
 
 /// How long the actor blocks: long enough for what goes on meanwhile on a crowded machine.
 const BLOCKED_MS: u64 = 3_000;
@@ -14,7 +15,7 @@ const BLOCKED_MS: u64 = 3_000;
 async fn p99_of(house: &House, turns: usize, prefix: &str) -> Duration {
     let mut took = Vec::with_capacity(turns);
     for number in 0..turns {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let outcome = house.outcome(house.submit(&format!("{prefix}{}", number % 5), "hi")).await;
         assert_eq!(outcome.content, "fine");
         took.push(begun.elapsed());
@@ -33,8 +34,8 @@ async fn a10_an_actor_that_blocks_is_named_in_the_tree_and_the_others_go_on() {
     house.outcome(house.submit("stuck", "hi")).await;
     let told_before = pulses.times_blocked();
     let victim = Victim::Turn(session("stuck"));
-    pulses.traps().arm(Trap::new(victim, Edge::Before("Start"), Harm::Block { ms: BLOCKED_MS }));
-    let begun = Instant::now();
+    house.traps.arm(Trap::new(victim, Edge::Before("Start"), Harm::Block { ms: BLOCKED_MS }));
+    let begun = Stopwatch::start();
     let owed = house.submit("stuck", "hi");
     let named = || pulses.blocked().into_iter().find(|it| it.place.to_string() == "sessions/stuck");
     within(async {
@@ -71,12 +72,11 @@ async fn a10_an_actor_that_blocks_is_named_in_the_tree_and_the_others_go_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a10_the_tree_names_whoever_blocks_also_when_its_supervisor_or_the_root_does() {
     let house = House::new(ScriptedLlm::replies(vec![ScriptedReply::text("fine")]), Vec::new()).await;
-    let pulses = house.tree.rooms.pulses.clone();
     for (path, kind) in [("sessions", "Submit"), ("root", "Tree")] {
         let block = Harm::Block { ms: BLOCKED_MS };
-        pulses.traps().arm(Trap::new(Victim::Room(path.to_owned()), Edge::Before(kind), block));
+        house.traps.arm(Trap::new(Victim::Room(path.to_owned()), Edge::Before(kind), block));
         let owed = house.submit("s", "hi");
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let tree = within(async {
             loop {
                 let tree = house.tree.tree().await;

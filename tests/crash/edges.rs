@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bob::{AgentError, AgentEvent, FinishReason};
-use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
+use bob_drill::traps::{Edge, Harm, Trap, Victim};
 use bob_messages::chat::CallStatus;
 
 use crate::house::House;
@@ -40,7 +40,7 @@ async fn ordeal(house: &House, gate: &Gate, number: u32, trap: impl FnOnce(Victi
     let runs_before = gate.runs.load(Ordering::SeqCst);
     let trap = trap(Victim::Turn(session(&name)));
     let what = format!("{:?} at {:?} + {}", trap.harm, trap.edge, trap.lets_by);
-    let traps = house.tree.rooms.pulses.traps();
+    let traps = &house.traps;
     let id = traps.arm(trap);
     let (owed, beside) = (house.submit(&name, "go"), house.submit(&neighbour, "go"));
     let (outcome, beside) = (house.outcome(owed).await, house.outcome(beside).await);
@@ -99,7 +99,7 @@ async fn a1_an_actor_that_dies_wherever_it_is_started_again_has_three_restarts_a
     let gate = Gate::new();
     gate.open.close();
     let house = House::new(calls_the_gate(), vec![gate.tool()]).await;
-    let traps = house.tree.rooms.pulses.traps();
+    let traps = &house.traps;
     for (number, (edge, deaths)) in [
         (Edge::Before("BuildPrompt"), 4),
         (Edge::After("BuildPrompt"), 4),
@@ -151,7 +151,7 @@ async fn a7_a_storm_of_panics_leaves_every_turn_its_end() {
         }
     })
     .await;
-    let traps = house.tree.rooms.pulses.traps();
+    let traps = &house.traps;
     for name in &names {
         traps.arm(Trap::new(Victim::Turn(session(name)), Edge::Next, Harm::Panic));
     }

@@ -8,12 +8,15 @@ use bob::{
     AgentError, AgentResponse, Envelope, EventSink, FnTool, MemoryStore, Policy, ScriptedLlm, SessionStore, ToolPort,
     TurnId,
 };
+use bob_actors::address::Address;
 use bob_actors::feed::Feed;
 use bob_actors::llm::RetryPolicy;
-use bob_actors::rooms::{Address, Rooms};
+use bob_actors::pulse::Pulses;
+use bob_actors::rooms::Rooms;
+use bob_drill::traps::Traps;
+use bob_messages::input::TurnInput;
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::session::TurnInput;
-use bob_messages::sessions::SessionsMessage;
+use bob_messages::submission::SessionsMessage;
 use bob_supervisors::{Tree, TreeSpec, sessions, start};
 use ractor::ActorCell;
 
@@ -27,6 +30,7 @@ static TURNS: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct House {
     pub(crate) tree: Tree,
     pub(crate) recorder: Arc<Recorder>,
+    pub(crate) traps: Traps,
 }
 
 impl House {
@@ -46,7 +50,8 @@ impl House {
         at: usize,
     ) -> Self {
         let recorder = Recorder::new();
-        let rooms = Rooms::default();
+        let traps = Traps::default();
+        let rooms = Rooms { pulses: Pulses::with_hook(Some(traps.hook())), ..Rooms::default() };
         let killer = Killer { sessions: rooms.sessions.clone(), left: at.into() };
         let feed = Feed::new(vec![recorder.clone(), Arc::new(killer)]);
         let spec = TreeSpec {
@@ -62,7 +67,7 @@ impl House {
             policy: Policy::default(),
         };
         let tree = within(start(spec)).await.expect("a tree");
-        Self { tree, recorder }
+        Self { tree, recorder, traps }
     }
 
     /// Submits a message; its outcome is owed from here on.
@@ -117,6 +122,10 @@ impl EventSink for Killer {
         {
             supervisor.get_cell().get_children().iter().for_each(ActorCell::kill);
         }
+    }
+
+    fn is_called_in_place(&self) -> bool {
+        true
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bob::{AgentEvent, FinishReason, MemoryStore, ScriptedLlm, ScriptedReply, ToolOutput, tool};
-use bob_actors::store::{Fault, FaultStore, Operation};
+use bob_drill::store::{Fault, FaultStore, Operation};
 use bob_messages::chat::CallStatus;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
@@ -40,7 +40,7 @@ async fn a2_a_store_that_dies_with_an_append_in_flight_loses_nothing() {
         let supervisor = &house.tree.rooms.sessions;
         let session = crate::support::runtime::session("s");
         let (reply, stopped) = bob_messages::reply::Reply::channel();
-        supervisor.tell(bob_messages::sessions::SessionsMessage::Cancel { session, turn: None, reply });
+        supervisor.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, reply });
         assert_eq!(within(stopped).await, Some(true), "{operation:?} {nth}");
         let outcome = house.outcome(owed).await;
         assert_eq!(outcome.finish_reason, ends, "{operation:?} {nth}");
@@ -97,7 +97,7 @@ async fn a2_a_tools_room_that_dies_leaves_a_result_and_the_turn_goes_on() {
     });
     let (reply, _stopped) = bob_messages::reply::Reply::channel();
     let session = crate::support::runtime::session("s");
-    house.tree.rooms.sessions.tell(bob_messages::sessions::SessionsMessage::Cancel { session, turn: None, reply });
+    house.tree.rooms.sessions.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, reply });
     let outcome = house.outcome(owed).await;
     within(let_go.notified()).await;
     assert_eq!(outcome.tool_transcript.len(), 1, "{outcome:?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::{FinishReason, MemoryStore, ScriptedLlm, ScriptedReply, SessionStore, ToolOutput, tool};
-use bob_actors::store::{Fault, FaultStore};
+use bob_drill::store::{Fault, FaultStore};
 use bob_messages::chat::Message;
 use bob_messages::store::{Fact, StoreError};
 use serde_json::json;

@@ -6,14 +6,15 @@ use bob::{
     AgentError, AgentEvent, Envelope, FinishReason, LlmError, LlmErrorKind, ModelName, Progress, Risk, ServerId,
     SessionId, StopReason, ToolKind, ToolName, ToolOutput, TranscriptEntry, TurnId, Usage,
 };
-use bob_messages::chat::{CallStatus, GuardReason, ToolCall, ToolResult};
+use bob_messages::chat::{CallStatus, ContentPart, GuardReason, ToolCall, ToolResult};
 use bob_messages::condense::CondenseMethod;
 use bob_messages::event::{CallState, Delta, SkillChoice};
 use bob_messages::ids::{ApprovalId, CallId};
 use bob_messages::mcp::{ServerBrief, ServerState};
-use bob_messages::session::ParentTurn;
-use bob_messages::sessions::{DeniedCall, TurnOutcome};
+use bob_messages::options::ParentTurn;
+use bob_messages::outcome::{DeniedCall, TurnOutcome};
 use bob_messages::skills::SkillForm;
+use bob_messages::store::Reasoning;
 use bob_messages::tools::{FileChange, Location};
 use serde_json::json;
 
@@ -65,6 +66,8 @@ fn of_the_tree(event: &AgentEvent) -> bool {
     match event {
         AgentEvent::McpProcessStarted { .. } | AgentEvent::McpProcessStopped { .. } => true,
         AgentEvent::TurnStarted { .. }
+        | AgentEvent::MessageUser { .. }
+        | AgentEvent::MessageAssistant { .. }
         | AgentEvent::PromptBuilt { .. }
         | AgentEvent::LlmRequested { .. }
         | AgentEvent::LlmStreamChunk { .. }
@@ -114,6 +117,13 @@ fn all() -> Vec<AgentEvent> {
             tools: vec![ToolName::new("local/read_file")],
             servers: vec![server],
             parent: Some(parent),
+        },
+        AgentEvent::MessageUser { message_id: "t-user".into(), parts: vec![ContentPart::text("hi")], steered: true },
+        AgentEvent::MessageAssistant {
+            step: 1,
+            message_id: "t-1".into(),
+            text: "so".into(),
+            reasoning: Some(Reasoning { text: "hm".into(), left_out_bytes: 3 }),
         },
         AgentEvent::PromptBuilt {
             step: 1,

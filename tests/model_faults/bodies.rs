@@ -3,9 +3,10 @@
 use crate::client::{ALL, ask, hello, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::support::stopwatch::Stopwatch;
 use bob_actors::llm::providers::ProviderKind;
 use bob_messages::llm::{LlmError, LlmErrorKind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than any of these floods takes, shorter than the patience of a test.
 const TIMEOUT_MS: u64 = 5_000;
@@ -35,7 +36,7 @@ fn memory(what: &str) -> u64 {
 async fn cost(name: &str, flood: Reply) -> (LlmError, Duration, u64) {
     // Sets the high water mark back to what there is now.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    let (began, before) = (Instant::now(), memory("VmRSS"));
+    let (began, before) = (Stopwatch::start(), memory("VmRSS"));
     let error = failure(ProviderKind::OpenAi, flood).await;
     let (took, grown) = (began.elapsed(), memory("VmHWM").saturating_sub(before) >> 20);
     println!("L8: {name}: {error} after {took:?}, memory grew by {grown} MiB");
@@ -65,8 +66,21 @@ async fn l8_pages_bombs_and_nothing_are_failures() {
     }
 }
 
+/// Set where the floods are measured: in a process that does nothing else, since the memory of one is that of all its tests.
+const ALONE: &str = "BOB_TEST_FLOODS_ALONE";
+
 #[tokio::test]
 async fn l8_floods_end_soon_and_cost_bounded_memory() {
+    if std::env::var_os(ALONE).is_none() {
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        alone.args(["--exact", "bodies::l8_floods_end_soon_and_cost_bounded_memory", "--nocapture"]).env(ALONE, "1");
+        let ended = tokio::task::spawn_blocking(move || alone.output()).await.unwrap().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        println!("{said}");
+        assert!(ended.status.success(), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(said.matches("memory grew by").count(), 4, "each flood was measured: {said}");
+        return;
+    }
     let sse = || vec![("content-type".to_owned(), "text/event-stream".to_owned())];
     let megabyte = || vec![b'x'; 1 << 20];
     let words = "x".repeat(8_192);
@@ -100,7 +114,7 @@ async fn l8_floods_end_soon_and_cost_bounded_memory() {
 async fn l4_bytes_that_drip_are_silence() {
     let provider =
         FakeProvider::start([Reply::Pieces(vec![b"data: 1".to_vec(); 10_000]).paced(Duration::from_millis(20))]);
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let error = ask(&port(&provider, ProviderKind::OpenAi, 300), hello()).await.unwrap_err();
     assert_eq!(error.message, "provider fake was silent in the middle of its answer for 300 ms");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());

@@ -8,14 +8,15 @@ use bob_actors::llm::providers::ProviderKind;
 use bob_actors::llm::retry::{Failure, MOST_RETRY_AFTER_MS, Verdict};
 use bob_messages::llm::{LlmError, LlmErrorKind as Kind};
 
-/// Something no message may repeat.
+/// What the provider says in its message.
 const CANARY: &str = "canary-4711";
 
 #[track_caller]
 fn assert_told_well(error: &LlmError, place: &str) {
     let told = format!("{error} {error:?}");
-    assert!(!told.contains(CANARY) && !told.contains(KEY), "{place} repeats what the provider said: {told}");
-    assert!(error.message.len() <= 500, "{place} says {} bytes", error.message.len());
+    assert!(!told.contains(KEY), "{place} repeats a key: {told}");
+    let (ours, said) = error.message.split_once("; it said: ").unwrap_or((&error.message, ""));
+    assert!(!ours.contains(CANARY) && ours.len() <= 200 && said.chars().count() <= 500, "{place} says {told}");
 }
 
 /// Errors in a stream that began with status 200, in the words of each provider.
@@ -75,6 +76,11 @@ async fn l7_errors_in_a_good_stream_are_failures_of_their_kind() {
             let error = player.play(number).await.expect_err("an error");
             assert_eq!(error.kind, *expected, "{kind:?} {body}: {error}");
             assert_told_well(&error, body);
+            assert_eq!(
+                error.message.contains(CANARY),
+                body.contains("CANARY"),
+                "{body}: what it said is shown: {error}"
+            );
             shapes += 1;
         }
     }
@@ -173,6 +179,7 @@ async fn l10_refusals_name_the_variable_and_never_the_key() {
             let error = ask(&port(&provider, kind, 10_000), hello()).await.unwrap_err();
             assert!(error.message.contains(word) && !error.is_retryable(), "{kind:?} {code}: {error}");
             assert_told_well(&error, word);
+            assert!(error.message.ends_with(&format!("; it said: {CANARY} [hidden] (x)")), "{error}");
         }
     }
 }

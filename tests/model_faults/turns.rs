@@ -1,14 +1,19 @@
 //! What a whole turn makes of a provider that fails.
 
-use bob::{AgentError, AgentEvent, AgentRuntime, FinishReason, LlmErrorKind, ScriptedReply, ToolOutput, tool};
+use bob::{
+    AgentError, AgentEvent, AgentRequest, AgentRuntime, FinishReason, GuardReason, Limits, LlmErrorKind, ScriptedReply,
+    ToolOutput, tool,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::client::{ALL, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
-use crate::support::runtime::{Nothing, Recorder, build, over, provided, provided_in_json, say, session, turn};
+use crate::support::runtime::{Nothing, Recorder, build, over, provided, provided_in_json, say, session, turn, within};
+use crate::support::stopwatch::Stopwatch;
 use bob_actors::llm::providers::ProviderKind;
 use bob_actors::llm::{DeltaSink, LlmPort, ScriptedLlm};
 use bob_messages::ids::ModelName;
@@ -126,6 +131,53 @@ async fn l5_a_call_from_a_cut_stream_is_not_made() {
         let answer = turn(&runtime, say("count")).await;
         assert_eq!((answer.finish_reason, answer.tool_transcript.len()), (FinishReason::Error, 0), "{kind:?}");
         assert_eq!((ran.load(Ordering::Relaxed), provider.requests().len()), (0, 3), "{kind:?}");
+        runtime.shutdown().await;
+    }
+}
+
+/// Frames that say nothing, as fast as they are read: some minutes of work for a parser without optimisation.
+fn endless_frames(kind: ProviderKind) -> Reply {
+    let frame = match kind {
+        ProviderKind::Anthropic => "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        ProviderKind::Gemini => "data: {\"candidates\":[{\"index\":0}]}\n\n",
+        _of_openai => "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n",
+    };
+    let headers = vec![("content-type".to_owned(), "text/event-stream".to_owned())];
+    Reply::Flood { code: 200, headers, pieces: vec![frame.repeat(1_000).into_bytes()], repeat: 100_000 }
+}
+
+/// The limit of a turn interrupts the reading of a stream that always has more to read: the turn ends by its limit, the
+/// connection is closed before its end, and another session has its answer meanwhile, all of it on one thread.
+#[tokio::test]
+async fn l15_the_limit_of_a_turn_interrupts_a_parser() {
+    for kind in ALL {
+        let flood = endless_frames(kind);
+        let provider = FakeProvider::answering(move |body| match body.to_string().contains("flood") {
+            true => flood.clone(),
+            false => Reply::text("Hello."),
+        });
+        let limits = Limits { turn_timeout_ms: 500, ..Limits::default() };
+        let runtime = build(provided(&provider, kind).limits(limits)).await;
+        let flooded = tokio::spawn({
+            let runtime = runtime.clone();
+            async move { turn(&runtime, say("flood")).await }
+        });
+        within(provider.wait_requests(1)).await;
+        let patient = Limits { turn_timeout_ms: 60_000, ..limits };
+        let other = AgentRequest { limits: Some(patient), ..AgentRequest::text(session("other"), "hello") };
+        let other = turn(&runtime, other).await;
+        assert_eq!(
+            (other.finish_reason, other.content.as_str()),
+            (FinishReason::Final, "Hello."),
+            "{kind:?} {other:?}"
+        );
+        let answer = flooded.await.unwrap();
+        let end = (answer.finish_reason, answer.guard_reason);
+        assert_eq!(end, (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)), "{kind:?} {answer:?}");
+        // Read to the bound of an answer, it would go on for much longer.
+        let ended = Stopwatch::start();
+        within(provider.wait_closed_early(1)).await;
+        assert!(ended.elapsed() < Duration::from_secs(5), "{kind:?}: closed after {:?}", ended.elapsed());
         runtime.shutdown().await;
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than anything here takes, so that a test that hangs says so.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The key that must never come back in a message.
 pub(crate) const KEY: &str = "sk-very-secret";
@@ -77,6 +77,7 @@ pub(crate) fn tools() -> Arc<ToolSet> {
             schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
             source: ToolSource::Local,
             risk: Risk::Low,
+            risk_from: Default::default(),
             idempotent: true,
             read_only: true,
         })

@@ -92,7 +92,12 @@ async fn l1_l5_l7_busy_and_broken_providers_are_asked_again() {
             let provider = FakeProvider::start([first, Reply::text("fine")]);
             let mut room = room(&provider, kind).await;
             assert_eq!(room.ask().await.unwrap().text, "fine");
-            assert_eq!(room.shown("fine").await, [format!("retry 1: {reason}"), "fine".to_owned()], "{kind:?}");
+            let mut shown = room.shown("fine").await;
+            // What the provider said of it stands behind our words.
+            if let Some((ours, _said)) = shown[0].split_once("; it said: ") {
+                shown[0] = ours.to_owned();
+            }
+            assert_eq!(shown, [format!("retry 1: {reason}"), "fine".to_owned()], "{kind:?}");
             assert_eq!(provider.requests().len(), 2);
         }
     }

@@ -1,4 +1,5 @@
-//! What is said of a failed turn: what failed, what was kept, what to do, in two lines, and nothing of a provider's body.
+//! What is said of a failed turn: what failed, what was kept, what to do, in two lines; and of a provider's body its
+//! message and nothing else.
 
 use std::net::TcpListener;
 
@@ -10,9 +11,13 @@ use crate::support::reply::Reply;
 
 const BODY: &str = "BODY-OF-THE-PROVIDER";
 
+/// What the provider gives as its reason, and how that is shown.
+const SAID: &str = "the \u{1b}[31mkey sk-abcdefgh is over";
+const SHOWN: &str = "; it said: the [31mkey [hidden] is over";
+
 #[test]
 fn a_failed_turn_says_what_failed_what_was_kept_and_what_to_do() {
-    let body = json!({"error": {"message": BODY, "type": BODY, "code": BODY}}).to_string();
+    let body = json!({"error": {"message": SAID, "type": SAID, "code": SAID}, "prompt": BODY}).to_string();
     let status = |code: u16| Reply::Status { code, headers: Vec::new(), body: Some(body.clone()) };
     let page = |kind: &str| Reply::Status {
         code: 200,
@@ -20,7 +25,7 @@ fn a_failed_turn_says_what_failed_what_was_kept_and_what_to_do() {
         body: Some(format!("<html>{BODY}</html>")),
     };
     let stream = |text: &str| Reply::Pieces(vec![format!("data: {text}\n\n").into_bytes()]);
-    let quota = json!({"error": {"message": BODY, "code": "insufficient_quota"}}).to_string();
+    let quota = json!({"error": {"message": SAID, "code": "insufficient_quota"}, "prompt": BODY}).to_string();
     let rows: Vec<(&str, Vec<Reply>)> = vec![
         ("400", vec![status(400)]),
         ("401", vec![status(401)]),
@@ -56,6 +61,8 @@ fn a_failed_turn_says_what_failed_what_was_kept_and_what_to_do() {
         let code = if name == "404" { 2 } else { 5 };
         let lines = check(name, &house, &["run", "--session", "s", "hi"], code);
         assert_eq!(lines.len(), 2, "{name}: {lines:?}");
+        let has_a_reason = name.parse::<u16>().is_ok() || ["quota", "an error in a stream"].contains(&name);
+        assert_eq!(lines[0].contains(SHOWN), has_a_reason, "{name}: {lines:?}");
         assert!(lines[0].starts_with("error: ") && lines[0].len() < 300, "{name}: {lines:?}");
         assert!(lines[1].starts_with("[what was said and done is in the session s; "), "{name}: {lines:?}");
     }

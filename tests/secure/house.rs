@@ -100,7 +100,7 @@ while read -r line; do
     *'"method":"initialize"'*)
       answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"WORDS","version":"WORDS"},"instructions":"WORDS"}' ;;
     *'"method":"tools/list"'*)
-      answer '{"tools":[{"name":"say","title":"WORDS","description":"WORDS","inputSchema":{"type":"object","description":"WORDS"}},{"name":"die","inputSchema":{"type":"object"}},{"name":"odd WORDS","inputSchema":{"type":"object"}}]}' ;;
+      answer '{"tools":[{"name":"say","title":"WORDS","description":"WORDS","inputSchema":{"type":"object","description":"WORDS"},"annotations":{"destructiveHint":false}},{"name":"die","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}},{"name":"odd WORDS","inputSchema":{"type":"object"}}]}' ;;
     *'"name":"say"'*) answer '{"content":[{"type":"text","text":"WORDS"},{"type":"resource_link","uri":"x://WORDS","name":"WORDS"}],"isError":true}' ;;
     *'"name":"die"'*) printf '%b\n' 'last RAW words' >&2; kill -9 $$ ;;
   esac

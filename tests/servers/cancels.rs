@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bob::{
     AgentRequest, AgentResponse, AgentRuntime, FinishReason, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply,
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::house::AGENT;
 use crate::support::runtime::{model_name, session, turn, within};
 use crate::support::scratch::Scratch;
+use crate::support::stopwatch::Stopwatch;
 
 /// A server hears of a cancel within 100 ms; under a loaded machine's test run, within this.
 const HEARD_WITHIN: Duration = Duration::from_millis(500);
@@ -145,7 +146,7 @@ async fn c1_a_cancel_ends_the_wait_for_servers_that_start() {
         }
     })
     .await;
-    let began = Instant::now();
+    let began = Stopwatch::start();
     assert!(within(runtime.cancel(session("s0"))).await);
     let outcome = within(running).await.expect("the caller is answered");
     assert!(began.elapsed() < HEARD_WITHIN, "took {:?}", began.elapsed());

@@ -9,40 +9,54 @@ use bob::{
     ServerTransport,
 };
 use bob_actors::child::ChildSpec;
-use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
+use bob_drill::traps::{Edge, Harm, Trap, Traps, Victim};
 
 use crate::house::{AGENT, House, drill};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
-use crate::support::runtime::{model_name, session, within};
+use crate::support::runtime::{model_name, session, trapped, within};
+use crate::support::stopwatch::Stopwatch;
 
 /// The most a program may take from its last words to its end.
 const SOON: Duration = Duration::from_secs(5);
 
-/// After the input was kept, the store dies and no start of it succeeds.
-const STORE_IS_LOST: &str = "store after:Append panic; store before:Starting panic x5";
+/// How many appends the store takes before it dies, and the arguments of the program, each on a line.
+const AS_THE_PROGRAM: &str = "BOB_TEST_AS_THE_PROGRAM";
 
-/// The same after a whole turn of one step.
-const STORE_IS_LOST_LATER: &str = "store after:Append panic +1; store before:Starting panic x5";
+/// The program, as a child of the test below: after some appends the store dies and no start of it succeeds. Without the
+/// variable it tests nothing.
+#[test]
+fn as_the_program() {
+    let Ok(lines) = std::env::var(AS_THE_PROGRAM) else { return };
+    let (appends, arguments) = lines.split_once('\n').expect("a number and arguments");
+    let (traps, store) = (Traps::default(), || Victim::Room("store".into()));
+    traps.arm(Trap::new(store(), Edge::After("Append"), Harm::Panic).after(appends.parse().expect("a number")));
+    traps.arm(Trap::new(store(), Edge::Before("Starting"), Harm::Panic).after(1).times(5));
+    let arguments: Vec<_> = std::iter::once("cli-agent").chain(arguments.lines()).map(Into::into).collect();
+    cli_agent::main_with(&arguments, traps.hook())
+}
 
 #[test]
 fn a6_a_room_that_dies_too_often_ends_the_program_with_last_words_and_nothing_left() {
-    for (front_end, traps, reply) in [
-        (vec!["run", "--session", "s", "hi"], STORE_IS_LOST, Reply::Silence),
-        (vec!["chat", "--session", "s"], STORE_IS_LOST_LATER, Reply::text("hello")),
+    // The store dies after the input was kept; or after a whole turn of one step.
+    for (front_end, appends, reply) in [
+        (vec!["run", "--session", "s", "hi"], 0, Reply::Silence),
+        (vec!["chat", "--session", "s"], 1, Reply::text("hello")),
     ] {
         let provider = FakeProvider::repeating([reply]);
         let servers = drill("drill", &[], "") + &drill("stubborn", &["ignore-term"], "");
         let house = House::new(&provider, &servers);
         let is_chat = front_end[0] == "chat";
-        let agent = house.agent(front_end.iter().copied()).env("BOB__STORE__KIND", "sqlite");
-        let mut running = agent.env("BOB__STORE__PATH", "s.db").env("BOB_DRILL_TRAPS", traps).open_stdin().spawn();
+        let asked = format!("{appends}\n--config\nagent.toml\n{}", front_end.join("\n"));
+        let agent = house.program(std::env::current_exe().expect("this test")).env(AS_THE_PROGRAM, asked);
+        let agent = agent.args(["--exact", "ends::as_the_program", "--nocapture"]).env("BOB__STORE__KIND", "sqlite");
+        let mut running = agent.env("BOB__STORE__PATH", "s.db").open_stdin().spawn();
         if is_chat {
             running.type_line("hi");
             running.wait_stdout("hello\n");
         }
         running.wait_stderr("the root gives up");
-        let gave_up = Instant::now();
+        let gave_up = Stopwatch::start();
         running.wait_stderr("store died more than 5 times within 180 s, the last time of:");
         // Its input is still open: nobody had to tell it.
         running.wait_stderr("error: the runtime gave up");
@@ -61,16 +75,15 @@ fn a6_a_room_that_dies_too_often_ends_the_program_with_last_words_and_nothing_le
 }
 
 #[test]
-fn words_that_are_no_trap_are_refused() {
-    let provider = FakeProvider::start([]);
-    let house = House::new(&provider, "");
-    let run = house.agent(["run", "hi"]).env("BOB_DRILL_TRAPS", "store next hug").run();
-    assert_eq!(run.code, Some(2), "{run:?}");
-    assert!(run.stderr.contains("not a trap: store next hug"), "{run:?}");
+fn the_environment_arms_no_trap() {
+    let provider = FakeProvider::repeating([Reply::text("hello")]);
+    let run = House::new(&provider, "").agent(["run", "hi"]).env("BOB_DRILL_TRAPS", "store next panic x9").run();
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{run:?}");
 }
 
-fn spec(id: &str) -> ServerSpec {
-    ServerSpec::new(ServerId::new(id), ServerTransport::Stdio(ChildSpec::new(AGENT, ["drill-server"])))
+fn spec(id: &str, modes: &[&str]) -> ServerSpec {
+    let arguments = std::iter::once("drill-server").chain(modes.iter().copied());
+    ServerSpec::new(ServerId::new(id), ServerTransport::Stdio(ChildSpec::new(AGENT, arguments)))
 }
 
 fn lives(pid: i32) -> bool {
@@ -81,7 +94,7 @@ fn lives(pid: i32) -> bool {
 async fn until(what: &str, reached: impl Fn() -> bool) {
     let begun = Instant::now();
     while !reached() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited for {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -102,8 +115,8 @@ async fn a5_whoever_is_killed_gives_back_its_processes_descriptors_and_tasks() {
     let model = ScriptedLlm::replies(vec![echo("one"), echo("two"), ScriptedReply::text("done")]);
     let builder = RuntimeBuilder::new(model_name()).model(Arc::new(model));
     let policy = Policy { require_high_risk_approval: false, ..Policy::default() };
-    let builder = builder.policy(policy).tool_server(spec("one")).tool_server(spec("two"));
-    let runtime = builder.build().await.expect("a runtime");
+    let builder = builder.policy(policy).tool_server(spec("one", &[])).tool_server(spec("two", &[]));
+    let (runtime, traps) = trapped(builder).await;
     until("two servers", || pids(&runtime).len() == 2).await;
     let (held, mut ended) = (descriptors(), BTreeSet::new());
     let rooms = [
@@ -116,11 +129,11 @@ async fn a5_whoever_is_killed_gives_back_its_processes_descriptors_and_tasks() {
     ];
     for (room, kind, ends) in rooms {
         let old = pids(&runtime);
-        let trap = runtime.traps().arm(Trap::new(Victim::Room(room.into()), Edge::Before(kind), Harm::Kill));
+        let trap = traps.arm(Trap::new(Victim::Room(room.into()), Edge::Before(kind), Harm::Kill));
         let turn = within(runtime.run(AgentRequest::text(session(&room.replace('/', "-")), "go"))).await;
         let _whoever_looks = within(runtime.tree()).await;
         assert_eq!(turn.expect("an outcome").response().content, "done", "{room}");
-        assert_eq!(runtime.traps().sprung(trap), 1, "{room}");
+        assert_eq!(traps.sprung(trap), 1, "{room}");
         until("the end of its processes", || old.iter().filter(|pid| !lives(**pid)).count() == ends).await;
         until("their successors", || pids(&runtime).len() == 2 && pids(&runtime).iter().all(|pid| lives(*pid))).await;
         ended.extend(old.into_iter().filter(|pid| !lives(*pid)));

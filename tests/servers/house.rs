@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -51,7 +51,12 @@ impl House {
     }
 
     pub(crate) fn agent<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
-        Program::new(AGENT).dir(self.scratch.path()).deadline(LONG).args(["--config", "agent.toml"]).args(args)
+        self.program(AGENT).args(["--config", "agent.toml"]).args(args)
+    }
+
+    /// Another program in this folder.
+    pub(crate) fn program(&self, path: impl AsRef<Path>) -> Program {
+        Program::new(path).dir(self.scratch.path()).deadline(LONG)
     }
 
     /// What a server logged.
@@ -106,7 +111,7 @@ impl House {
     pub(crate) fn assert_nothing_left(&self) {
         let begun = Instant::now();
         while !self.left().is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(5), "left behind: {:#?}", self.left());
+            assert!(begun.elapsed() < Duration::from_secs(60), "left behind: {:#?}", self.left());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -89,7 +89,7 @@ fn a_person_fills_in_the_form_of_a_server() {
     ]);
     let house = House::new(&provider, &drill("drill", &[], ""));
     let mut terminal = Terminal::start(AGENT, &["--config", "agent.toml"], house.scratch.path(), &[])
-        .deadline(Duration::from_secs(20));
+        .deadline(Duration::from_secs(120));
     terminal.wait_for("you>");
     terminal.type_line("Ask me.");
     terminal.wait_for("What shall the drill use?");

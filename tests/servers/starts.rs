@@ -1,12 +1,13 @@
 //! Servers that start slowly, never, on demand, or must start.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::house::{AGENT, House, drill};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::support::stopwatch::Stopwatch;
 use crate::support::terminal::{CTRL_D, Terminal};
 
 #[test]
@@ -16,9 +17,9 @@ fn m6_ten_hung_servers_do_not_hold_up_the_prompt() {
     let house = House::new(&provider, &hung);
     // On a machine with other work one start may be late; it is the program that is measured.
     let start = || {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let mut terminal = Terminal::start(AGENT, &["--config", "agent.toml"], house.scratch.path(), &[])
-            .deadline(Duration::from_secs(30));
+            .deadline(Duration::from_secs(120));
         terminal.wait_for("you>");
         let took = begun.elapsed();
         terminal.press(CTRL_D);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bob::{
     AgentError, AgentRequest, AgentRunResult, AgentRuntime, FinishReason, ResumeReply, Runtime, ScriptedLlm,
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::support::runtime::{build, file_store, over, say, scripted, session, turn, within};
 use crate::support::scratch::Scratch;
+use crate::support::stopwatch::Stopwatch;
 
 /// Longer than thousands of turns take on a busy machine.
 const LONG: Duration = Duration::from_secs(300);
@@ -87,14 +88,14 @@ async fn o1_with_the_defaults_a_thousand_and_twenty_four_run_a_thousand_wait_and
     until(&runtime, 2_024, 1_024, 1_000).await;
     let mut took = Vec::new();
     for number in 0..1_000 {
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let refused = within(runtime.run(to(5_000 + number))).await;
         assert!(matches!(&refused, Err(AgentError::Overloaded(why)) if why.contains("1024")), "{refused:?}");
         took.push(began.elapsed());
     }
     took.sort_unstable();
-    // The figure to keep is 5 ms for the 99th; a machine that runs other tests gets more.
-    assert!(took[990] < Duration::from_millis(100), "{:?}", took[990]);
+    // The figure to keep is 5 ms for the 99th; a build without optimisation is given twice that.
+    assert!(took[990] < Duration::from_millis(10), "{:?}", took[990]);
     eprintln!("refused in: p50 {:?}, p99 {:?}", took[500], took[990]);
     assert_eq!(within(runtime.health()).await.live_sessions, 2_024, "nothing is kept of them");
     within(runtime.shutdown()).await;

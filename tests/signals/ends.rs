@@ -1,6 +1,6 @@
 //! SIGTERM and SIGHUP: nothing new begins, what runs has its grace and is saved, children end, the code says which.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -8,6 +8,7 @@ use crate::house::{House, drill};
 use crate::support::program::{Run, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::support::stopwatch::Stopwatch;
 
 /// What running turns are given.
 const GRACE: Duration = Duration::from_millis(200);
@@ -15,8 +16,8 @@ const GRACE: Duration = Duration::from_millis(200);
 /// What an end may take beyond the grace, whatever the children do.
 const BEYOND: Duration = Duration::from_secs(3);
 
-/// On a crowded machine; the promise is asserted where the machine cannot spoil it.
-const CROWDED: Duration = Duration::from_secs(2);
+/// For what must come, and has no time that is promised.
+const ARRIVES: Duration = Duration::from_secs(60);
 
 const SIGNALS: [(Signal, i32); 2] = [(Signal::TERM, 143), (Signal::HUP, 129)];
 
@@ -69,7 +70,7 @@ impl Scene {
     fn wait(&self) {
         match self.doing {
             Doing::Starting => drop(self.house.wait_started("slow", 1)),
-            Doing::Headers | Doing::Stream | Doing::Pause => assert!(self.provider.asked_within(1, CROWDED * 10)),
+            Doing::Headers | Doing::Stream | Doing::Pause => assert!(self.provider.asked_within(1, ARRIVES)),
             Doing::Reading => self.house.wait_called("drill"),
             Doing::Changing => self.house.wait_called("mute"),
         }
@@ -88,7 +89,7 @@ impl Scene {
     #[track_caller]
     fn end(&self, running: Running, signal: Signal, code: i32) -> (Run, Duration) {
         self.wait();
-        let began = Instant::now();
+        let began = Stopwatch::start();
         running.signal(signal);
         let run = running.finish();
         let took = began.elapsed();
@@ -164,7 +165,7 @@ fn x1_a_turn_that_ends_within_the_grace_has_its_answer() {
         let provider = FakeProvider::repeating([Reply::text("in time").delayed(Duration::from_millis(500))]);
         let house = House::new(&provider, "").keeping("shutdown_grace_ms = 10000", "retry_max = 0", "");
         let running = house.agent(["run", "--output", "json", "--session", "s", "hi"]).spawn();
-        assert!(provider.asked_within(1, CROWDED * 10));
+        assert!(provider.asked_within(1, ARRIVES));
         running.signal(signal);
         let run = running.finish();
         assert_eq!(run.code, Some(code), "{run:?}");
@@ -180,7 +181,7 @@ fn x1_at_the_end_of_its_input_a_chat_finishes_its_turn() {
     let house = House::new(&provider, "").keeping("shutdown_grace_ms = 0", "retry_max = 0", &servers);
     let mut running = house.agent(["chat", "--session", "s"]).open_stdin().spawn();
     running.type_line("hi");
-    assert!(provider.asked_within(1, CROWDED * 10));
+    assert!(provider.asked_within(1, ARRIVES));
     running.end_stdin();
     let run = running.finish();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "to the end\n"), "{run:?}");
@@ -198,8 +199,8 @@ fn x1_deaf_servers_hold_an_end_up_by_three_seconds_at_most() {
         for id in ["deaf", "stubborn", "good"] {
             house.wait_started(id, 1);
         }
-        assert!(provider.asked_within(1, CROWDED * 10));
-        let began = Instant::now();
+        assert!(provider.asked_within(1, ARRIVES));
+        let began = Stopwatch::start();
         running.signal(signal);
         let run = running.finish();
         let took = began.elapsed();

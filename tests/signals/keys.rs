@@ -1,6 +1,6 @@
 //! A person at a terminal: Ctrl-C once, twice and three times, and a terminal that is closed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, test_kill_process};
@@ -9,6 +9,7 @@ use crate::house::{AGENT, House, drill, wait};
 use crate::support::program::KEPT_VARIABLES;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::support::stopwatch::Stopwatch;
 use crate::support::terminal::{CTRL_C, Terminal};
 
 const PROMPT: &str = "you>";
@@ -42,7 +43,7 @@ fn x2_the_first_ctrl_c_ends_the_turn_and_nothing_else_and_the_second_leaves() {
     let servers = [house.wait_started("drill", 1), house.wait_started("other", 1)];
     terminal.type_line("Sleep.");
     house.wait_called("drill");
-    let began = Instant::now();
+    let began = Stopwatch::start();
     terminal.press(CTRL_C);
     terminal.wait_for("[cancelled]");
     let took = began.elapsed();
@@ -55,7 +56,7 @@ fn x2_the_first_ctrl_c_ends_the_turn_and_nothing_else_and_the_second_leaves() {
     assert_eq!((house.pids("drill").len(), house.pids("other").len()), (1, 1), "nothing was started again");
 
     prompts(&terminal, 3);
-    let began = Instant::now();
+    let began = Stopwatch::start();
     terminal.press(CTRL_C);
     assert!(terminal.wait_exit().success(), "at the prompt it leaves, as asked");
     let took = began.elapsed();
@@ -70,21 +71,20 @@ fn x2_ctrl_c_over_and_over_cancels_each_turn_soon() {
     let provider = FakeProvider::repeating([Reply::Silence]);
     let house = House::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &[], ""));
     let mut terminal = chat(&house);
-    let said = |terminal: &Terminal, text: &[u8]| terminal.bytes().windows(text.len()).filter(|at| *at == text).count();
     let mut took = Vec::new();
     for number in 1..=TURNS {
         terminal.type_line("hi");
-        assert!(provider.asked_within(number, Duration::from_secs(20)));
-        let began = Instant::now();
+        assert!(provider.asked_within(number, Duration::from_secs(60)));
+        let began = Stopwatch::start();
         terminal.press(CTRL_C);
-        wait("it is cancelled", || said(&terminal, b"[cancelled]") == number);
+        terminal.wait_written("[cancelled]", number);
         took.push(began.elapsed());
         // The next line is read by the editor again, which paints its prompt first.
-        wait("the next prompt", || terminal.cursor().1 == 5);
+        terminal.wait_until("the next prompt", |screen| screen.cursor_position().1 == 5);
     }
     took.sort_unstable();
     eprintln!("from Ctrl-C to the word on the terminal: p50 {:?}, max {:?}", took[TURNS / 2], took[TURNS - 1]);
-    assert!(took[TURNS / 2] < Duration::from_millis(250), "{took:?}");
+    assert!(took[TURNS / 2] < Duration::from_millis(100), "{took:?}");
     assert_eq!(house.pids("drill").len(), 1, "nothing was started again");
 }
 
@@ -100,14 +100,14 @@ fn x2_the_third_ctrl_c_ends_the_program_now_and_its_children_soon() {
     // Ready, so that it has heard that it shall ignore the end of its input.
     wait("the stubborn server is ready", || house.log("stubborn").iter().any(|line| line["method"] == "tools/list"));
     terminal.type_line("hi");
-    assert!(provider.asked_within(1, Duration::from_secs(20)));
+    assert!(provider.asked_within(1, Duration::from_secs(60)));
     terminal.press(CTRL_C);
     terminal.wait_for("[cancelled]");
     prompts(&terminal, 2);
     terminal.press(CTRL_C);
     // It leaves, and its stubborn child has three seconds; nobody wants to wait for that.
     wait("the program is leaving", || house.log("family").iter().any(|line| line["event"] == "end of stdin"));
-    let began = Instant::now();
+    let began = Stopwatch::start();
     terminal.press(CTRL_C);
     let exit = terminal.wait_exit();
     let took = began.elapsed();
@@ -124,8 +124,8 @@ fn x2_a_run_is_ended_by_one_two_and_three_interrupts() {
         let servers = drill("stubborn", &["ignore-term"], "");
         let house = House::new(&provider, "").keeping("", "retry_max = 0", &servers);
         let running = house.agent(["run", "--session", "s", "hi"]).spawn();
-        assert!(provider.asked_within(1, Duration::from_secs(20)));
-        let began = Instant::now();
+        assert!(provider.asked_within(1, Duration::from_secs(60)));
+        let began = Stopwatch::start();
         for _ in 0..interrupts {
             running.signal(Signal::INT);
             // Equal signals that come while nobody looks count once.
@@ -169,7 +169,7 @@ impl Closable {
     /// used from then on.
     fn close(mut self) -> (u32, Duration, Duration) {
         let pid = self.child.process_id().expect("a process");
-        let (began, before) = (Instant::now(), used(pid).expect("a process that lives"));
+        let (began, before) = (Stopwatch::start(), used(pid).expect("a process that lives"));
         drop(self.terminal.take());
         let mut last = before;
         let exit = loop {
@@ -179,7 +179,7 @@ impl Closable {
                 Some(exit) => break exit,
                 None => std::thread::sleep(Duration::from_millis(2)),
             }
-            assert!(began.elapsed() < Duration::from_secs(20), "it does not end");
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
         };
         (exit.exit_code(), began.elapsed(), last.saturating_sub(before))
     }
@@ -215,7 +215,7 @@ fn x3_a_closed_terminal_ends_the_program_in_time_and_without_a_busy_loop() {
             ["good", "stubborn"].iter().all(|id| house.log(id).iter().any(|line| line["method"] == "tools/list"))
         });
         if args[0] == "run" {
-            assert!(provider.asked_within(1, Duration::from_secs(20)), "{what}");
+            assert!(provider.asked_within(1, Duration::from_secs(60)), "{what}");
         }
         let (code, took, used) = program.close();
         eprintln!("closed {what}: code {code}, {took:?}, {used:?} of a processor");

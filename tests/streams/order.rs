@@ -27,6 +27,7 @@ async fn the_events_of_a_turn_read_as_its_walk() {
     let kinds: Vec<_> = events.iter().map(|event| kind(&event.event)).collect();
     let expected = [
         "turn.started",
+        "message.user",
         "prompt.built",
         "llm.requested",
         "llm.completed",
@@ -39,6 +40,7 @@ async fn the_events_of_a_turn_read_as_its_walk() {
         "llm.stream.chunk",
         "llm.completed",
         "action.parsed",
+        "message.assistant",
         "turn.finished",
     ];
     let mut joined = kinds.clone();

@@ -10,7 +10,7 @@ use bob_messages::chat::Message;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::support::runtime::{Nothing, build, over, say, session, turn, within};
+use crate::support::runtime::{Nothing, build, over, say, session, trapped, turn, within};
 
 /// A tool that returns when it is let.
 fn gated(let_go: &Arc<Notify>) -> bob::FnTool {
@@ -65,6 +65,21 @@ async fn what_is_said_while_a_tool_runs_is_told_to_the_model_behind_its_result()
     let refused = within(runtime.steer(session("s"), words(&"x".repeat(2 << 20)))).await;
     assert!(matches!(refused, Err(AgentError::Invalid(_))), "{refused:?}");
 
+    let told = within(stream.next_event()).await;
+    let mut late = within(runtime.subscribe(session("s"), bob::EventsFrom::Beginning)).await.expect("a reader");
+    let mut rebuilt = Vec::new();
+    while rebuilt.len() < 2 {
+        let event = within(late.next()).await.unwrap().unwrap().event.clone();
+        rebuilt.extend(matches!(event, AgentEvent::MessageUser { .. }).then_some(event));
+    }
+    assert!(matches!(&rebuilt[0], AgentEvent::MessageUser { parts, steered: false, .. } if *parts == words("go")));
+    assert!(matches!(&rebuilt[1], AgentEvent::MessageUser { parts, steered: true, .. } if *parts == words("hurry")));
+    let mut told = told.expect("an event");
+    while !matches!(told.event, AgentEvent::MessageUser { .. }) {
+        told = within(stream.next_event()).await.expect("an event");
+    }
+    assert_eq!(told.event, rebuilt[1], "the same message under the same id");
+
     let_go.notify_one();
     let outcome = within(stream.finish()).await.unwrap();
     assert_eq!(outcome.response().finish_reason, FinishReason::Final);
@@ -101,10 +116,9 @@ async fn what_is_said_into_a_turn_that_is_cancelled_is_answered() {
 
 /// A killed actor loses its mailbox, and one that dies behind the journal its answer: whoever said it hears once, and it is
 /// in the journal once.
-#[cfg(feature = "drill")]
 #[tokio::test]
 async fn what_is_said_into_a_turn_whose_actor_dies_is_taken_once() {
-    use bob_actors::drill::traps::{Edge, Harm, Trap, Victim};
+    use bob_drill::traps::{Edge, Harm, Trap, Victim};
     let before = [Edge::Before("Steered"), Edge::After("Steered"), Edge::Before("Saved"), Edge::After("Saved")];
     for edge in before {
         let (let_go, entered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -121,13 +135,13 @@ async fn what_is_said_into_a_turn_whose_actor_dies_is_taken_once() {
             1 => ScriptedReply::call("test/gated", json!({})),
             _ => ScriptedReply::text(users(request).join(", ")),
         });
-        let runtime = build(over(model).tools(Arc::new(gated.read_only()))).await;
+        let (runtime, traps) = trapped(over(model).tools(Arc::new(gated.read_only()))).await;
         let running = tokio::spawn({
             let runtime = runtime.clone();
             async move { turn(&runtime, say("go")).await }
         });
         within(entered.notified()).await;
-        let trap = runtime.traps().arm(Trap::new(Victim::AnyTurn, edge, Harm::Panic));
+        let trap = traps.arm(Trap::new(Victim::AnyTurn, edge, Harm::Panic));
         assert_eq!(steered(&runtime, "hurry").await, Ok(true), "{edge:?}");
         assert_eq!(steered(&runtime, "hurry").await, Ok(true), "{edge:?}");
         // The call that only reads runs again behind the crash.
@@ -142,7 +156,7 @@ async fn what_is_said_into_a_turn_whose_actor_dies_is_taken_once() {
         })
         .await;
         assert_eq!(outcome.content, "go, hurry", "{edge:?}");
-        assert_eq!(runtime.traps().sprung(trap), 1, "{edge:?}");
+        assert_eq!(traps.sprung(trap), 1, "{edge:?}");
         let records = within(runtime.records(session("s"))).await.unwrap();
         let kept = records.iter().filter(|record| serde_json::to_value(record).unwrap()["kind"] == "steered");
         assert_eq!(kept.count(), 1, "{edge:?}");

@@ -40,7 +40,8 @@ fn durable(events: &[Arc<Envelope>]) -> Vec<String> {
         };
         let step = event.step().map(|step| format!(" {step}")).unwrap_or_default();
         let call = event.call().map(|call| format!(" {call}")).unwrap_or_default();
-        (!is_live).then(|| format!("{kind}{step}{call}"))
+        let said = ["message_id", "parts", "text", "steered", "title", "kind"].map(|key| value[key].to_string());
+        (!is_live).then(|| format!("{kind}{step}{call} {}", said.join(" ")))
     };
     events.iter().filter_map(|event| name(&event.event)).collect()
 }
@@ -93,7 +94,7 @@ async fn readers_that_come_in_at_any_moment_of_a_turn_read_the_same() {
     let live = read(&mut first, 1).await;
     assert_numbered(&live);
     let expected = durable(&live);
-    assert_eq!(expected.len(), 1 + 40 * 4 + 2 + 1);
+    assert_eq!(expected.len(), 2 + 40 * 4 + 3 + 1);
     let mut rebuilt_in_part = 0;
     for mut reader in readers {
         let events = read(&mut reader, 1).await;
@@ -112,9 +113,9 @@ async fn a_reader_begins_where_it_says() {
     let of = |events: &[Arc<Envelope>]| -> Vec<_> { events.iter().filter_map(|event| event.turn_id.clone()).collect() };
 
     let all = read(&mut subscribe(&runtime, EventsFrom::Beginning).await, 2).await;
-    assert_eq!(durable(&all).len(), 8);
+    assert_eq!(durable(&all).len(), 12);
     let later = read(&mut subscribe(&runtime, EventsFrom::Turn(second.turn_id.clone())).await, 1).await;
-    assert!(of(&later).iter().all(|turn| *turn == second.turn_id) && later == all[4..], "{later:#?}");
+    assert!(of(&later).iter().all(|turn| *turn == second.turn_id) && later == all[6..], "{later:#?}");
     let records = within(runtime.records(session("s"))).await.unwrap();
     let version = records.iter().rfind(|record| record.turn.as_ref() == Some(&first.turn_id)).unwrap().version;
     assert_eq!(read(&mut subscribe(&runtime, EventsFrom::Version(version)).await, 1).await, later);
@@ -186,7 +187,7 @@ async fn a_reader_sees_a_call_with_its_end_and_where_it_stands() {
     });
     let replies = vec![ScriptedReply::call("test/gated", json!({})), ScriptedReply::text("done")];
     let runtime = build(scripted(replies).tools(Arc::new(gated))).await;
-    let parent = bob_messages::session::ParentTurn {
+    let parent = bob_messages::options::ParentTurn {
         session: session("mother"),
         turn: bob::TurnId::new("m1"),
         call: bob_messages::ids::CallId::new("c1"),
@@ -208,8 +209,8 @@ async fn a_reader_sees_a_call_with_its_end_and_where_it_stands() {
 
 /// A value without the ids and times in it.
 fn plain(value: &mut serde_json::Value) {
-    const IDS_AND_TIMES: [&str; 8] =
-        ["id", "turn", "at", "token", "submission", "latency_ms", "duration_ms", "expires_at"];
+    const IDS_AND_TIMES: [&str; 9] =
+        ["id", "turn", "request_id", "at", "token", "submission", "latency_ms", "duration_ms", "expires_at"];
     match value {
         serde_json::Value::Object(keys) => {
             keys.retain(|key, _| !IDS_AND_TIMES.contains(&key.as_str()));

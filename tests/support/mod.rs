@@ -18,5 +18,6 @@ pub(crate) mod reply;
 pub(crate) mod rules;
 pub(crate) mod runtime;
 pub(crate) mod scratch;
+pub(crate) mod stopwatch;
 pub(crate) mod stuck;
 pub(crate) mod terminal;

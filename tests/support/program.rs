@@ -4,7 +4,7 @@
 //! It owns the child and the threads that read its pipes; a child that is still there when the handle is dropped is
 //! killed with its process group.
 
-use std::io::{Read, Write};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,11 +17,17 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 pub(crate) const KEPT_VARIABLES: [&str; 7] =
     ["PATH", "HOME", "USER", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
+/// Where programs remember what their user trusts and has used, unless a test has a place of its own: not among what the
+/// user who runs the tests has.
+pub(crate) const STATE_HOME: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
 /// A program about to be run.
 pub(crate) struct Program {
     command: Command,
     stdin: Option<Vec<u8>>,
     deadline: Duration,
+    /// Its stderr is a full pipe whose reader does not read.
+    has_full_stderr: bool,
 }
 
 /// What a program left behind.
@@ -36,12 +42,13 @@ pub(crate) struct Run {
 }
 
 impl Program {
-    /// Empty standard input and a deadline of 30 s unless told otherwise.
+    /// Empty standard input and a deadline of 120 s unless told otherwise.
     pub(crate) fn new(path: impl AsRef<Path>) -> Self {
         let mut command = Command::new(path.as_ref());
         command.env_clear().process_group(0);
         command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        Self { command, stdin: Some(Vec::new()), deadline: Duration::from_secs(30) }
+        command.env("XDG_STATE_HOME", STATE_HOME);
+        Self { command, stdin: Some(Vec::new()), deadline: Duration::from_secs(120), has_full_stderr: false }
     }
 
     pub(crate) fn args<'a>(mut self, args: impl IntoIterator<Item = &'a str>) -> Self {
@@ -82,6 +89,12 @@ impl Program {
         self
     }
 
+    /// Its stderr is a pipe that is full from the beginning and never read: a write to it never comes back.
+    pub(crate) fn full_stderr(mut self) -> Self {
+        self.has_full_stderr = true;
+        self
+    }
+
     /// Runs it to its end.
     #[track_caller]
     pub(crate) fn run(self) -> Run {
@@ -92,6 +105,11 @@ impl Program {
     #[track_caller]
     pub(crate) fn spawn(mut self) -> Running {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let unread = self.has_full_stderr.then(|| {
+            let (reader, writer) = full_pipe();
+            self.command.stderr(writer);
+            reader
+        });
         let mut child = self.command.spawn().unwrap_or_else(|why| panic!("failed to start {:?}: {why}", self.command));
         let started = Instant::now();
         let pid = Pid::from_child(&child);
@@ -103,10 +121,24 @@ impl Program {
             std::thread::spawn(move || drop(pipe.write_all(&text)));
         }
         board.follow(child.stdout.take().expect("a piped stdout"), |said| &mut said.stdout);
-        board.follow(child.stderr.take().expect("a piped stderr"), |said| &mut said.stderr);
+        match child.stderr.take() {
+            Some(stderr) => board.follow(stderr, |said| &mut said.stderr),
+            None => board.change(|said| said.stderr.ended = true),
+        }
         board.await_exit(child, pid, started);
-        Running { board, pid, stdin, deadline: self.deadline, lines_taken: 0 }
+        Running { board, pid, stdin, deadline: self.deadline, lines_taken: 0, _unread: unread }
     }
+}
+
+/// A pipe into which not one more byte goes.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    // The flag belongs to both ends of a fork: the child must block, so it is taken back.
+    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe that does not block");
+    while writer.write(&[b'.'; 4096]).is_ok() {}
+    while writer.write(b".").is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe that blocks");
+    (reader, writer)
 }
 
 /// A program under way.
@@ -116,6 +148,8 @@ pub(crate) struct Running {
     stdin: Option<std::process::ChildStdin>,
     deadline: Duration,
     lines_taken: usize,
+    /// Held, so that nobody else finds the pipe without a reader.
+    _unread: Option<PipeReader>,
 }
 
 impl Running {
@@ -154,6 +188,12 @@ impl Running {
         drop(said);
         self.lines_taken += usize::from(line.is_some());
         line
+    }
+
+    /// Whether it has ended, and what it said on stderr so far.
+    pub(crate) fn so_far(&self) -> String {
+        let said = self.board.lock();
+        format!("exit {:?}, stderr: {}", said.exit, String::from_utf8_lossy(&said.stderr.bytes))
     }
 
     /// Waits until stdout holds this text.

@@ -9,11 +9,12 @@ use bob::{
     TurnId, tool,
 };
 use bob_actors::llm::RetryPolicy;
+use bob_drill::traps::Traps;
 use bob_messages::backoff::Backoff;
 use tokio::sync::Notify;
 
 /// Longer than anything here takes, so that a test that hangs says so.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Waits for what must come.
 #[track_caller]
@@ -53,6 +54,12 @@ pub(crate) fn scripted(replies: Vec<ScriptedReply>) -> RuntimeBuilder {
 
 pub(crate) async fn build(builder: RuntimeBuilder) -> Runtime {
     builder.build().await.expect("a runtime")
+}
+
+/// A runtime and the traps for its actors.
+pub(crate) async fn trapped(builder: RuntimeBuilder) -> (Runtime, Traps) {
+    let traps = Traps::default();
+    (build(builder.hook(traps.hook())).await, traps)
 }
 
 /// One turn to its end; the request must be taken.
@@ -162,6 +169,10 @@ impl EventSink for Recorder {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
         self.arrived.notify_waiters();
     }
+
+    fn is_called_in_place(&self) -> bool {
+        true
+    }
 }
 
 /// The events of one whole turn: started first, numbered from 1 by one, finished last and once.
@@ -179,9 +190,14 @@ pub(crate) fn assert_in_order(events: &[Envelope]) {
     }
 }
 
-/// A store of files in this folder.
-pub(crate) fn file_store(folder: &std::path::Path) -> Arc<bob::FileStore> {
-    bob::FileStore::open(folder, bob::StoreOptions::default()).expect("a store in the test's folder")
+/// A store in this folder, which a second runtime may open while the first still has it.
+pub(crate) fn file_store(folder: &std::path::Path) -> Arc<dyn bob::SessionStore> {
+    let options = bob::StoreOptions::default();
+    #[cfg(feature = "sqlite")]
+    let store = bob::SqliteStore::open(&folder.join("sessions.db"), options);
+    #[cfg(not(feature = "sqlite"))]
+    let store = bob::FileStore::open(folder, options);
+    store.expect("a store in the test's folder")
 }
 
 #[cfg(feature = "genai")]

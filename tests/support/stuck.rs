@@ -7,19 +7,17 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bob::{
-    AgentEvent, AgentRequest, Envelope, EventSink, Limits, LlmErrorKind, MemoryStore, ModelName, Record,
-    RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionFilter, SessionId, SessionPage, SessionStore, ToolOutput, tool,
+    AgentEvent, AgentRequest, Envelope, EventSink, Limits, LlmErrorKind, MemoryStore, ModelName, RuntimeBuilder,
+    ScriptedLlm, ScriptedReply, SessionId, SessionStore, ToolOutput, tool,
 };
 use bob_actors::llm::RetryPolicy;
 use bob_actors::llm::scripted::Rule;
-use bob_actors::store::Stored;
+use bob_drill::store::FaultStore;
 use bob_messages::backoff::Backoff;
-use bob_messages::reply::{Answer, Reply};
-use bob_messages::session::ApprovalsMode;
-use bob_messages::store::{Append, Claim, Fact, StoreError};
+use bob_messages::input::ApprovalsMode;
+use bob_messages::store::Fact;
 use bob_messages::tools::Risk;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 
@@ -143,7 +141,7 @@ impl Places {
         RuntimeBuilder::new(model_name())
             .model(Arc::new(model(others)))
             .retry(RetryPolicy { max: 2, backoff: Backoff { first_ms: A_DAY_MS / 2, most_ms: A_DAY_MS / 2 } })
-            .store(Arc::new(Holding { inner: store, places: Arc::clone(self) }))
+            .store(self.holding(store))
             .sink(Arc::clone(self) as Arc<dyn EventSink>)
             .local_tools(false)
             .tools(Arc::new(self.endless("test/reads").read_only()))
@@ -187,6 +185,29 @@ impl Places {
         let _the_sender_lives = is_open.wait_for(|is_open| *is_open).await;
     }
 
+    /// A store that holds single sessions at one point each, and no other session for it.
+    fn holding(self: &Arc<Self>, store: Arc<dyn SessionStore>) -> Arc<dyn SessionStore> {
+        let places = Arc::clone(self);
+        FaultStore::holding(store, move |session, append| {
+            let has = |is: fn(&Fact) -> bool| append.is_some_and(|append| append.records.iter().any(|it| is(&it.fact)));
+            let is_held = match Wait::of(session) {
+                Some(Wait::Claim) => append.is_none(),
+                Some(Wait::Input) => has(|fact| matches!(fact, Fact::Input(_))),
+                Some(Wait::Intent) => has(|fact| matches!(fact, Fact::Intent { .. })),
+                Some(Wait::Outcome) => has(|fact| matches!(fact, Fact::Outcome(_))),
+                _ => false,
+            };
+            let (places, session) = (Arc::clone(&places), session.clone());
+            (is_held && !*places.is_open.borrow()).then(|| {
+                async move {
+                    places.arrived(&session);
+                    places.opened().await;
+                }
+                .boxed()
+            })
+        })
+    }
+
     fn endless(self: &Arc<Self>, name: &str) -> bob::FnTool {
         let places = Arc::clone(self);
         tool(name, "Never ends.", move |_: Nothing, invocation| {
@@ -215,6 +236,10 @@ impl EventSink for Places {
             self.arrived(session);
         }
     }
+
+    fn is_called_in_place(&self) -> bool {
+        true
+    }
 }
 
 fn model(others: Vec<Rule>) -> ScriptedLlm {
@@ -233,103 +258,4 @@ fn model(others: Vec<Rule>) -> ScriptedLlm {
     rules.extend(others);
     rules.push(Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 0, stall: false });
     ScriptedLlm::new(rules)
-}
-
-/// A store that holds single sessions at one point each, and nobody else for it.
-struct Holding {
-    inner: Arc<dyn SessionStore>,
-    places: Arc<Places>,
-}
-
-impl Holding {
-    /// Whether this append is the one at which its session is held.
-    fn holds(&self, append: &Append) -> bool {
-        let has = |is: fn(&Fact) -> bool| append.records.iter().any(|record| is(&record.fact));
-        let is_held = match Wait::of(&append.session) {
-            Some(Wait::Input) => has(|fact| matches!(fact, Fact::Input(_))),
-            Some(Wait::Intent) => has(|fact| matches!(fact, Fact::Intent { .. })),
-            Some(Wait::Outcome) => has(|fact| matches!(fact, Fact::Outcome(_))),
-            _ => false,
-        };
-        is_held && !*self.places.is_open.borrow()
-    }
-}
-
-impl SessionStore for Holding {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        async move {
-            if Wait::of(session) == Some(Wait::Claim) && !*self.places.is_open.borrow() {
-                self.places.arrived(session);
-                self.places.opened().await;
-            }
-            self.inner.claim(session).await
-        }
-        .boxed()
-    }
-
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.inner.load(session)
-    }
-
-    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
-        self.inner.append(batch)
-    }
-
-    fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
-        async move {
-            let held: Vec<bool> = batch.iter().map(|append| self.holds(append)).collect();
-            let (mut apart, mut together) = (Vec::new(), Vec::new());
-            for (append, is_held) in batch.into_iter().zip(&held) {
-                if *is_held { apart.push(append) } else { together.push(append) }
-            }
-            let mut stored =
-                if together.is_empty() { Vec::new() } else { self.inner.append_apart(together).await }.into_iter();
-            let mut apart = apart.into_iter();
-            let place = |is_held: bool| match is_held {
-                true => apart.next().map(|append| Stored::Later(self.later(append))),
-                false => stored.next(),
-            };
-            held.into_iter().filter_map(place).collect()
-        }
-        .boxed()
-    }
-
-    fn append_now(&self, append: Append) -> Result<Result<u64, StoreError>, Append> {
-        if self.holds(&append) { Err(append) } else { self.inner.append_now(append) }
-    }
-
-    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
-        self.inner.release(session, epoch)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
-        self.inner.list(filter, cursor)
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.inner.delete(session)
-    }
-
-    fn flush(&self) -> BoxFuture<'_, ()> {
-        self.inner.flush()
-    }
-}
-
-impl Holding {
-    fn later(&self, append: Append) -> Answer<Result<u64, StoreError>> {
-        let (inner, places) = (Arc::clone(&self.inner), Arc::clone(&self.places));
-        let (reply, answer) = Reply::channel();
-        tokio::spawn(async move {
-            places.arrived(&append.session);
-            places.opened().await;
-            if let Some(stored) = inner.append(vec![append]).await.pop() {
-                reply.send(stored);
-            }
-        });
-        answer
-    }
 }

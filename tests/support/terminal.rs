@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use portable_pty::{CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 
-use super::program::KEPT_VARIABLES;
+use super::program::{KEPT_VARIABLES, STATE_HOME};
 
 const SIZE: PtySize = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
 
@@ -59,6 +59,7 @@ impl Terminal {
             }
         }
         command.env("TERM", "xterm-256color");
+        command.env("XDG_STATE_HOME", STATE_HOME);
         for (name, value) in env {
             command.env(name, value);
         }
@@ -75,7 +76,7 @@ impl Terminal {
             let status = child.wait().expect("the exit of a child");
             inside.change(|seen| seen.exit = Some(status));
         });
-        Self { view, writer, _master: pair.master, process, deadline: Duration::from_secs(5) }
+        Self { view, writer, _master: pair.master, process, deadline: Duration::from_secs(60) }
     }
 
     /// How long one wait may take before the test fails; 5 s unless told otherwise.
@@ -131,6 +132,13 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, reached: impl Fn(&vt100::Screen) -> bool) {
         drop(self.wait(what, |seen| reached(seen.parser.screen())));
+    }
+
+    /// Waits until the program has written this so many times.
+    #[track_caller]
+    pub(crate) fn wait_written(&self, text: &str, times: usize) {
+        let written = |seen: &Seen| seen.bytes.windows(text.len()).filter(|at| *at == text.as_bytes()).count();
+        drop(self.wait(&format!("{text:?} written {times} times"), |seen| written(seen) >= times));
     }
 
     /// Waits until the program has ended and everything it wrote is on the screen.

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, test_kill_process};
 use crate::support::clean::assert_clean;
 use crate::support::program::Program;
 use crate::support::scratch::Scratch;
+use crate::support::stopwatch::Stopwatch;
 use crate::support::terminal::{CTRL_C, CTRL_D, Terminal};
 
 fn shell(script: &str) -> Program {
@@ -74,7 +75,7 @@ fn open_input_is_a_conversation() {
 
 #[test]
 fn a_program_past_its_deadline_fails_the_test_and_is_killed() {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let mut pid = 0;
     let hung = catch_unwind(std::panic::AssertUnwindSafe(|| {
         let running = shell("echo started; sleep 60").deadline(Duration::from_millis(300)).spawn();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::Record;
-use bob::journal;
+use bob::replay;
 use bob::tape::{Redactor, Tape};
 
 use crate::scenes::{SCENES, Scene};
@@ -43,7 +43,7 @@ async fn every_recorded_turn_is_replayed_to_the_same_journal() {
         let recorded = journals(&folder().join(format!("{}.journal", scene.name)));
         for recorded in &recorded {
             let now: Vec<_> = now.iter().filter(|record| record.session == recorded[0].session).cloned().collect();
-            let difference = journal::difference(recorded, &now);
+            let difference = replay::difference(recorded, &now);
             assert!(difference.is_none(), "{}: {}", scene.name, difference.unwrap());
         }
         assert_eq!(recorded.len(), scene.sessions.len(), "{}", scene.name);
@@ -70,7 +70,7 @@ fn every_recorded_journal_is_written_again_by_the_machine() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             if entry.path().extension().is_some_and(|ending| ending == "journal") {
                 for journal in journals(&entry.path()) {
-                    let replayed = journal::replay(&journal);
+                    let replayed = replay::replay(&journal);
                     assert!(replayed.is_ok(), "{}: {}", entry.path().display(), replayed.unwrap_err());
                     all += 1;
                 }

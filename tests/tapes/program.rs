@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bob::journal;
+use bob::replay;
 use serde_json::Value;
 
 use crate::stage::{folder, journals};
@@ -148,9 +148,9 @@ fn replay_real(tape: &Path) {
     for recorded in journals {
         let id = recorded[0].session.to_string();
         let exported = agent(&["sessions", "export", &id]);
-        let now = journal::read(exported.stdout.lines()).unwrap_or_else(|why| panic!("{why}: {batch:?}"));
+        let now = replay::read(exported.stdout.lines()).unwrap_or_else(|why| panic!("{why}: {batch:?}"));
         let now = now.into_values().next().unwrap_or_default();
-        let difference = journal::difference(&recorded, &now);
+        let difference = replay::difference(&recorded, &now);
         assert!(difference.is_none(), "{} {id}: {} {batch:?}", tape.display(), difference.unwrap());
     }
 }

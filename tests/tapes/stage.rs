@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::journal;
+use bob::replay;
 use bob::tape::{Recorder, Redactor, Tape};
 use bob::{
     AgentRequest, AgentResponse, AgentRuntime, LlmPort, MemoryStore, Record, Runtime, RuntimeBuilder, SessionStore,
@@ -90,6 +90,6 @@ impl Stage {
 /// The journals of a file, session by session.
 pub(crate) fn journals(file: &Path) -> Vec<Vec<Arc<Record>>> {
     let text = std::fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
-    let journals = journal::read(text.lines()).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+    let journals = replay::read(text.lines()).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
     journals.into_values().collect()
 }

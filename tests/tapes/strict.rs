@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::journal;
+use bob::replay;
 use bob::tape::{Recorder, Redactor, Tape};
 use bob::{AgentError, Brief};
 use bob::{
@@ -64,11 +64,11 @@ async fn run_and_run_stream_over_one_tape_write_the_same_journal() {
     }
     let (one, other) = (journal_of(&run).await, journal_of(&stream).await);
     assert!(one.len() > 10);
-    assert_eq!(journal::difference(&one, &other), None);
+    assert_eq!(replay::difference(&one, &other), None);
     assert_ne!(one, other, "ids and times are others");
     // The comparison would see it.
-    assert!(journal::difference(&one, &other[..other.len() - 1]).is_some());
-    assert!(journal::replay(&one).is_ok() && journal::replay(&other).is_ok());
+    assert!(replay::difference(&one, &other[..other.len() - 1]).is_some());
+    assert!(replay::replay(&one).is_ok() && replay::replay(&other).is_ok());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Calls of a turn: real files, several at once, tools that fail.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bob::{FinishReason, ToolOutput, tool};
 use bob_messages::chat::CallStatus;
@@ -10,6 +10,7 @@ use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::runtime::{KINDS, Nothing, at, build, in_folder, provided, say, session, turn};
 use crate::support::scratch::Scratch;
+use crate::support::stopwatch::Stopwatch;
 use bob::{AgentRequest, Limits};
 use bob_actors::llm::providers::ProviderKind;
 
@@ -93,7 +94,7 @@ async fn slow_tool_is_an_error_result_and_the_turn_goes_on() {
     let builder = provided(&provider, ProviderKind::OpenAi).tools(std::sync::Arc::new(slow.read_only()));
     let runtime = build(builder).await;
     let limits = Limits { tool_timeout_ms: 50, ..Limits::default() };
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let answer = turn(&runtime, AgentRequest { limits: Some(limits), ..say("go") }).await;
     assert!(began.elapsed() < Duration::from_secs(10), "the tool's minute is not waited for");
     assert_eq!((answer.finish_reason, answer.content.as_str()), (FinishReason::Final, "It was slow."));

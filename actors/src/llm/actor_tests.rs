@@ -1,8 +1,10 @@
 //! The mailbox stays free whatever the providers do, and calls outlive their actor.
 
 use super::*;
+use crate::feed::Feed;
 use crate::llm::deltas::DeltaSink;
-use crate::llm::port::ProviderLimits;
+use crate::llm::port::{LlmPort, ProviderLimits};
+use crate::llm::retry::RetryPolicy;
 use crate::llm::scripted::{ScriptedLlm, ScriptedReply};
 use crate::llm::testing::{model, plain_request};
 use bob_messages::chat::Message;

@@ -4,7 +4,7 @@
 //! goes on when the LlmActor is started anew; dropping it ends the call and closes
 //! the provider's connection.
 
-use super::actor::LlmArguments;
+use super::arguments::LlmArguments;
 use super::deltas::DeltaSink;
 use super::retry::{Failure, Verdict};
 use crate::clock;
@@ -20,18 +20,18 @@ use tower::retry::budget::Budget;
 /// Asks until there is an answer or nothing more to try. `remaining_ms` is what is
 /// left of the turn.
 pub(super) async fn answer(
-    desk: &LlmArguments,
+    shared: &LlmArguments,
     request: &Arc<LlmRequest>,
     remaining_ms: u64,
 ) -> Result<LlmAnswer, LlmError> {
     let started = Instant::now();
-    desk.port.capabilities(&request.model)?;
+    shared.port.capabilities(&request.model)?;
     let deltas = match request.aside {
         true => DeltaSink::unread(),
-        false => DeltaSink::new(Arc::clone(&desk.feed), Arc::clone(request)),
+        false => DeltaSink::new(Arc::clone(&shared.feed), Arc::clone(request)),
     };
     let (model, fallbacks) = (&request.model, &*request.fallback);
-    let mut call = Call { desk, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
+    let mut call = Call { shared, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
     loop {
         if let Some(answered) = call.ask_model().await? {
             return Ok(LlmAnswer { latency_ms: millis(started.elapsed()), ..answered });
@@ -41,7 +41,7 @@ pub(super) async fn answer(
 
 /// A call on its way.
 struct Call<'a> {
-    desk: &'a LlmArguments,
+    shared: &'a LlmArguments,
     request: &'a Arc<LlmRequest>,
     deltas: DeltaSink,
     started: Instant,
@@ -58,19 +58,24 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     /// All attempts at one model. `None`: the next model is to be asked.
     async fn ask_model(&mut self) -> Result<Option<LlmAnswer>, LlmError> {
-        let Self { desk, request, .. } = *self;
+        let Self { shared, request, .. } = *self;
         let provider = self.model.provider();
         // Looked at before queueing, too: whoever would be refused need not wait for it.
-        if let Err(down) = desk.breakers.look(provider) {
+        if let Err(down) = shared.breakers.look(provider) {
             return self.after(down, 0, || false).map(|_at_once| None);
         }
-        let most = desk.port.limits(provider).max_concurrent;
-        // Held while waiting to try again, too: a provider that fails is not asked by more.
-        let _place = desk.admission.enter(provider, most, &request.session, request.interactive).await;
-        let budget = desk.budgets.of(provider);
-        budget.deposit();
+        let most = shared.port.limits(provider).max_concurrent;
+        let budget = shared.budgets.of(provider);
         for repeated in 0.. {
-            let error = match self.attempt().await {
+            let place = shared.admission.enter(provider, most, &request.session, request.interactive).await;
+            if repeated == 0 {
+                budget.deposit();
+            }
+            let attempted = self.attempt().await;
+            // Given back while this call waits to try again: a provider that asked one session to wait may answer
+            // another. Whoever comes back queues like everybody else.
+            drop(place);
+            let error = match attempted {
                 Ok(answer) => {
                     self.deltas.end();
                     return Ok(Some(answer));
@@ -85,9 +90,9 @@ impl<'a> Call<'a> {
 
     /// One attempt, unless the provider is down.
     async fn attempt(&self) -> Result<LlmAnswer, LlmError> {
-        let pass = self.desk.breakers.pass(self.model.provider())?;
+        let pass = self.shared.breakers.pass(self.model.provider())?;
         let request = Arc::clone(self.request);
-        let result = self.desk.port.complete_stream(request, self.model, self.deltas.clone()).await;
+        let result = self.shared.port.complete_stream(request, self.model, self.deltas.clone()).await;
         pass.tell(&result);
         result
     }
@@ -112,14 +117,14 @@ impl<'a> Call<'a> {
     }
 
     fn rule(&mut self, error: &LlmError, repeated: u32, budget: impl FnOnce() -> bool) -> Verdict {
-        while self.fallbacks.first().is_some_and(|next| !suits(self.desk, self.request, next)) {
+        while self.fallbacks.first().is_some_and(|next| !suits(self.shared, self.request, next)) {
             self.take_next();
         }
         let remaining_ms = self.remaining_ms.saturating_sub(millis(self.started.elapsed()));
         let has_fallback = !self.fallbacks.is_empty();
-        let is_down = self.desk.breakers.look(self.model.provider()).is_err();
+        let is_down = self.shared.breakers.look(self.model.provider()).is_err();
         let failure = Failure { error, repeated, remaining_ms, chance: fastrand::f64(), has_fallback, is_down };
-        self.desk.retry.rule(failure, budget)
+        self.shared.retry.rule(failure, budget)
     }
 
     fn take_fallback(&mut self) -> bool {
@@ -133,25 +138,25 @@ impl<'a> Call<'a> {
     }
 
     fn tell(&self, delay_ms: u64, error: LlmError) {
-        let Self { desk, request, .. } = *self;
-        if !desk.feed.is_watched() {
+        let Self { shared, request, .. } = *self;
+        if !shared.feed.is_watched() {
             return;
         }
         let models = u32::try_from(request.fallback.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let of = desk.retry.max.saturating_add(1).saturating_mul(models).saturating_sub(1);
+        let of = shared.retry.max.saturating_add(1).saturating_mul(models).saturating_sub(1);
         let (step, attempt, model) = (request.step, self.tried_again, self.model.clone());
         let event = AgentEvent::LlmRetried { step, attempt, of, delay_ms, model, reason: error.message };
-        desk.feed.emit(&request.session, &request.turn, clock::now(), event);
+        shared.feed.emit(&request.session, &request.turn, clock::now(), event);
     }
 }
 
 /// Whether a fallback can be asked what was prepared for the first choice.
-fn suits(desk: &LlmArguments, request: &LlmRequest, model: &ModelName) -> bool {
-    desk.port.capabilities(model).is_ok_and(|can| {
+fn suits(shared: &LlmArguments, request: &LlmRequest, model: &ModelName) -> bool {
+    shared.port.capabilities(model).is_ok_and(|can| {
         let Capabilities { native_tools, system_role, context_tokens, .. } = can;
         let calls = native_tools || request.tools.is_empty() || request.mode == ToolMode::Json;
         let told = system_role || request.system.is_empty();
-        let fits = desk.port.estimate_tokens(request) <= u64::from(context_tokens);
+        let fits = shared.port.estimate_tokens(request) <= u64::from(context_tokens);
         calls && told && fits && request.messages.iter().all(|message| takes(&can, message))
     })
 }

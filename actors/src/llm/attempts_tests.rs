@@ -19,6 +19,7 @@ struct Listed {
     outcomes: Mutex<Vec<Outcome>>,
     asked: Mutex<Vec<String>>,
     capabilities: Capabilities,
+    places: usize,
 }
 
 impl Listed {
@@ -26,7 +27,8 @@ impl Listed {
         let mut outcomes: Vec<_> = outcomes.into_iter().collect();
         outcomes.reverse();
         let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
-        Arc::new(Self { outcomes: Mutex::new(outcomes), asked: Mutex::default(), capabilities })
+        let places = usize::MAX;
+        Arc::new(Self { outcomes: Mutex::new(outcomes), asked: Mutex::default(), capabilities, places })
     }
 
     fn asked(&self) -> Vec<String> {
@@ -58,6 +60,10 @@ impl LlmPort for Listed {
             let answer = ScriptedLlm::replies(vec![ScriptedReply::text(outcome?)]);
             answer.complete(request, &model).await
         })
+    }
+
+    fn limits(&self, _provider: &str) -> ProviderLimits {
+        ProviderLimits { max_concurrent: self.places, ..ProviderLimits::default() }
     }
 }
 
@@ -165,6 +171,26 @@ async fn l2_what_the_provider_asks_is_waited_for_and_no_longer_than_a_minute() {
     let started = Instant::now();
     answer(&desk(port), &request("x"), 90_000).await.unwrap();
     assert_eq!(started.elapsed(), Duration::from_millis(60_020));
+}
+
+/// One place, and one session that was told to wait: the others go on meanwhile, and it queues again behind them.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_to_try_again_holds_no_place() {
+    let asked_to_wait = LlmError { retry_after_ms: Some(40_000), ..error(LlmErrorKind::RateLimited) };
+    let mut listed = Listed::new([Err(asked_to_wait), Ok("b"), Ok("c"), Ok("a")]);
+    Arc::get_mut(&mut listed).unwrap().places = 1;
+    let desk = desk(Arc::clone(&listed));
+    let started = Instant::now();
+    let ask = |session| {
+        let desk = &desk;
+        async move {
+            let answered = answer(desk, &request(session), 90_000).await.unwrap();
+            (answered.text, started.elapsed().as_millis())
+        }
+    };
+    let (first, second, third) = tokio::join!(ask("a"), ask("b"), ask("c"));
+    assert_eq!((second, third), (("b".to_owned(), 20), ("c".to_owned(), 30)));
+    assert_eq!(first, ("a".to_owned(), 40_020));
 }
 
 #[tokio::test(start_paused = true)]

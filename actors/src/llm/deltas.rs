@@ -7,7 +7,7 @@
 use super::envelope::GrowingEnvelope;
 use crate::clock;
 use crate::feed::Feed;
-use bob_messages::event::{AgentEvent, Delta};
+use bob_messages::event::{AgentEvent, Delta, answer_id};
 use bob_messages::llm::{LlmRequest, ToolMode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -106,7 +106,7 @@ impl Showing {
 
     fn emit(&self, delta: Delta) {
         let LlmRequest { session, turn, step, .. } = &*self.request;
-        let message_id = format!("{turn}-{step}");
+        let message_id = answer_id(turn, *step);
         self.feed.emit(session, turn, clock::now(), AgentEvent::LlmStreamChunk { step: *step, message_id, delta });
     }
 

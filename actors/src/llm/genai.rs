@@ -9,8 +9,10 @@ mod errors;
 mod pace;
 mod render;
 mod retry_after;
+mod said;
 mod stream;
 mod tap;
+mod wire;
 
 use super::deltas::DeltaSink;
 use super::port::{LlmPort, ProviderLimits, Readiness};
@@ -22,7 +24,7 @@ use ::genai::{Client, ModelIden, ServiceTarget};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
 use futures_util::future::BoxFuture;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,8 @@ pub struct GenaiLlm {
 struct Attempt<'a> {
     provider: &'a Provider,
     model: &'a ModelName,
+    /// Every key of the configuration, none of which is ever shown.
+    keys: Vec<&'a SecretString>,
 }
 
 impl GenaiLlm {
@@ -95,7 +99,8 @@ impl GenaiLlm {
         if let Some(readiness) = &self.readiness {
             readiness.ready(&provider.name).await?;
         }
-        let attempt = Attempt { provider, model };
+        let keys = self.providers.values().filter_map(|provider| provider.key.as_ref()).collect();
+        let attempt = Attempt { provider, model, keys };
         let tap = Arc::new(tap::Tap::new(provider.kind));
         let options = render::options(provider, request, &can, Arc::clone(&tap));
         let is_near = reqwest::Url::parse(&provider.base_url).is_ok_and(|url| is_home(&url));

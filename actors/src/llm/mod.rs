@@ -19,6 +19,7 @@
 
 pub mod actor;
 mod admission;
+mod arguments;
 mod attempts;
 mod breakers;
 mod budget;
@@ -35,7 +36,8 @@ pub mod scripted;
 #[cfg(test)]
 mod testing;
 
-pub use actor::{LlmActor, LlmArguments};
+pub use actor::LlmActor;
+pub use arguments::LlmArguments;
 pub use breakers::DEFAULT_BREAKER;
 pub use deltas::DeltaSink;
 #[cfg(feature = "genai")]
@@ -44,3 +46,10 @@ pub use port::{LlmPort, ProviderLimits, Readiness};
 pub use retry::RetryPolicy;
 pub use router::Router;
 pub use scripted::{ScriptedCall, ScriptedLlm, ScriptedReply};
+
+use bob_messages::llm::{LlmError, LlmErrorKind};
+
+/// What is said of a question to a model room that went away.
+pub(crate) fn gone() -> LlmError {
+    LlmError::new(LlmErrorKind::Gone, "the model room was restarted during the call; try again")
+}

@@ -2,6 +2,8 @@
 //! and how soon everybody is told. In paused time, over the room's own mailbox.
 
 use super::*;
+use crate::feed::Feed;
+use crate::llm::breakers::DEFAULT_BREAKER;
 use crate::llm::deltas::DeltaSink;
 use crate::llm::port::LlmPort;
 use crate::llm::retry::RetryPolicy;

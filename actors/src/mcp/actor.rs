@@ -2,35 +2,28 @@
 //!
 //! It publishes what its server offers on its shelf of the tool plane, and answers the
 //! same questions as the actor of this process's own tools ([`ToolsMessage`]). While the server starts,
-//! questions are held: two seconds at most, and until the startup deadline when the
-//! server has never been ready. Then they are answered without it. When the server
+//! questions are held: as long as its starts usually take and two seconds more, and until the startup deadline
+//! when the server has never been ready. Then they are answered without it. When the server
 //! ends, so does the actor, with an error that says how; calls in flight were answered
 //! before.
 
-use super::desk::{Desk, Offer};
-use super::elicit::Elicit;
+use super::arguments::McpServerArguments;
 use super::keeper::Keeper;
-use super::spec::{ServerSpec, Start};
-use crate::child::{Ladder, Watcher};
-use crate::tape::Recorder;
-use crate::tools::grant::RoomKey;
+use super::shared::{Offer, Shared};
+use super::spec::Start;
+use crate::tools::ToolPort;
 use crate::tools::host::Host;
-use crate::tools::plane::Shelf;
+use crate::tools::plane::{Shelf, not_sent};
 use crate::tools::policy::Rules;
-use crate::tools::{Policy, ToolPort};
-use bob_messages::chat::CallStatus;
 use bob_messages::mcp::McpMessage;
-use bob_messages::tools::{ToolReturn, ToolsMessage, Verdict};
+use bob_messages::tools::ToolsMessage;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long a question waits for a server that is started again.
-const AWAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// A list of tools this old is read again when somebody uses it.
 const LIST_IS_OLD: Duration = Duration::from_secs(60);
@@ -39,82 +32,13 @@ const LIST_IS_OLD: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy, Default)]
 pub struct McpServerActor;
 
-/// What the actor is started with. A supervisor makes one per server and hands clones
-/// of the same one to each successor, so that two processes of one server never
-/// overlap.
-#[derive(Clone)]
-pub struct McpServerArguments {
-    /// The server.
-    pub spec: ServerSpec,
-    /// The rules over its tools.
-    pub policy: Policy,
-    /// Ends its process when this program cannot.
-    pub watcher: Watcher,
-    /// How its process is stopped.
-    pub ladder: Ladder,
-    /// Who answers what it asks a person; without one, every question is declined.
-    pub elicit: Option<Arc<dyn Elicit>>,
-    /// Where its tools are published.
-    pub shelf: Option<Shelf>,
-    /// What writes its calls down, if anything does.
-    pub recorder: Option<Recorder>,
-    pub(super) place: Arc<Place>,
-}
-
-/// What the successors of one server's actor share.
-#[derive(Default)]
-pub(super) struct Place {
-    /// Held by the keeper whose server lives.
-    pub(super) taken: Arc<tokio::sync::Mutex<()>>,
-    was_ready: AtomicBool,
-    /// What seals their grants: a call that was allowed before a restart may run after it.
-    key: OnceLock<RoomKey>,
-}
-
-impl McpServerArguments {
-    /// A server under a policy, without anybody to answer what it asks.
-    pub fn new(spec: ServerSpec, policy: Policy, watcher: Watcher) -> Self {
-        let (elicit, shelf, recorder) = (None, None, None);
-        Self { spec, policy, watcher, ladder: Ladder::default(), elicit, shelf, recorder, place: Arc::default() }
-    }
-
-    /// The same in the place of another server, whose process ends before this one's
-    /// starts.
-    #[must_use]
-    pub fn in_place_of(self, before: &Self) -> Self {
-        let place = Place { taken: Arc::clone(&before.place.taken), ..Place::default() };
-        Self { place: Arc::new(place), ..self }
-    }
-
-    /// Whether nothing of this server is left for which one in its place would wait.
-    pub fn is_vacant(&self) -> bool {
-        self.place.taken.try_lock().is_ok()
-    }
-
-    fn patience(&self) -> Duration {
-        match self.place.was_ready.load(Ordering::Relaxed) {
-            true => AWAY_LIMIT,
-            false => self.spec.startup_timeout(),
-        }
-    }
-}
-
-impl fmt::Debug for McpServerArguments {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpServerArguments")
-            .field("spec", &self.spec)
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
-    }
-}
-
 /// What the actor keeps.
 pub struct McpServerState {
     arguments: Arc<McpServerArguments>,
     host: Host,
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     phase: Phase,
-    /// Oldest first; all have the same patience.
+    /// Oldest first, each with when it is answered at the latest.
     waiting: VecDeque<(Instant, ToolsMessage)>,
 }
 
@@ -157,11 +81,15 @@ impl Actor for McpServerActor {
         let rules = Rules::new(arguments.policy.clone())?.with_timeout_ms(arguments.spec.tool_timeout_ms);
         let eager = arguments.spec.start == Start::Eager;
         let progress = arguments.shelf.as_ref().map(Shelf::progress).unwrap_or_default();
+        let rules = Arc::new(rules);
+        if let Some(shelf) = &arguments.shelf {
+            shelf.ruled_by(Arc::clone(&rules));
+        }
         let host = Host::empty(rules, &arguments.place.key)?.telling(progress);
         let mut state = McpServerState {
             arguments: Arc::new(arguments),
             host,
-            desk: Arc::default(),
+            shared: Arc::default(),
             phase: Phase::Asleep,
             waiting: VecDeque::new(),
         };
@@ -205,8 +133,8 @@ impl McpServerState {
             }
             Phase::Asleep | Phase::Starting | Phase::Ending => {
                 self.wake(myself);
-                let until = Instant::now() + self.arguments.patience();
-                if self.waiting.is_empty() {
+                let until = Instant::now() + self.arguments.patience(&question);
+                if self.waiting.iter().all(|(other, _)| *other > until) {
                     tell_at(myself, until);
                 }
                 self.waiting.push_back((until, question));
@@ -220,23 +148,23 @@ impl McpServerState {
             if let Some(shelf) = &self.arguments.shelf {
                 shelf.starting();
             }
-            let (arguments, desk) = (Arc::clone(&self.arguments), Arc::clone(&self.desk));
-            tokio::spawn(Keeper::new(arguments, desk, myself.clone()).keep());
+            let (arguments, shared) = (Arc::clone(&self.arguments), Arc::clone(&self.shared));
+            tokio::spawn(Keeper::new(arguments, shared, myself.clone()).keep());
         }
     }
 
     fn refresh(&self) {
         match self.phase {
-            Phase::Ready { since } if since.elapsed() >= LIST_IS_OLD => self.desk.look_again.notify_one(),
+            Phase::Ready { since } if since.elapsed() >= LIST_IS_OLD => self.shared.look_again.notify_one(),
             Phase::Ready { .. } | Phase::Starting | Phase::Asleep | Phase::Ending => {}
         }
     }
 
-    /// The list was read. Without an offer on the desk it is as it was.
+    /// The list was read. Without an offer it is as it was.
     fn offered(&mut self, myself: &ActorRef<McpMessage>) -> Result<(), ActorProcessingErr> {
         self.phase = Phase::Ready { since: Instant::now() };
         self.arguments.place.was_ready.store(true, Ordering::Relaxed);
-        if let Some(Offer { port, server }) = self.desk.take() {
+        if let Some(Offer { port, server }) = self.shared.take() {
             let port: Arc<dyn ToolPort> = port;
             let port = match &self.arguments.recorder {
                 Some(recorder) => recorder.tools(port),
@@ -273,29 +201,22 @@ impl McpServerState {
             let questions = self.waiting.drain(..).map(|(_until, question)| question).collect();
             shelf.hand_on(questions, myself.get_cell());
         }
-        self.turn_away(why, self.waiting.len());
+        self.waiting.drain(..).for_each(|(_until, question)| not_sent(question, why));
     }
 
+    /// Answers those without the server that have waited long enough.
     fn waited(&mut self, myself: &ActorRef<McpMessage>) {
         let now = Instant::now();
-        let due = self.waiting.iter().take_while(|(until, _)| *until <= now).count();
-        self.turn_away(&format!("the tool server `{}` is not ready yet; try again later", self.arguments.spec.id), due);
-        if let Some((until, _)) = self.waiting.front() {
-            tell_at(myself, *until);
-        }
-    }
-
-    /// Answers the oldest questions without the server.
-    fn turn_away(&mut self, why: &str, how_many: usize) {
-        for (_until, question) in self.waiting.drain(..how_many) {
-            match question {
-                ToolsMessage::Check { reply, .. } => {
-                    reply.send(Verdict::Invalid { complaint: format!("not run: {why}") });
-                }
-                ToolsMessage::Call { reply, .. } => {
-                    reply.send(ToolReturn::note(CallStatus::Error, format!("not run: {why}")));
-                }
-            }
+        let (due, waiting): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(until, _)| *until <= now);
+        self.waiting = waiting;
+        let away = self.arguments.shelf.as_ref().and_then(Shelf::away);
+        let why = away.unwrap_or_else(|| {
+            format!("its tool server `{}` is not ready yet; try again later", self.arguments.spec.id)
+        });
+        due.into_iter().for_each(|(_until, question)| not_sent(question, &why));
+        if let Some(until) = self.waiting.iter().map(|(until, _)| *until).min() {
+            tell_at(myself, until);
         }
     }
 }

@@ -4,10 +4,12 @@
 
 use super::*;
 use crate::child::testing::{DEADLINE, group_is_gone, processes, soon, until};
-use crate::mcp::testing::{House, arguments, script, server};
+use crate::mcp::arguments::AWAY_LIMIT;
+use crate::mcp::testing::{House, arguments, judged, script, server};
 use crate::tools::local::fixture::call;
+use bob_messages::chat::CallStatus;
 use bob_messages::mcp::ServerState;
-use bob_messages::tools::Risk;
+use bob_messages::tools::{CallContext, Risk, Verdict};
 use serde_json::json;
 use std::time::Instant as Clock;
 
@@ -22,7 +24,7 @@ async fn a_call_reaches_the_server_and_comes_back() {
 
 #[tokio::test]
 async fn a_question_that_comes_before_the_server_is_ready_waits_for_it() {
-    let house = House::with(server(r#"*'"method":"tools/list"'*) sleep 0.3; answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;"#)).await;
+    let house = House::with(server(r#"*'"method":"tools/list"'*) sleep 0.3; answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' ;;"#)).await;
     assert_eq!(house.status().state, ServerState::Starting);
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
 }
@@ -70,18 +72,24 @@ async fn a_server_that_dies_by_a_call_says_its_last_words_and_is_back_for_the_ne
 }
 
 #[tokio::test]
-async fn whoever_asks_while_it_is_started_again_waits_two_seconds_at_most() {
+async fn whoever_asks_while_it_is_started_again_waits_as_long_as_its_start_takes_and_two_seconds_more() {
     let mut house = House::with(server("")).await;
     house.perform("die").await;
     house.end().await;
     // The place of the successor is taken, as by a process that does not go.
     let place = Arc::clone(&house.server.arguments.place.taken).lock_owned().await;
     house.server.start_again().await;
+    let usual = Duration::from_millis(700);
+    house.server.arguments.shelf.as_ref().expect("a shelf").started_within(usual);
     let asked = Clock::now();
     let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
-    let Verdict::Invalid { complaint } = verdict else { panic!("not turned away: {verdict:?}") };
-    assert!(complaint.starts_with("not run: ") && complaint.contains("`sh`"), "{complaint}");
-    assert!(asked.elapsed() >= AWAY_LIMIT);
+    let Verdict::Unavailable { why } = verdict else { panic!("not turned away: {verdict:?}") };
+    assert!(why.starts_with("not run: ") && why.contains("`sh`"), "{why}");
+    assert!(asked.elapsed() >= usual + AWAY_LIMIT);
+    // No longer than the call itself may take.
+    let (brief, asked) = (CallContext { tool_timeout_ms: 200, ..(*house.context).clone() }, Clock::now());
+    let verdict = judged(&house.plane, &call("mcp/sh/echo", json!({})), &Arc::new(brief)).await;
+    assert!(matches!(verdict, Verdict::Unavailable { .. }) && asked.elapsed() < AWAY_LIMIT, "{verdict:?}");
     drop(place);
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
 }
@@ -116,10 +124,7 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
         let pid = house.status().pid;
         let question = call("mcp/sh/echo", json!({}));
         let verdict = house.check(&question).await;
-        assert!(
-            matches!(&verdict, Verdict::Invalid { complaint } if complaint.starts_with("not run: ")),
-            "{verdict:?}"
-        );
+        assert!(matches!(&verdict, Verdict::Unavailable { why } if why.starts_with("not run: ")), "{verdict:?}");
         let end = house.end().await;
         assert!(end.contains("the tool server `sh`") && end.contains(why), "{why}: {end}");
         assert!(watcher.idle(DEADLINE).await, "{why}: something is left");
@@ -204,7 +209,7 @@ async fn a5_a_killed_actor_ends_its_server() {
 #[tokio::test]
 async fn a_list_that_changed_is_offered_and_old_permission_is_worth_nothing() {
     let arms = r#"
-        *'"method":"tools/list"'*) answer '{"tools":[{"name":"echo","description":"'"$now"'","inputSchema":{"type":"object"}}]}' ;;
+        *'"method":"tools/list"'*) answer '{"tools":[{"name":"echo","description":"'"$now"'","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' ;;
         *'"name":"echo"'*) now=new; answer "$heard"; say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}' ;;
     "#;
     let house = House::with(server(arms)).await;
@@ -223,7 +228,7 @@ async fn a_list_that_changed_is_offered_and_old_permission_is_worth_nothing() {
 /// The server says nothing of it, and nobody calls one of its tools.
 #[tokio::test]
 async fn a_list_that_is_old_is_read_again_when_somebody_looks_at_it() {
-    let arms = r#"*'"method":"tools/list"'*) name=x$name; answer '{"tools":[{"name":"'"$name"'","inputSchema":{"type":"object"}}]}' ;;"#;
+    let arms = r#"*'"method":"tools/list"'*) name=x$name; answer '{"tools":[{"name":"'"$name"'","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' ;;"#;
     let house = House::with(server(arms)).await;
     house.ready().await;
     assert_eq!(house.looked().await, ["mcp/sh/x"]);

@@ -5,10 +5,11 @@
 //! its process when the actor ends, however that came about: it watches the actor
 //! instead of relying on anything the actor would still do.
 
-use super::actor::McpServerArguments;
-use super::desk::{Desk, Fate, FateWatch, Offer, Signs, Word};
+use super::arguments::McpServerArguments;
+use super::fate::{Fate, FateWatch, Signs, Word};
 use super::port::ServerPort;
 use super::rmcp::{Connection, Gone, Listed, Misfit, Shop};
+use super::shared::{Offer, Shared};
 use super::spec::Transport;
 use crate::child::{Child, ExitWatch};
 use crate::patience::Patience;
@@ -47,7 +48,7 @@ const LAST_LINES: usize = 3;
 /// Keeps one server.
 pub(super) struct Keeper {
     pub(super) arguments: Arc<McpServerArguments>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) shared: Arc<Shared>,
     actor: ActorRef<McpMessage>,
     shop: Shop,
 }
@@ -56,7 +57,7 @@ pub(super) struct Keeper {
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) connection: Option<Connection>,
-    fate: Option<Fate>,
+    fate: Option<Fate<ServerPort>>,
     pub(super) child: Option<Child>,
     /// There is one process of a server at a time, also across restarts of the actor:
     /// the next keeper waits until this is let go.
@@ -76,7 +77,7 @@ pub(super) struct Started {
 /// One connection while it lasts.
 struct Line<'a> {
     connection: &'a Connection,
-    told: FateWatch,
+    told: FateWatch<ServerPort>,
     signs: Signs,
     list: Option<Listed>,
 }
@@ -90,9 +91,9 @@ enum End {
 }
 
 impl Keeper {
-    pub(super) fn new(arguments: Arc<McpServerArguments>, desk: Arc<Desk>, actor: ActorRef<McpMessage>) -> Self {
+    pub(super) fn new(arguments: Arc<McpServerArguments>, shared: Arc<Shared>, actor: ActorRef<McpMessage>) -> Self {
         let shop = Shop { server: arguments.spec.id.clone(), offered: arguments.spec.offered.clone() };
-        Self { arguments, desk, actor, shop }
+        Self { arguments, shared, actor, shop }
     }
 
     /// Keeps the server until it or the actor ends, and then lets nothing of it behind.
@@ -118,10 +119,14 @@ impl Keeper {
         held.place = Some(Arc::clone(&self.arguments.place.taken).lock_owned().await);
         let mut short_sessions = 0;
         loop {
+            let set_out = Instant::now();
             let Started { connection, gone, listed, signs, exit } = match self.start(held).await {
                 Ok(started) => started,
                 Err(why) => return why,
             };
+            if let Some(shelf) = &self.arguments.shelf {
+                shelf.started_within(set_out.elapsed());
+            }
             let began = Instant::now();
             let (fate, told) = Fate::new();
             let mut line = Line { connection: &connection, told, signs, list: None };
@@ -203,7 +208,7 @@ impl Keeper {
 
     /// Waits until somebody wants the list read again, and then until it may be.
     async fn list_again(&self, connection: &Connection, not_before: Instant) -> Result<Listed, Misfit> {
-        self.desk.look_again.notified().await;
+        self.shared.look_again.notified().await;
         sleep_until(not_before).await;
         self.list(connection).await
     }
@@ -227,7 +232,7 @@ impl Keeper {
             })
         });
         if let Some(port) = &port {
-            self.desk.lay(Offer { port: Arc::clone(port), server: line.connection.server() });
+            self.shared.lay(Offer { port: Arc::clone(port), server: line.connection.server() });
         }
         line.list = Some(listed);
         self.tell(McpMessage::Offered);

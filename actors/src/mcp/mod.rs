@@ -14,20 +14,24 @@
 //! | [`actor`] | the mailbox: questions, held while the server starts |
 //! | [`spec`] | what a server is |
 //! | `keeper`, `start` | the life of one server, and its beginning |
-//! | `desk` | what actor, keeper and calls share |
-//! | `door` | the way of the tool plane to the actor |
+//! | `arguments` | what the actor starts with |
+//! | `fate` | how a connection ended, told to its calls |
+//! | `shared` | what actor and keeper share |
+//! | `host_address` | the way of the tool plane to the actor |
 //! | `port` | the way from a judged call to the server |
 //! | [`elicit`] | what a server asks a person |
 //! | `sieve` | what a server writes, made fit for the protocol's reader |
 //! | `rmcp` | the protocol |
 
 pub mod actor;
-mod desk;
-mod door;
+mod arguments;
 pub mod elicit;
+mod fate;
+mod host_address;
 mod keeper;
 mod port;
 mod rmcp;
+mod shared;
 mod sieve;
 pub mod spec;
 mod start;
@@ -39,6 +43,7 @@ mod web_testing;
 #[cfg(test)]
 mod web_tests;
 
-pub use actor::{McpServerActor, McpServerArguments};
+pub use actor::McpServerActor;
+pub use arguments::McpServerArguments;
 pub use elicit::{Answer, Elicit, Question};
 pub use spec::{HttpSpec, ServerSpec, Start, Transport};

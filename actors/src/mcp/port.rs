@@ -6,7 +6,7 @@
 //! A call whose session was lost goes over the next one, once, when it was not sent or
 //! may be repeated. No other call is ever sent again.
 
-use super::desk::{FateWatch, Signs, Word};
+use super::fate::{FateWatch, Signs, Word};
 use super::rmcp::{Caller, Failure};
 use crate::tools::{Invocation, ToolError, ToolPort};
 use bob_messages::ids::{ServerId, ToolName};
@@ -28,7 +28,7 @@ pub(super) struct ServerPort {
     pub(super) server: ServerId,
     pub(super) caller: Caller,
     pub(super) tools: Vec<ToolDescriptor>,
-    pub(super) fate: FateWatch,
+    pub(super) fate: FateWatch<ServerPort>,
     pub(super) signs: Signs,
     /// Whether a call that nobody waits for any more is a reason to look after the
     /// server: it is where its end cannot be seen.
@@ -118,7 +118,7 @@ impl ServerPort {
     }
 
     /// A call was on its way when its connection ended.
-    fn interrupted(&self, word: &Word) -> Went {
+    fn interrupted(&self, word: &Word<ServerPort>) -> Went {
         match word {
             Word::Dead(why) => Went::Over(Err(self.unknown(why))),
             Word::Anew(_) => Went::SessionLost,
@@ -130,7 +130,7 @@ impl ServerPort {
     }
 
     fn not_run(&self, why: impl fmt::Display) -> ToolError {
-        ToolError::new(format!("not run: the tool server `{}` {why}", self.server))
+        ToolError::unavailable(format_args!("the tool server `{}` {why}", self.server))
     }
 
     fn unknown(&self, why: &str) -> ToolError {

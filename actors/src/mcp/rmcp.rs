@@ -6,6 +6,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `handshake` | what may pass for the answer to a handshake |
 //! | `handler` | what a server may ask of us |
 //! | `http` | a server over streamable HTTP |
 //! | `errors`, `trouble` | what went wrong, of the protocol and of HTTP, for people |
@@ -15,6 +16,7 @@
 
 mod errors;
 mod handler;
+mod handshake;
 mod http;
 mod output;
 mod progress;
@@ -29,9 +31,10 @@ use super::spec::HttpSpec;
 use crate::tools::Invocation;
 use bob_messages::tools::ToolOutput;
 use bob_messages::trace;
-use errors::{clip, misfit};
+use errors::misfit;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
+use handshake::Handshake;
 use http::Web;
 use progress::OnTheirWay;
 use rmcp::RoleClient;
@@ -50,6 +53,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use trouble::clip;
 
 /// The longest line a server may write, in bytes. A longer one is dropped as it comes,
 /// and the call it answers fails as soon as it is known which one that is.
@@ -107,7 +111,7 @@ impl Connection {
         let read = Sieve::new(read, MAX_LINE_BYTES);
         // Here the end of a line counts, too.
         let transport = AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES + 1);
-        Self::over(transport, handler, CancellationToken::new()).await
+        Self::over(Handshake::new(transport), handler, CancellationToken::new()).await
     }
 
     /// Shakes hands with a server over HTTP. Takes as long as the server does, but for
@@ -265,3 +269,7 @@ fn meta(invocation: &Invocation, read_only: bool) -> RequestMetaObject {
 #[cfg(test)]
 #[path = "rmcp_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "rmcp_fuzz.rs"]
+mod fuzz;

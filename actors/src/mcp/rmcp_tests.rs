@@ -14,6 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
+#[path = "rmcp_tests/first_words.rs"]
+mod first_words;
+
 struct Line {
     far: FarEnd,
     connection: Connection,
@@ -279,7 +282,7 @@ async fn annotations_tell_how_a_tool_may_be_run() {
         [
             ("Look around", Risk::Low, true, true, ToolKind::Read),
             ("Wipe", Risk::High, false, true, ToolKind::Other),
-            ("plain", Risk::Medium, false, false, ToolKind::Other),
+            ("plain", Risk::High, false, false, ToolKind::Other),
         ]
     );
 }

@@ -230,3 +230,7 @@ fn answered(outline: &[u8]) -> Option<Value> {
 #[cfg(test)]
 #[path = "sieve_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "sieve_fuzz.rs"]
+mod fuzz;

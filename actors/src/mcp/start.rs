@@ -1,6 +1,6 @@
 //! From the word to the list of tools: how a keeper starts its server.
 
-use super::desk::Signs;
+use super::fate::Signs;
 use super::keeper::{Held, Keeper, Started, ended_or, exited};
 use super::rmcp::{Connection, Handler, Misfit};
 use super::spec::Transport;
@@ -69,6 +69,6 @@ impl Keeper {
     fn handler(&self) -> Handler {
         let spec = &self.arguments.spec;
         let elicit = self.arguments.elicit.clone();
-        Handler::new(spec.id.clone(), Arc::clone(&spec.roots), elicit, Arc::clone(&self.desk.look_again))
+        Handler::new(spec.id.clone(), Arc::clone(&spec.roots), elicit, Arc::clone(&self.shared.look_again))
     }
 }

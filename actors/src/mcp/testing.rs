@@ -2,14 +2,15 @@
 //! and somebody who hears how an actor ended. What does not come as it must makes them
 //! panic: the test fails there.
 
-#[path = "../../tests/mcp/watched.rs"]
+#[path = "watched.rs"]
 mod watched;
 
-use super::actor::{McpServerActor, McpServerArguments};
+use super::actor::McpServerActor;
+use super::arguments::McpServerArguments;
 use super::spec::{ServerSpec, Start, Transport};
+use crate::address::Address;
 use crate::child::testing::soon;
 use crate::child::{ChildSpec, Watcher};
-use crate::rooms::Address;
 use crate::tools::Policy;
 use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::plane::{Joining, ToolPlane};
@@ -35,8 +36,9 @@ while read -r line; do
     *'"method":"initialize"'*)
       answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
     *'"method":"tools/list"'*)
-      answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"hang","inputSchema":{"type":"object"}},
-        {"name":"die","inputSchema":{"type":"object"}}]}' | tr -d '\n'; echo ;;
+      answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}},
+        {"name":"hang","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}},
+        {"name":"die","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' | tr -d '\n'; echo ;;
     *'"name":"echo"'*) answer "$heard" ;;
     *'"name":"die"'*) echo 'I cannot go on' >&2; kill -9 $$ ;;
   esac
@@ -145,7 +147,7 @@ fn own_call(tool: &str) -> Arc<ToolCall> {
     call(&format!("mcp/sh/{tool}"), json!({}))
 }
 
-async fn judged(plane: &ToolPlane, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Verdict {
+pub(super) async fn judged(plane: &ToolPlane, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Verdict {
     let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
     let (reply, answer) = Reply::channel();
     plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });

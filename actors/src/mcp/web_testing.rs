@@ -3,7 +3,7 @@
 //! It has a runtime of its own, so that it can be killed with everything it holds and
 //! started again where it was. What it does not expect makes it panic: the test fails there.
 
-use super::actor::McpServerArguments;
+use super::arguments::McpServerArguments;
 use super::spec::{HttpSpec, ServerSpec, Transport};
 use crate::child::Watcher;
 use crate::tools::Policy;
@@ -191,9 +191,9 @@ async fn answer(
         Some("ping") => json!({}),
         Some("tools/list") => json!({"tools": [
             {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
-            {"name": "write", "inputSchema": {"type": "object"}},
-            {"name": "refuse", "inputSchema": {"type": "object"}},
-            {"name": "hang", "inputSchema": {"type": "object"}},
+            {"name": "write", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
+            {"name": "refuse", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
+            {"name": "hang", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
         ]}),
         Some("tools/call") => return call(&mut world, &message),
         _ => return StatusCode::BAD_REQUEST.into_response(),

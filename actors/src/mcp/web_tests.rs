@@ -95,10 +95,7 @@ async fn h1_a_server_that_is_not_there_keeps_nobody_waiting() {
         assert_eq!(house.status().state, ServerState::Starting);
         assert!(asked.elapsed() < Duration::from_millis(500), "{:?}", asked.elapsed());
         let verdict = house.check(&call("mcp/sh/read", json!({}))).await;
-        assert!(
-            matches!(&verdict, Verdict::Invalid { complaint } if complaint.starts_with("not run: ")),
-            "{verdict:?}"
-        );
+        assert!(matches!(&verdict, Verdict::Unavailable { why } if why.starts_with("not run: ")), "{verdict:?}");
         let end = house.end().await;
         assert!(end.contains(&why), "{why}: {end}");
     }

@@ -6,7 +6,7 @@
 
 use bob_messages::llm::ProviderState;
 use bob_messages::mcp::ServerStatus;
-use bob_messages::sessions::SessionsLoad;
+use bob_messages::submission::SessionsLoad;
 use serde::{Deserialize, Serialize};
 
 /// The form of a [`MetricsSnapshot`]; a reader ignores what it does not know.
@@ -35,6 +35,9 @@ pub struct MetricsSnapshot {
     pub tokens: TokenCounts,
     /// Actors that were started again.
     pub restarts: RestartCounts,
+    /// Events that sinks of the runtime took too slowly and lost; turns and readers of sessions are not concerned.
+    #[serde(default)]
+    pub events_lost: u64,
     /// From the submission to its outcome, waiting included.
     pub turn_latency: LatencyFigures,
     /// From the submission until its turn might run.
@@ -45,6 +48,13 @@ pub struct MetricsSnapshot {
     pub providers: Vec<ProviderState>,
     /// Every tool server; one that gave up is one whose breaker is open.
     pub servers: Vec<ServerStatus>,
+}
+
+impl Default for MetricsSnapshot {
+    /// The figures of a runtime in which nothing has happened yet.
+    fn default() -> Self {
+        super::Metrics::default().snapshot()
+    }
 }
 
 /// Submissions, and the ends of turns.

@@ -3,11 +3,12 @@
 //! Each name is opened beneath an open folder, so neither `..`, nor a link, nor one swapped in between leads out.
 
 use super::PromptFiles;
+use bob_messages::brief::PromptLayers;
 use bob_messages::error::AgentError;
-use bob_messages::turn::PromptLayers;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +111,7 @@ fn open_root(path: &Path) -> Result<Option<Root>, AgentError> {
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => {
             let text = format!("the folder {} of the prompt's files cannot be opened: {error}", path.display());
-            Err(AgentError::Invalid(text))
+            Err(refusal(&error, text))
         }
     }
 }
@@ -131,7 +132,7 @@ fn find(roots: &[Root], key: &'static str, name: &str) -> Result<Option<Found>, 
                 return Err(AgentError::Invalid(format!("{key}: {text}")));
             }
             Err(error) => {
-                return Err(AgentError::Invalid(format!("{key}: cannot open {}: {error}", path.display())));
+                return Err(refusal(&error, format!("{key}: cannot open {}: {error}", path.display())));
             }
         }
     }
@@ -182,6 +183,14 @@ fn missing(files: &PromptFiles, folder: &Path, name: &str) -> AgentError {
     let places = [folder.join(name), files.folder.join(name)].map(|path| path.display().to_string());
     let places = if places[0] == places[1] { places[0].clone() } else { places.join(" or ") };
     AgentError::Invalid(format!("prompt.files names {name:?}, and there is no {places}"))
+}
+
+/// A machine without descriptors is no fault of a file.
+fn refusal(error: &io::Error, text: String) -> AgentError {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE) => AgentError::Overloaded(text),
+        _ => AgentError::Invalid(text),
+    }
 }
 
 fn is_missing(error: &io::Error) -> bool {

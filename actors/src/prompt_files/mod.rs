@@ -6,9 +6,9 @@
 
 mod look;
 
+use bob_messages::brief::PromptLayers;
 use bob_messages::error::AgentError;
 use bob_messages::reply::Reply;
-use bob_messages::turn::PromptLayers;
 use look::Look;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,8 @@ pub struct PromptReader(Option<Arc<Shared>>);
 struct Shared {
     files: PromptFiles,
     state: Mutex<State>,
+    /// Held by a look at the files of sessions without a folder.
+    looking: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +66,7 @@ struct State {
 impl PromptReader {
     /// A reader of these files. Nothing is read yet.
     pub fn new(files: PromptFiles) -> Self {
-        Self(Some(Arc::new(Shared { files, state: Mutex::default() })))
+        Self(Some(Arc::new(Shared { files, state: Mutex::default(), looking: Mutex::default() })))
     }
 
     /// Whether there is anything to read.
@@ -93,7 +95,8 @@ impl PromptReader {
     ///
     /// # Errors
     /// `Invalid` when a named file is not there, and when one that is there leads out of its folder, is no text, or is
-    /// larger than a mebibyte.
+    /// larger than a mebibyte. `Overloaded` when this process has no descriptor left to open them with; files that were
+    /// read before are then taken to be as they were.
     pub fn layers(&self, cwd: Option<&str>) -> Result<Arc<PromptLayers>, AgentError> {
         self.0.as_ref().map_or_else(|| Ok(Arc::default()), |shared| shared.look(cwd))
     }
@@ -116,16 +119,33 @@ impl Shared {
     }
 
     fn look(&self, cwd: Option<&str>) -> Result<Arc<PromptLayers>, AgentError> {
+        let _one_at_a_time = match cwd {
+            Some(_) => None,
+            None => match self.looking.try_lock() {
+                Ok(looking) => Some(looking),
+                // Whoever came while somebody looked takes what was found: a crowd needs no more descriptors than one.
+                Err(_somebody_looks) => {
+                    let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some((_, found)) = &self.state().shared {
+                        return found.clone();
+                    }
+                    Some(looking)
+                }
+            },
+        };
         let folder = cwd.map_or(self.files.workspace.as_path(), Path::new);
         let known = self.state().seen.get(folder).cloned();
-        let looked = look::look(&self.files, folder, known);
+        let looked = match (look::look(&self.files, folder, known.clone()), known) {
+            (Err(AgentError::Overloaded(_)), Some(known)) => Ok(known),
+            (looked, _) => looked,
+        };
         let mut state = self.state();
         let layers = looked.map(|look| {
             let layers = Arc::clone(&look.layers);
             state.remember(folder, look);
             layers
         });
-        if cwd.is_none() {
+        if cwd.is_none() && !matches!(layers, Err(AgentError::Overloaded(_))) {
             state.shared = Some((Instant::now(), layers.clone()));
         }
         layers

@@ -1,12 +1,8 @@
 //! The wrapper around an actor: it marks when a handler begins and ends.
 //!
-//! With the feature `drill` it is also where the actor meets a trap.
+//! It is also where the hook of a test is called.
 
-#[cfg(feature = "drill")]
-use super::Place;
-use super::{Kinds, Pulse};
-#[cfg(feature = "drill")]
-use crate::drill::traps::{Edge, Snared};
+use super::{Hook, Kill, Kinds, Pulse};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 /// The kind of a supervision event, beyond those of all mailboxes.
@@ -24,6 +20,28 @@ impl<A: Actor<Msg: Kinds>> Attended<A> {
     pub(super) fn new(actor: A, pulse: Pulse) -> Self {
         Self { actor, pulse }
     }
+
+    /// Handles a message between two calls of the hook.
+    async fn hooked(
+        &self,
+        hook: &dyn Hook,
+        myself: ActorRef<A::Msg>,
+        message: A::Msg,
+        state: &mut A::State,
+    ) -> Result<(), ActorProcessingErr> {
+        let (place, kind, cell) = (&self.pulse.stamp.place, message.kind_name(), myself.get_cell());
+        let mut handled = hook.before(place, kind);
+        if handled.is_ok() {
+            handled = self.actor.handle(myself, message, state).await.and_then(|()| hook.after(place, kind));
+        }
+        match handled {
+            Err(error) if error.is::<Kill>() => {
+                cell.kill();
+                std::future::pending().await
+            }
+            handled => handled,
+        }
+    }
 }
 
 impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
@@ -36,11 +54,7 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         myself: ActorRef<A::Msg>,
         arguments: A::Arguments,
     ) -> Result<A::State, ActorProcessingErr> {
-        // A session's actor is started by sending to it, and nobody waits for a start that cannot fail.
-        #[cfg(feature = "drill")]
-        if matches!(self.pulse.stamp.place, Place::Room(_)) {
-            self.pass(Edge::Before("Starting"))?;
-        }
+        self.pulse.before("Starting")?;
         self.actor.pre_start(myself, arguments).await
     }
 
@@ -48,7 +62,6 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         self.actor.post_start(myself, state).await
     }
 
-    #[cfg(not(feature = "drill"))]
     async fn handle(
         &self,
         myself: ActorRef<A::Msg>,
@@ -56,26 +69,10 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         state: &mut A::State,
     ) -> Result<(), ActorProcessingErr> {
         let _busy = self.pulse.beat(message.kind());
-        self.actor.handle(myself, message, state).await
-    }
-
-    #[cfg(feature = "drill")]
-    async fn handle(
-        &self,
-        myself: ActorRef<A::Msg>,
-        message: A::Msg,
-        state: &mut A::State,
-    ) -> Result<(), ActorProcessingErr> {
-        let _busy = self.pulse.beat(message.kind());
-        let name = message.kind_name();
-        let cell = myself.get_cell();
-        let mut handled = self.pass(Edge::Before(name));
-        if handled.is_ok() {
-            handled = self.actor.handle(myself, message, state).await.and_then(|()| self.pass(Edge::After(name)));
-        }
-        match handled {
-            Err(error) if error.is::<Snared>() => Box::pin(Snared::killed(cell)).await,
-            handled => handled,
+        match &self.pulse.hook {
+            None => self.actor.handle(myself, message, state).await,
+            // Boxed: the usual way keeps its size.
+            Some(hook) => Box::pin(self.hooked(&**hook, myself, message, state)).await,
         }
     }
 
@@ -86,22 +83,12 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         state: &mut A::State,
     ) -> Result<(), ActorProcessingErr> {
         let _busy = self.pulse.beat(SUPERVISION);
-        #[cfg(feature = "drill")]
-        self.pass(Edge::Before("SupervisionEvent"))?;
+        self.pulse.before("SupervisionEvent")?;
         self.actor.handle_supervisor_evt(myself, event, state).await
     }
 
     async fn post_stop(&self, myself: ActorRef<A::Msg>, state: &mut A::State) -> Result<(), ActorProcessingErr> {
-        #[cfg(feature = "drill")]
-        self.pass(Edge::Before("Stopping"))?;
+        self.pulse.before("Stopping")?;
         self.actor.post_stop(myself, state).await
-    }
-}
-
-#[cfg(feature = "drill")]
-impl<A> Attended<A> {
-    /// Passes an edge, unless there is a trap.
-    fn pass(&self, edge: Edge) -> Result<(), ActorProcessingErr> {
-        self.pulse.traps.pass(&self.pulse.stamp.place, edge)
     }
 }

@@ -3,8 +3,8 @@
 use crate::model_server::ModelServerMessage;
 use bob_messages::llm::LlmMessage;
 use bob_messages::mcp::McpMessage;
-use bob_messages::sessions::SessionsMessage;
 use bob_messages::store::StoreMessage;
+use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::ToolsMessage;
 use bob_messages::turn::TurnMessage;
 
@@ -39,12 +39,13 @@ macro_rules! kinds {
 
 kinds!(TurnMessage:
     Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done,
-    Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned, Decided, Steered, Flush, Withdrawn,
+    Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned,
+    SaidSoFar, Decided, Steered, Flush, Withdrawn,
     Dismissed, Stopped, Configure,
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);
 kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
-kinds!(StoreMessage: Claim, Load, Append, Release, List, Delete, Flush, BatchEnded);
-kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, Live, Load, Drain, Steer, Flush, Configure);
+kinds!(StoreMessage: Claim, Load, LoadPart, Append, Release, List, Delete, Ping, BatchEnded);
+kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, ActorEnded, Live, Load, Drain, Steer, Flush, Configure, NotBegun);
 kinds!(ModelServerMessage: Ensure, Ended);

@@ -8,20 +8,22 @@
 //! | file | owns |
 //! |---|---|
 //! | `attended` | the wrapper around an actor |
+//! | `hook` | where a test can act on an actor |
 //! | `kinds` | what kinds of messages there are, by name |
 //! | `watch` | the thread that tells of handlers that block |
 
 mod attended;
+mod hook;
 mod kinds;
 mod watch;
 
 pub use attended::Attended;
+pub use hook::{Hook, Kill};
 pub use kinds::Kinds;
 pub use watch::{BLOCKED_AFTER, Blocked};
 
-#[cfg(feature = "drill")]
-use crate::drill::traps::Traps;
 use bob_messages::ids::SessionId;
+use ractor::ActorProcessingErr;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,8 +43,7 @@ struct Inner {
     /// The oldest first.
     incidents: Mutex<Vec<Blocked>>,
     times_blocked: AtomicU64,
-    #[cfg(feature = "drill")]
-    traps: Traps,
+    hook: Option<Arc<dyn Hook>>,
 }
 
 /// Where an actor stands in the tree: `store`, `tools/local`, `sessions/<id>`.
@@ -64,10 +65,22 @@ impl fmt::Display for Place {
 }
 
 impl Pulses {
-    /// What hurts actors on purpose, for drills.
-    #[cfg(feature = "drill")]
-    pub fn traps(&self) -> &Traps {
-        &self.0.traps
+    /// With a hook in every actor, if there is one.
+    pub fn with_hook(hook: Option<Arc<dyn Hook>>) -> Self {
+        Self(Arc::new(Inner { hook, ..Inner::default() }))
+    }
+
+    /// The actor of a session is about to perform one more of a message's effects.
+    pub(crate) fn before_effect(
+        &self,
+        session: &SessionId,
+        of: &'static str,
+        performed: usize,
+    ) -> Result<(), ActorProcessingErr> {
+        match &self.0.hook {
+            Some(hook) => hook.effect(&Place::Session(session.clone()), of, performed),
+            None => Ok(()),
+        }
     }
 
     /// The actor that is about to start at this place.
@@ -80,11 +93,7 @@ impl Pulses {
         if self.0.is_watched.load(Ordering::Acquire) {
             self.0.newcomers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&stamp));
         }
-        Pulse {
-            stamp,
-            #[cfg(feature = "drill")]
-            traps: self.0.traps.clone(),
-        }
+        Pulse { stamp, hook: self.0.hook.clone() }
     }
 }
 
@@ -92,8 +101,7 @@ impl Pulses {
 #[derive(Debug)]
 struct Pulse {
     stamp: Arc<Stamp>,
-    #[cfg(feature = "drill")]
-    traps: Traps,
+    hook: Option<Arc<dyn Hook>>,
 }
 
 #[derive(Debug)]
@@ -112,6 +120,14 @@ struct Beat<'a> {
 }
 
 impl Pulse {
+    /// Calls the hook, if there is one.
+    fn before(&self, kind: &'static str) -> Result<(), ActorProcessingErr> {
+        match &self.hook {
+            Some(hook) => hook.before(&self.stamp.place, kind),
+            None => Ok(()),
+        }
+    }
+
     /// Only the actor's own handler stores, so a load and a store are enough.
     fn beat(&self, kind: u8) -> Beat<'_> {
         let word = &self.stamp.word;

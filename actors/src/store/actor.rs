@@ -9,10 +9,6 @@
 
 mod lanes;
 
-#[cfg(test)]
-#[path = "actor_tests.rs"]
-mod tests;
-
 use super::{SessionStore, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
@@ -20,7 +16,7 @@ use bob_messages::store::{Append, StoreError, StoreMessage};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use lanes::{Lanes, Start, Work};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,8 +52,6 @@ impl StoreActor {
 pub struct StoreState {
     store: Port,
     lanes: Lanes,
-    /// Flushes, each with the number of the last operation accepted before it.
-    flushes: VecDeque<(u64, Reply<()>)>,
     /// What ended in a task; [`StoreMessage::BatchEnded`] says that there is something.
     ended: mpsc::UnboundedReceiver<Ended>,
     tell: mpsc::UnboundedSender<Ended>,
@@ -94,7 +88,7 @@ impl Actor for StoreActor {
     ) -> Result<StoreState, ActorProcessingErr> {
         let (tell, ended) = mpsc::unbounded_channel();
         self.queued.store(0, Ordering::Relaxed);
-        Ok(StoreState { store: Port(store), lanes: Lanes::default(), flushes: VecDeque::new(), ended, tell })
+        Ok(StoreState { store: Port(store), lanes: Lanes::default(), ended, tell })
     }
 
     async fn handle(
@@ -120,7 +114,6 @@ impl Actor for StoreActor {
         let _still_busy = tokio::time::timeout(FLUSHED_WITHIN, state.finish(&myself)).await;
         // What the store is doing goes on behind a dropped task.
         state.lanes = Lanes::default();
-        state.flushes.clear();
         self.queued.store(0, Ordering::Relaxed);
         Ok(())
     }
@@ -134,16 +127,17 @@ impl StoreState {
                 let session = append.session.clone();
                 self.lanes.push(session, Work::Append(append, reply));
             }
-            StoreMessage::Claim { session, reply } => self.lanes.push(session, Work::Claim(reply)),
-            StoreMessage::Load { session, reply } => self.lanes.push(session, Work::Load(reply)),
-            StoreMessage::Release { session, epoch } => self.lanes.push(session, Work::Release(epoch)),
+            StoreMessage::Claim { session, whole, reply } => self.lanes.push(session, Work::Claim(whole, reply)),
+            StoreMessage::Load { session, reply } => self.lanes.push(session, Work::Load(None, reply)),
+            StoreMessage::LoadPart { session, part, reply } => self.lanes.push(session, Work::Load(Some(part), reply)),
+            StoreMessage::Release { session, epoch, reply } => self.lanes.push(session, Work::Release(epoch, reply)),
             StoreMessage::Delete { session, reply } => self.lanes.push(session, Work::Delete(reply)),
             StoreMessage::List { filter, cursor, reply } => {
                 let store = Arc::clone(&self.store.0);
                 let work = async move { reply.send(store.list(&filter, cursor.as_deref()).await) };
                 self.run(myself, alone(work), || Ended::Aside);
             }
-            StoreMessage::Flush { reply } => self.flushes.push_back((self.lanes.last_accepted(), reply)),
+            StoreMessage::Ping { reply } => reply.send(()),
             StoreMessage::BatchEnded => {
                 while let Ok(ended) = self.ended.try_recv() {
                     self.one_ended(myself, ended);
@@ -171,7 +165,6 @@ impl StoreState {
             let Some(ended) = self.ended.recv().await else { break };
             self.one_ended(myself, ended);
         }
-        self.store.0.flush().await;
     }
 
     /// The short way for an append that nothing else is in the way of: with a store
@@ -221,14 +214,6 @@ impl StoreState {
                     }
                 }
             }
-        }
-        while let Some((_, reply)) = self.flushes.pop_front_if(|(last, _)| self.lanes.all_ended_until(*last)) {
-            let store = Arc::clone(&self.store.0);
-            let work = async move {
-                store.flush().await;
-                reply.send(());
-            };
-            self.run(myself, alone(work), || Ended::Aside);
         }
     }
 
@@ -305,9 +290,14 @@ fn store_batch(
 fn perform(store: Arc<dyn SessionStore>, session: SessionId, work: Work) -> BoxFuture<'static, Left> {
     match work {
         Work::Append(append, reply) => store_batch(store, vec![append], vec![reply]),
-        Work::Claim(reply) => alone(async move { reply.send(store.claim(&session).await) }),
-        Work::Load(reply) => alone(async move { reply.send(store.load(&session).await) }),
-        Work::Release(epoch) => alone(async move { store.release(&session, epoch).await }),
+        Work::Claim(true, reply) => alone(async move { reply.send(store.claim(&session).await) }),
+        Work::Claim(false, reply) => alone(async move { reply.send(store.claim_latest(&session).await) }),
+        Work::Load(None, reply) => alone(async move { reply.send(store.load(&session).await) }),
+        Work::Load(Some(part), reply) => alone(async move { reply.send(store.load_part(&session, part).await) }),
+        Work::Release(epoch, reply) => alone(async move {
+            store.release(&session, epoch).await;
+            reply.send(());
+        }),
         Work::Delete(reply) => alone(async move { reply.send(store.delete(&session).await) }),
     }
 }

@@ -11,6 +11,7 @@ mod kills;
 mod listings;
 pub mod many;
 mod owners;
+mod parts;
 mod processes;
 
 pub use appends::*;
@@ -19,6 +20,7 @@ pub use glances::*;
 pub use kills::*;
 pub use listings::*;
 pub use owners::*;
+pub use parts::*;
 pub use processes::*;
 
 use super::SessionStore;
@@ -41,10 +43,12 @@ macro_rules! store_contract {
             records_that_do_not_follow_are_refused, an_append_without_records_only_asks,
             one_that_fails_does_not_touch_the_others_of_its_batch, a_load_of_an_unknown_session_is_empty,
             a_load_changes_nothing, a_released_session_can_be_claimed,
-            a_listing_shows_titles_and_states, a_long_session_shows_its_title_and_state,
+            a_listing_shows_titles_and_states, a_listing_shows_folders_and_beginnings, a_long_session_shows_its_title_and_state,
             a_listing_is_filtered_by_state_and_parent, a_listing_is_filtered_and_cut_into_pages, a_cursor_of_nobody_is_refused,
             a_deleted_session_is_gone_and_its_owner_fenced, ids_that_differ_by_case_are_two_sessions,
             s9_the_longest_and_oddest_ids_are_sessions, a_thousand_sessions_go_in_one_batch,
+            what_is_read_of_the_end_begins_before_the_last_snapshot, an_owner_that_read_the_end_goes_on,
+            pages_come_to_the_whole, more_than_is_remembered_may_be_sent_again,
             concurrent_appends_to_many_sessions_all_arrive, s6_of_eight_writers_no_record_is_lost_or_doubled
         );
     };

@@ -100,6 +100,11 @@ impl Folder {
         }
     }
 
+    /// Renames a file over another one, if there is one; the new name leads to one or the other at any time.
+    pub(super) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::renameat(&self.dir, from, &self.dir, to).map_err(io::Error::from)
+    }
+
     /// Makes new, renamed and removed names durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.dir.sync_all()

@@ -4,18 +4,21 @@
 //! that keeps them in memory. A ledger does no I/O and knows no clock.
 
 use bob_messages::ids::RecordId;
-use bob_messages::session::Glance;
-use bob_messages::store::{Append, Record, StoreError};
+use bob_messages::store::{Append, Glance, Record, StoreError};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// One session's epoch, version and record ids.
+/// How many record ids are known: what is sent again was sent just now. Of older ones the store has the records.
+const IDS_KNOWN: usize = 256;
+
+/// One session's epoch, version and newest record ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
     epoch: u64,
     version: u64,
-    /// The ids of the records, in order. A record that is sent again has its version, so
+    /// The ids of the newest records, in order. A record that is sent again has its version, so
     /// it is looked for there and nowhere else.
-    ids: Vec<RecordId>,
+    ids: VecDeque<RecordId>,
     /// What a list shows of the session.
     glance: Glance,
 }
@@ -30,6 +33,11 @@ pub struct Ruling {
 }
 
 impl Ledger {
+    /// The ledger of a session that has so many records, of which none was read, and looks so.
+    pub fn behind(version: u64, glance: Glance) -> Self {
+        Self { version, glance, ..Self::default() }
+    }
+
     /// The epoch of the last claim; 0 before the first.
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -53,14 +61,19 @@ impl Ledger {
     /// Notes one more record as stored, at the next version.
     pub fn stored(&mut self, record: &Record) {
         self.version += 1;
-        self.ids.push(record.id.clone());
+        self.ids.push_back(record.id.clone());
+        if self.ids.len() > IDS_KNOWN {
+            // After a recall there may be many more.
+            self.ids.drain(..self.ids.len() - IDS_KNOWN);
+            self.ids.shrink_to(2 * IDS_KNOWN);
+        }
         self.glance.note(record);
     }
 
     /// Lets go of the record ids, for a store that has the records: without an owner nobody
     /// appends. Before the next ruling they must be [recalled](Self::recall).
     pub fn rest(&mut self) {
-        self.ids = Vec::new();
+        self.ids = VecDeque::new();
     }
 
     /// Whether it let go of the ids of records there are.
@@ -68,15 +81,24 @@ impl Ledger {
         self.ids.is_empty() && self.version > 0
     }
 
-    /// Knows the ids of all records again, if it let go of them.
-    pub fn recall(&mut self, records: &[Arc<Record>]) {
-        if self.ids.len() < records.len() {
-            self.ids = records.iter().map(|record| record.id.clone()).collect();
+    /// From which version on the ids of records must be [recalled](Self::recall) before this append is ruled on: it
+    /// may have records that are stored and were let go of here.
+    pub fn wants(&self, append: &Append) -> Option<u64> {
+        let known = self.version - self.ids.len() as u64;
+        let first = append.records.first().filter(|_| append.epoch == self.epoch)?.version;
+        (1..=known).contains(&first).then_some(first)
+    }
+
+    /// Knows the ids of the newest records again, if it let go of some.
+    pub fn recall(&mut self, newest: &[Arc<Record>]) {
+        if self.ids.len() < newest.len() {
+            self.ids = newest.iter().map(|record| record.id.clone()).collect();
         }
     }
 
     fn has(&self, record: &Record) -> bool {
-        let at = record.version.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        let known = self.version - self.ids.len() as u64;
+        let at = record.version.checked_sub(known + 1).and_then(|at| usize::try_from(at).ok());
         at.and_then(|at| self.ids.get(at)).is_some_and(|id| *id == record.id)
     }
 

@@ -2,11 +2,14 @@
 //! A journal in a file has all of them; a database keeps the records' lines.
 //!
 //! ```json
-//! {"bob_journal":1,"session":"chat_42"}
-//! {"sum":"0f1e2d3c4b5a6978","claim":{"epoch":1,"owner":"bob (process 7)","lock":"….owner"}}
-//! {"sum":"8877665544332211","record":{"format":1,"id":"…","session":"chat_42",…}}
-//! {"sum":"1122334455667788","release":{"epoch":1}}
+//! {"bob_journal":2,"session":"chat_42"}
+//! {"sum":"0f1e2d3c4b5a6978","claim":{"epoch":1,"owner":"bob (process 7)"}}
+//! {"sum":"8877665544332211","record":{"format":2,"id":"…","session":"chat_42",…}}
 //! ```
+//!
+//! The header says the newest format of any line behind it. In format 1 a claim also names
+//! a `lock`, the file its owner keeps locked, and a line `"release":{"epoch":1}` gives the
+//! session back: several processes shared a folder then.
 //!
 //! The sum is over the bytes between the colon after the kind and the last brace,
 //! with the kind before them: the first 8 bytes of their BLAKE3 hash. Every byte
@@ -17,7 +20,7 @@
 //! what a crash left of the last write is told from damage to an earlier one.
 
 use bob_messages::ids::SessionId;
-use bob_messages::store::{FORMAT, Record};
+use bob_messages::store::{BadRecord, Formats, Record};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -29,6 +32,9 @@ const START: &[u8] = b"{\"sum\":\"";
 
 /// How many bytes a sum has.
 const SUM: usize = 16;
+
+/// What stands before the kind in the sum of a line that begins a write.
+const FIRST: &str = "+";
 
 /// A line behind the header.
 #[derive(Debug)]
@@ -44,12 +50,13 @@ pub(super) struct ClaimLine {
     pub(super) epoch: u64,
     /// For people.
     pub(super) owner: String,
-    /// The file the owner keeps locked while it lives.
+    /// The file the owner keeps locked while it lives; only in format 1.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) lock: String,
 }
 
-/// The owner under this epoch lets go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The owner under this epoch lets go. Only in format 1.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct ReleaseLine {
     pub(super) epoch: u64,
 }
@@ -61,35 +68,46 @@ pub(super) enum BadLine {
     Damaged(String),
 }
 
-#[derive(Serialize, Deserialize)]
-struct Header {
-    bob_journal: u32,
-    session: SessionId,
+impl BadLine {
+    fn of(bad: BadRecord) -> Self {
+        match bad {
+            BadRecord::TooNew(found) => Self::TooNew(found),
+            BadRecord::Damaged(what) => Self::Damaged(what),
+        }
+    }
 }
 
 #[derive(Deserialize)]
-struct Format {
-    format: u32,
+struct Header {
+    bob_journal: u32,
 }
 
-/// The first line of a session's journal, without its end.
-pub(super) fn header(session: &SessionId) -> Vec<u8> {
+#[derive(Deserialize)]
+struct Whose {
+    session: SessionId,
+}
+
+/// The first line of a session's journal of this format, without its end.
+pub(super) fn header(format: u32, session: &SessionId) -> Vec<u8> {
     // An id consists of characters that JSON does not escape.
-    format!("{{\"bob_journal\":{FORMAT},\"session\":\"{session}\"}}").into_bytes()
+    format!("{{\"bob_journal\":{format},\"session\":\"{session}\"}}").into_bytes()
 }
 
-/// Checks a first line, which must be to the byte what this program writes.
-pub(super) fn check_header(line: &[u8], session: &SessionId) -> Result<(), BadLine> {
-    if line == header(session) {
-        return Ok(());
+/// Checks a first line, which must be to the byte what a program of one of the formats writes.
+/// Answers its format.
+pub(super) fn check_header(line: &[u8], session: &SessionId, formats: &Formats) -> Result<u32, BadLine> {
+    if let Some(format) = formats.all().rev().find(|&format| line == header(format, session)) {
+        return Ok(format);
     }
-    Err(match serde_json::from_slice::<Header>(line) {
-        Ok(Header { bob_journal, .. }) if bob_journal > FORMAT => BadLine::TooNew(bob_journal),
-        Ok(Header { session: other, .. }) if other != *session => {
-            BadLine::Damaged(format!("it says that it is the journal of {other}"))
-        }
-        Ok(_) | Err(_) => BadLine::Damaged("it does not start as a journal".to_owned()),
-    })
+    if let Ok(Header { bob_journal: newer }) = serde_json::from_slice(line)
+        && newer > formats.newest()
+    {
+        return Err(BadLine::TooNew(newer));
+    }
+    Err(BadLine::Damaged(match serde_json::from_slice(line) {
+        Ok(Whose { session: other }) if other != *session => format!("it says that it is the journal of {other}"),
+        Ok(_) | Err(_) => "it does not start as a journal".to_owned(),
+    }))
 }
 
 /// Writes a record's line.
@@ -109,7 +127,7 @@ pub(super) fn write_record(into: &mut Vec<u8>, record: &Record) -> Result<(), St
 /// everything before it is durable.
 pub(super) fn begin_write(line: &mut Vec<u8>) {
     let found = line.strip_suffix(b"\n").and_then(split);
-    if let Some(sum) = found.map(|(_, kind, body)| sum("+", kind, body)) {
+    if let Some(sum) = found.map(|(_, kind, body)| sum(FIRST, kind, body)) {
         line.splice(START.len()..START.len() + SUM, sum.bytes());
     }
 }
@@ -117,10 +135,6 @@ pub(super) fn begin_write(line: &mut Vec<u8>) {
 pub(super) fn write_claim(into: &mut Vec<u8>, claim: &ClaimLine) {
     // Strings and a number always are JSON.
     write(into, "claim", &serde_json::to_vec(claim).unwrap_or_default());
-}
-
-pub(super) fn write_release(into: &mut Vec<u8>, release: &ReleaseLine) {
-    write(into, "release", &serde_json::to_vec(release).unwrap_or_default());
 }
 
 fn write(into: &mut Vec<u8>, kind: &str, body: &[u8]) {
@@ -135,32 +149,48 @@ fn write(into: &mut Vec<u8>, kind: &str, body: &[u8]) {
 
 /// Whether a line, without its end, is whole and the first of a write.
 pub(super) fn begins_write(line: &[u8]) -> bool {
-    split(line).is_some_and(|(found, kind, body)| sum("+", kind, body).as_bytes() == found)
+    split(line).is_some_and(|(found, kind, body)| sum(FIRST, kind, body).as_bytes() == found)
 }
 
-/// Reads a line without its end.
-pub(super) fn parse(line: &[u8]) -> Result<Line, BadLine> {
-    let damaged = |what: &str| BadLine::Damaged(what.to_owned());
-    let Some((found, kind, body)) = split(line) else { return Err(damaged("it is no line of a journal")) };
-    if ["", "+"].iter().all(|mark| sum(mark, kind, body).as_bytes() != found) {
-        return Err(damaged("its checksum does not match"));
-    }
-    let foreign = |error: serde_json::Error| match serde_json::from_slice::<Format>(body) {
-        Ok(Format { format }) if format > FORMAT => BadLine::TooNew(format),
-        Ok(_) | Err(_) => BadLine::Damaged(format!("it is no {kind} of this program: {error}")),
-    };
+/// Reads a line without its end, of any of these formats.
+pub(super) fn parse(line: &[u8], formats: &Formats) -> Result<Line, BadLine> {
+    let (_, kind, body) = checked(line)?;
+    let foreign = |error: serde_json::Error| BadLine::Damaged(format!("it is no {kind} of this program: {error}"));
     match kind {
-        "record" => {
-            let record: Record = serde_json::from_slice(body).map_err(foreign)?;
-            if record.format > FORMAT {
-                return Err(BadLine::TooNew(record.format));
-            }
-            Ok(Line::Record(Arc::new(record)))
-        }
+        "record" => Ok(Line::Record(Arc::new(formats.read(body).map_err(BadLine::of)?))),
         "claim" => Ok(Line::Claim(serde_json::from_slice(body).map_err(foreign)?)),
         "release" => Ok(Line::Release(serde_json::from_slice(body).map_err(foreign)?)),
         other => Err(BadLine::Damaged(format!("{other:?} is no kind of line"))),
     }
+}
+
+/// What kind of line it says it is; nothing of it is checked.
+pub(super) fn kind(line: &[u8]) -> Option<&str> {
+    split(line).map(|(_, kind, _)| kind)
+}
+
+/// A line of an older format, with its end, as it is written today; `None` where it stands as
+/// it is. The first line of a write stays one.
+pub(super) fn brought_up(line: &[u8], formats: &Formats) -> Result<Option<Vec<u8>>, BadLine> {
+    let (mark, kind, body) = checked(line)?;
+    if kind != "record" {
+        return Ok(None);
+    }
+    let Some(body) = formats.brought_up(body).map_err(BadLine::of)? else { return Ok(None) };
+    let mut changed = Vec::new();
+    write(&mut changed, kind, &body);
+    if mark == FIRST {
+        begin_write(&mut changed);
+    }
+    Ok(Some(changed))
+}
+
+/// The mark, kind and body of a line whose sum is right.
+fn checked(line: &[u8]) -> Result<(&'static str, &str, &[u8]), BadLine> {
+    let damaged = |what: &str| BadLine::Damaged(what.to_owned());
+    let (found, kind, body) = split(line).ok_or_else(|| damaged("it is no line of a journal"))?;
+    let mark = ["", FIRST].into_iter().find(|mark| sum(mark, kind, body).as_bytes() == found);
+    mark.map(|mark| (mark, kind, body)).ok_or_else(|| damaged("its checksum does not match"))
 }
 
 /// Sum, kind and body of a line that has the form of one.
@@ -218,7 +248,7 @@ mod tests {
                 assert!(depth(body.as_bytes()) > MAX_DEPTH);
                 let mut line = Vec::new();
                 write(&mut line, kind, body.as_bytes());
-                assert!(matches!(parse(&line[..line.len() - 1]), Err(BadLine::Damaged(_))), "{kind}");
+                assert!(matches!(parse(&line[..line.len() - 1], &Formats::KNOWN), Err(BadLine::Damaged(_))), "{kind}");
             };
             for levels in [121, 128, 129, 100_000] {
                 for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[", "")] {
@@ -235,10 +265,10 @@ mod tests {
         for body in [&b"\"caf\xe9\""[..], b"\xff", b"{\"a\":\"\xed\xa0\x80\"}"] {
             let mut line = Vec::new();
             write(&mut line, "record", body);
-            assert!(matches!(parse(&line[..line.len() - 1]), Err(BadLine::Damaged(_))), "{body:?}");
+            assert!(matches!(parse(&line[..line.len() - 1], &Formats::KNOWN), Err(BadLine::Damaged(_))), "{body:?}");
         }
         assert_eq!(
-            parse(b"{\"sum\":\"0123456789abcdef\",\"rec\xff\":1}").unwrap_err(),
+            parse(b"{\"sum\":\"0123456789abcdef\",\"rec\xff\":1}", &Formats::KNOWN).unwrap_err(),
             BadLine::Damaged("it is no line of a journal".to_owned())
         );
     }

@@ -14,7 +14,9 @@ use super::listing;
 use super::{Ledger, SessionStore};
 use bob_messages::Millis;
 use bob_messages::ids::SessionId;
-use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
+use bob_messages::store::{
+    Append, Claim, Part, Record, SessionFilter, SessionPage, SessionSummary, StoreError, latest,
+};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use packed::Packed;
 use std::collections::HashMap;
@@ -35,41 +37,47 @@ struct Journal {
 }
 
 /// The records of one session, in order.
-#[derive(Debug)]
-enum Records {
-    /// Somebody owns them, or did just now.
-    Loose(Vec<Arc<Record>>),
-    /// Nobody does.
-    Packed(Packed),
-}
-
-impl Default for Records {
-    fn default() -> Self {
-        Self::Loose(Vec::new())
-    }
+#[derive(Debug, Default)]
+struct Records {
+    /// What nobody needs now, in pieces that each begin with the first record or with a snapshot.
+    packed: Vec<Packed>,
+    /// The rest. It begins so, too; it is empty while nobody owns the session.
+    loose: Vec<Arc<Record>>,
 }
 
 impl Records {
-    /// The records, for somebody who only reads.
-    fn read(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
-        match self {
-            Self::Loose(records) => Ok(records.clone()),
-            Self::Packed(packed) => {
-                packed.unpack(session).map_err(|error| StoreError::Corrupt(format!("the packed journal: {error}")))
-            }
+    /// All of them, for somebody who only reads.
+    fn all(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
+        let mut all = Vec::new();
+        for packed in &self.packed {
+            all.append(&mut unpacked(packed, session)?);
+        }
+        all.extend(self.loose.iter().cloned());
+        Ok(all)
+    }
+
+    /// A part of them, for somebody who only reads.
+    fn part(&self, session: &SessionId, part: Part) -> Result<Vec<Arc<Record>>, StoreError> {
+        match (part, self.packed.last()) {
+            (Part::Latest, Some(last)) if self.loose.is_empty() => Ok(latest(&unpacked(last, session)?).to_vec()),
+            (Part::Latest, _) => Ok(latest(&self.loose).to_vec()),
+            (Part::Page { .. }, None) => Ok(part.of(&self.loose).to_vec()),
+            (Part::Page { .. }, Some(_)) => Ok(part.of(&self.all(session)?).to_vec()),
         }
     }
 
-    /// The records, for their owner.
+    /// The newest ones, for their owner: at least from the last snapshot on.
     fn loosen(&mut self, session: &SessionId) -> Result<&mut Vec<Arc<Record>>, StoreError> {
-        if matches!(self, Self::Packed(_)) {
-            *self = Self::Loose(self.read(session)?);
+        if let (true, Some(last)) = (self.loose.is_empty(), self.packed.last()) {
+            self.loose = unpacked(last, session)?;
+            self.packed.pop();
         }
-        match self {
-            Self::Loose(records) => Ok(records),
-            Self::Packed(_) => Err(StoreError::Corrupt("the packed journal was not read".to_owned())),
-        }
+        Ok(&mut self.loose)
     }
+}
+
+fn unpacked(packed: &Packed, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
+    packed.unpack(session).map_err(|error| StoreError::Corrupt(format!("the packed journal: {error}")))
 }
 
 impl MemoryStore {
@@ -93,9 +101,13 @@ fn pack_later(sessions: Arc<Mutex<HashMap<SessionId, Journal>>>, session: Sessio
     // Without a runtime the records stay as they are.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
-        let Some(packed) = Packed::pack(&records) else { return };
+        // An owner reads from the last snapshot on: that is a piece of its own.
+        let (before, newest) = records.split_at(records.len() - latest(&records).len());
+        let pieces = [before, newest].into_iter().filter(|piece| !piece.is_empty()).map(Packed::pack);
+        let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else { return };
         if let Some(journal) = locked(&sessions).get_mut(&session).filter(|journal| journal.still_rests(&records)) {
-            journal.records = Records::Packed(packed);
+            journal.records.packed.extend(pieces);
+            journal.records.loose = Vec::new();
         }
     });
 }
@@ -109,13 +121,19 @@ fn append_to(sessions: &mut HashMap<SessionId, Journal>, append: Append) -> Resu
 
 impl Journal {
     fn append(&mut self, append: Append) -> Result<u64, StoreError> {
-        let records = self.records.loosen(&append.session)?;
-        self.ledger.recall(records);
+        let loose = self.records.loosen(&append.session)?;
+        if self.ledger.is_resting() {
+            self.ledger.recall(loose);
+        }
+        if let Some(first) = self.ledger.wants(&append) {
+            let all = self.records.all(&append.session)?;
+            self.ledger.recall(&all[usize::try_from(first - 1).map_or(0, |first| first.min(all.len()))..]);
+        }
         let ruling = self.ledger.rule(&append)?;
         for record in append.records.into_iter().skip(ruling.stored) {
             self.ledger.stored(&record);
             self.updated_at = record.at;
-            records.push(record);
+            self.records.loose.push(record);
         }
         Ok(ruling.version)
     }
@@ -124,39 +142,47 @@ impl Journal {
     /// an owner needs is made again for the next one. The records that may be packed.
     fn rest(&mut self) -> Vec<Arc<Record>> {
         self.ledger.rest();
-        match &mut self.records {
-            Records::Loose(records) => {
-                records.shrink_to_fit();
-                records.clone()
-            }
-            Records::Packed(_) => Vec::new(),
-        }
+        self.records.loose.shrink_to_fit();
+        self.records.loose.clone()
     }
 
     /// Whether nothing was written since it was let go with these records, which are not
     /// those of an earlier session of its name.
     fn still_rests(&self, records: &[Arc<Record>]) -> bool {
-        let Records::Loose(loose) = &self.records else { return false };
+        let loose = &self.records.loose;
         let is_same = || loose.iter().zip(records).all(|(one, other)| Arc::ptr_eq(one, other));
-        self.ledger.is_resting() && loose.len() == records.len() && is_same()
+        self.ledger.is_resting() && !records.is_empty() && loose.len() == records.len() && is_same()
+    }
+
+    fn claim(&mut self, session: &SessionId, whole: bool) -> Result<Claim, StoreError> {
+        let loose = self.records.loosen(session)?;
+        let records = if whole { self.records.all(session)? } else { latest(loose).to_vec() };
+        let epoch = self.ledger.epoch() + 1;
+        self.ledger.claimed(epoch);
+        Ok(Claim { epoch, version: self.ledger.version(), records })
     }
 }
 
 impl SessionStore for MemoryStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        let mut sessions = self.sessions();
-        let journal = sessions.entry(session.clone()).or_default();
-        let records = match journal.records.loosen(session) {
-            Ok(records) => records.clone(),
-            Err(error) => return ready(Err(error)).boxed(),
-        };
-        let epoch = journal.ledger.epoch() + 1;
-        journal.ledger.claimed(epoch);
-        ready(Ok(Claim { epoch, version: journal.ledger.version(), records })).boxed()
+        ready(self.sessions().entry(session.clone()).or_default().claim(session, true)).boxed()
+    }
+
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        ready(self.sessions().entry(session.clone()).or_default().claim(session, false)).boxed()
     }
 
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        let records = self.sessions().get(session).map(|journal| journal.records.read(session));
+        let records = self.sessions().get(session).map(|journal| journal.records.all(session));
+        ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
+    }
+
+    fn load_part<'a>(
+        &'a self,
+        session: &'a SessionId,
+        part: Part,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        let records = self.sessions().get(session).map(|journal| journal.records.part(session, part));
         ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
 
@@ -196,9 +222,5 @@ impl SessionStore for MemoryStore {
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         let found = self.sessions().remove(session).is_some();
         ready(Ok(found)).boxed()
-    }
-
-    fn flush(&self) -> BoxFuture<'_, ()> {
-        ready(()).boxed()
     }
 }

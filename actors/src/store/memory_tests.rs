@@ -30,7 +30,7 @@ async fn a_session_that_rests_keeps_its_rules() {
     store.release(&one, owner.epoch).await;
     assert!(store.sessions().get(&one).unwrap().ledger.is_resting());
     tokio::task::yield_now().await;
-    assert!(matches!(store.sessions().get(&one).unwrap().records, Records::Packed(_)));
+    assert!(store.sessions().get(&one).unwrap().records.loose.is_empty());
     assert_eq!(store.append(vec![first.clone()]).await, vec![Ok(3)], "what is stored already is known again");
     let owner = store.claim(&one).await.unwrap();
     assert_eq!(owner.records, first.records);
@@ -55,7 +55,7 @@ async fn a_session_that_was_deleted_does_not_come_back_packed() {
     };
     assert_eq!(store.append(vec![fresh.clone()]).await, vec![Ok(2)]);
     store.release(&one, second.epoch).await;
-    while matches!(store.sessions().get(&one).unwrap().records, Records::Loose(_)) {
+    while !store.sessions().get(&one).unwrap().records.loose.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(store.load(&one).await.unwrap(), fresh.records, "the records of the one that is there");
@@ -81,4 +81,10 @@ fn packed_records_read_back_whoever_they_are_of() {
     assert_eq!(Packed::pack(&[]).expect("nothing packs, too").unpack(&one).unwrap(), []);
     records[2] = Arc::new(Record { format: FORMAT + 1, ..(*records[2]).clone() });
     assert!(Packed::pack(&records).is_none(), "a foreign format stays as it is");
+}
+
+#[tokio::test]
+async fn an_owner_reads_nothing_before_the_last_snapshot() {
+    let (store, _guard) = make();
+    crate::store::contract::nothing_before_the_last_snapshot_is_read(store).await;
 }

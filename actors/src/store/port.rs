@@ -2,7 +2,7 @@
 
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Answer;
-use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, StoreError};
+use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::sync::Arc;
 
@@ -43,11 +43,33 @@ pub trait SessionStore: Send + Sync + 'static {
     /// claimed, `InDoubt` when it may have been.
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
+    /// The same, with the records from the last snapshot on, for an owner to whom these say all. A store that does not
+    /// know where it is gives all of them, as this default does.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim). Damage before the snapshot is not looked for.
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.claim(session)
+    }
+
     /// Reads the records and changes nothing; empty for a session that does not exist.
     ///
     /// # Errors
     /// `Corrupt`, `TooNew` or `Unavailable`.
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>>;
+
+    /// The same for a part of the records. A store that can read a part costs whoever reads it no more than that; this
+    /// default reads everything.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn load_part<'a>(
+        &'a self,
+        session: &'a SessionId,
+        part: Part,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.load(session).map(move |records| Ok(part.of(&records?).to_vec())).boxed()
+    }
 
     /// Stores a batch, in order, and answers each append when it is durable: with
     /// the session's version after the last of its records. One that fails does not
@@ -92,7 +114,4 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Errors
     /// `Busy` while another living process owns the session; `Unavailable`.
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>>;
-
-    /// Ready when everything asked before has ended, durable or failed.
-    fn flush(&self) -> BoxFuture<'_, ()>;
 }

@@ -1,23 +1,32 @@
 //! Journals in one SQLite database: the default store.
 //!
-//! The [`SqliteStore`] owns two threads. The writer has the one connection that
+//! The [`SqliteStore`] owns a few threads. The writer has the one connection that
 //! writes: whatever waits for it goes into one transaction, each append in a
 //! savepoint of its own, and is answered after the commit, which is on the disk
-//! (write-ahead log, full sync). The reader has a connection that cannot write; it
-//! loads and lists while the writer commits, and reads a session before the writer
-//! claims it. A damaged session is noted as such, left as it is and reported; it
+//! (write-ahead log, full sync). The readers have connections that cannot write: one
+//! reads a session before the writer claims it, the others load and list meanwhile. A damaged session is noted as such, left as it is and reported; it
 //! blocks no other. Other processes may have the database open, too: whoever lives
 //! keeps a file locked in the folder `<database>-owners`.
 //!
 //! - `database`: the file and its SQL, the only place that knows the SQL library
-//! - `file`: where the file is, its mode and kind; `steps`: how its tables are made
+//! - `making`: how it comes to be; `file`: where the file is, its mode and kind; `steps`: how its tables are made
 //! - `tables`: what stands in the tables
-//! - `reader`, `writer`: the threads; `desk`: what the writer decides
+//! - `migrate`: a database of an older program is brought up to date
+//! - `owner`: whose a session is
+//! - `reader`, `writer`: the threads; `job`: what passes between them; `session_writer`: what the writer decides
+//! - `encode`: records become lines, before the writer; `check`: what is not found is not there
 
+mod check;
 mod database;
-mod desk;
+mod encode;
 mod file;
+mod job;
+mod making;
+mod migrate;
+mod owner;
 mod reader;
+mod session_writer;
+mod statement;
 mod steps;
 mod tables;
 mod writer;
@@ -25,6 +34,12 @@ mod writer;
 #[cfg(test)]
 #[path = "sqlite/damage_tests.rs"]
 mod damage_tests;
+#[cfg(test)]
+#[path = "sqlite/fuzz_tests.rs"]
+mod fuzz_tests;
+#[cfg(test)]
+#[path = "sqlite/made_tests.rs"]
+mod made_tests;
 #[cfg(test)]
 #[path = "sqlite/migration_tests.rs"]
 mod migration_tests;
@@ -35,20 +50,27 @@ mod pages_tests;
 #[path = "sqlite_tests.rs"]
 mod tests;
 
-use super::SessionStore;
 use super::folder::Folder;
-use super::owners::{Owners, StoreOptions};
+use super::made::Made;
+use super::owners::StoreOptions;
+use super::{SessionStore, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
-use bob_messages::store::{Append, Claim, Record, SessionFilter, SessionPage, StoreError};
+use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
+use check::Check;
 use database::Database;
+use futures_util::future::join_all;
 use futures_util::future::{BoxFuture, FutureExt};
-use reader::{Ask, Reader};
+use job::Job;
+use owner::Owners;
+use reader::{Ask, ClaimAsk, LOADERS, Reader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use writer::{Job, Writer};
+use steps::KNOWN;
+use tables::Span;
+use writer::Writer;
 
 /// How long dropping the store waits for its threads: what is being written goes to
 /// its end, and the log is folded into the database.
@@ -57,10 +79,24 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 /// A store of all sessions in one database.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// Both are there until the store is dropped.
-    threads: Option<(Sender<Ask>, Sender<Job>)>,
+    /// They are there until the store is dropped.
+    threads: Option<Threads>,
     /// Tells that the writer has ended.
     closed: Mutex<Receiver<()>>,
+    check: Arc<Check>,
+}
+
+/// The ways to the threads.
+struct Threads {
+    claims: Sender<ClaimAsk>,
+    asks: Sender<Ask>,
+    jobs: Sender<Job>,
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
 }
 
 impl SqliteStore {
@@ -69,46 +105,95 @@ impl SqliteStore {
     /// stores may be open on one database, also in one process; they are two owners.
     ///
     /// # Errors
-    /// `Unavailable` when the path leads to a folder, a link, a foreign file or one
+    /// `Busy` while a process of an older program has a database open that is to be brought
+    /// up to date; `Unavailable` when the path leads to a folder, a link, a foreign file or one
     /// that cannot be opened; `TooNew` for a database of a newer program; `Corrupt`.
     /// None of them is written to.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
-        let database = file::look(path)?.map(|_inode| Database::open(path)).transpose()?;
-        Self::start(path, options, database)
+        Self::open_telling(path, options, None)
     }
 
+    /// The same; `made` is told of a database that this store makes, by the name it has then: once before the database
+    /// has the name it was asked for, and again if another process had made one meanwhile.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_telling(path: &Path, options: StoreOptions, made: Option<Made>) -> Result<Arc<Self>, StoreError> {
+        let open = |_inode| Database::open_telling(path, KNOWN, made.as_ref());
+        let database = file::look(path)?.map(open).transpose()?;
+        Self::start_telling(path, options, made, database)
+    }
+
+    #[cfg(test)]
     fn start(path: &Path, options: StoreOptions, database: Option<Database>) -> Result<Arc<Self>, StoreError> {
+        Self::start_telling(path, options, None, database)
+    }
+
+    fn start_telling(
+        path: &Path,
+        options: StoreOptions,
+        made: Option<Made>,
+        database: Option<Database>,
+    ) -> Result<Arc<Self>, StoreError> {
         let (jobs, waiting_jobs) = channel();
+        let (claims, waiting_claims) = channel();
         let (asks, waiting_asks) = channel();
         let (closing, closed) = channel();
-        let writer = Writer::new(path.to_owned(), options, database);
-        let reader = Reader::new(path.to_owned(), jobs.clone());
+        let writer = Writer::new(path.to_owned(), options, made, database);
+        let check = Check::new(path.to_owned());
         thread("bob-store-writer", move || {
             writer.run(&waiting_jobs);
             // Told by being dropped.
             drop(closing);
         })?;
-        thread("bob-store-reader", move || reader.run(&waiting_asks))?;
-        Ok(Arc::new(Self { threads: Some((asks, jobs)), closed: Mutex::new(closed) }))
+        let (reader, passed_on) = (Reader::new(path.to_owned(), Arc::clone(&check)), jobs.clone());
+        thread("bob-store-claims", move || reader.run_claims(&waiting_claims, &passed_on))?;
+        let waiting_asks = Arc::new(Mutex::new(waiting_asks));
+        for _ in 0..LOADERS {
+            let reader = Reader::new(path.to_owned(), Arc::clone(&check));
+            let waiting_asks = Arc::clone(&waiting_asks);
+            let writer_goes_last = jobs.clone();
+            thread("bob-store-reader", move || {
+                reader.run(&waiting_asks);
+                drop(writer_goes_last);
+            })?;
+        }
+        Ok(Arc::new(Self { threads: Some(Threads { claims, asks, jobs }), closed: Mutex::new(closed), check }))
     }
 
-    /// Asks the reader, or whoever it passes the question on to.
+    /// Asks whoever reads.
     fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
+        // A thread that panics drops the question, which answers it.
+        self.put(question, |threads, question| drop(threads.asks.send(question)))
+    }
+
+    /// Asks whoever reads before the writer writes.
+    fn enter<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(Reply<Result<T, StoreError>>) -> ClaimAsk,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        self.put(question, |threads, question| drop(threads.claims.send(question)))
+    }
+
+    fn put<T: Send + 'static, Q>(
+        &self,
+        question: impl FnOnce(Reply<Result<T, StoreError>>) -> Q,
+        send: impl FnOnce(&Threads, Q),
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (reply, answer) = Reply::channel();
-        if let Some((asks, _)) = &self.threads {
-            // A thread that panics drops the question, which answers it.
-            drop(asks.send(question(reply)));
+        if let Some(threads) = &self.threads {
+            send(threads, question(reply));
         }
         answer.map(|answer| answer.unwrap_or_else(|| Err(ended()))).boxed()
     }
 
     fn tell<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job) -> BoxFuture<'static, Option<T>> {
         let (reply, answer) = Reply::channel();
-        if let Some((_, jobs)) = &self.threads {
-            drop(jobs.send(job(reply)));
+        if let Some(threads) = &self.threads {
+            drop(threads.jobs.send(job(reply)));
         }
         answer.boxed()
     }
@@ -117,6 +202,7 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.threads = None;
+        self.check.end();
         let closed = self.closed.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Either it has ended, or it goes on without us.
         let _ = closed.recv_timeout(CLOSED_WITHIN);
@@ -130,11 +216,15 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreE
 
 /// Where the owners of this database keep their files.
 fn owners(path: &Path, options: StoreOptions) -> Result<Owners, StoreError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push("-owners");
-    let folder: PathBuf = path.with_file_name(name);
+    let folder = owners_folder(path);
     let opened = Folder::open(&folder).map_err(|error| file::unavailable("open", &folder, &error))?;
     Ok(Owners::new(Arc::new(opened), options))
+}
+
+fn owners_folder(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push("-owners");
+    path.with_file_name(name)
 }
 
 fn ended() -> StoreError {
@@ -143,17 +233,43 @@ fn ended() -> StoreError {
 
 impl SessionStore for SqliteStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.ask(|reply| Ask::Claim(session.clone(), reply))
+        self.enter(|reply| ClaimAsk::Claim(session.clone(), true, reply))
+    }
+
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.enter(|reply| ClaimAsk::Claim(session.clone(), false, reply))
     }
 
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.ask(|reply| Ask::Load(session.clone(), reply))
+        self.ask(|reply| Ask::Load(session.clone(), Span::Whole, reply))
+    }
+
+    fn load_part<'a>(
+        &'a self,
+        session: &'a SessionId,
+        part: Part,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.ask(|reply| Ask::Load(session.clone(), Span::Part(part), reply))
     }
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
-        let count = batch.len();
-        let stored = self.tell(|reply| Job::Append(batch, reply));
-        stored.map(move |stored| stored.unwrap_or_else(|| vec![Err(ended()); count])).boxed()
+        let answered = async |stored| match stored {
+            Stored::Now(answer) => answer,
+            Stored::Later(answer) => answer.await.unwrap_or_else(|| Err(ended())),
+        };
+        async move { join_all(self.append_apart(batch).await.into_iter().map(answered)).await }.boxed()
+    }
+
+    fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
+        async move {
+            // Whoever polls this first may be a handler, which has other things to do.
+            tokio::task::yield_now().await;
+            match &self.threads {
+                Some(threads) => encode::store(threads.jobs.clone(), batch).await,
+                None => batch.iter().map(|_| Stored::Now(Err(ended()))).collect(),
+            }
+        }
+        .boxed()
     }
 
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
@@ -171,10 +287,5 @@ impl SessionStore for SqliteStore {
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         let deleted = self.tell(|reply| Job::Delete(session.clone(), reply));
         deleted.map(|deleted| deleted.unwrap_or_else(|| Err(ended()))).boxed()
-    }
-
-    fn flush(&self) -> BoxFuture<'_, ()> {
-        // Through the reader, which passes claims on: what was asked before is before it.
-        self.ask(Ask::Flush).map(drop).boxed()
     }
 }

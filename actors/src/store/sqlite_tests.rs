@@ -92,7 +92,10 @@ async fn what_waits_is_committed_together() {
     let held = other.write().unwrap();
     let appends: Vec<_> = sessions.iter().map(|one| store.append(vec![append(one, 1, 0, 1)])).collect();
     let mut answers = futures_util::future::join_all(appends);
-    assert!(futures_util::FutureExt::now_or_never(&mut answers).is_none());
+    for _first_it_yields in 0..2 {
+        assert!(futures_util::FutureExt::now_or_never(&mut answers).is_none());
+        tokio::task::yield_now().await;
+    }
     drop(held);
     assert!(answers.await.into_iter().flatten().all(|answer| answer == Ok(1)));
     // The first may have been taken up alone; the others were there when it ended.
@@ -109,13 +112,19 @@ fn commits(folder: &TempDir) -> usize {
 }
 
 #[tokio::test]
-async fn a_flush_waits_for_appends_whose_asker_went_away() {
+async fn an_append_whose_asker_went_away_is_stored() {
     let folder = TempDir::new().unwrap();
     let (store, one) = (open(&folder), session("one"));
     let epoch = claim(&store, &one).await;
-    drop(store.append(vec![append(&one, epoch, 0, 1)]));
-    store.flush().await;
-    assert_eq!(store.load(&one).await.unwrap().len(), 1);
+    let mut appending = store.append(vec![append(&one, epoch, 0, 1)]);
+    // It yields before it begins.
+    while futures_util::FutureExt::now_or_never(&mut appending).is_none() && store.load(&one).await.unwrap().is_empty()
+    {
+    }
+    drop(appending);
+    while store.load(&one).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -135,4 +144,83 @@ fn many_open_one_new_database_at_once() {
             scope.spawn(|| Database::open(&path(folder.path())).unwrap().check());
         }
     });
+}
+
+#[tokio::test]
+async fn an_owner_reads_nothing_before_the_last_snapshot() {
+    let (store, _guard) = make();
+    crate::store::contract::nothing_before_the_last_snapshot_is_read(store).await;
+}
+
+#[tokio::test]
+async fn who_claims_a_session_waits_for_nobody_who_reads() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(&folder.path().join("sessions.db"), StoreOptions::default()).unwrap();
+    let one = session("one");
+    store.claim(&one).await.unwrap();
+    // Every thread that loads is kept in the middle of it.
+    let asks = &store.threads.as_ref().unwrap().asks;
+    let (entered, has_entered) = std::sync::mpsc::channel();
+    let mut go_on = Vec::new();
+    for _ in 0..LOADERS {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let entered = entered.clone();
+        let reply = Reply::to(move |_loaded| {
+            entered.send(()).unwrap();
+            let _ = held.recv();
+        });
+        asks.send(Ask::Load(one.clone(), Span::Whole, reply)).unwrap();
+        go_on.push(release);
+    }
+    for _ in 0..LOADERS {
+        has_entered.recv().unwrap();
+    }
+    let mut load = store.load(&one);
+    for id in ["two", "one"] {
+        assert!(store.claim_latest(&session(id)).await.is_ok(), "{id}");
+    }
+    assert!(futures_util::poll!(&mut load).is_pending(), "they are still in the middle of it");
+    drop(go_on);
+    assert_eq!(load.await, Ok(Vec::new()));
+}
+
+/// What is large is encoded by itself: nothing else of its batch, or behind it, waits for that.
+#[test]
+fn a_large_record_holds_no_other_session_up_while_it_is_encoded() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let folder = TempDir::new().unwrap();
+        let (store, large, small) = (open(&folder), session("large"), session("small"));
+        for one in [&large, &small] {
+            claim(&store, one).await;
+        }
+        let mut much = append(&large, 1, 0, 1);
+        let text = "x".repeat(300 * 1024);
+        let fact = bob_messages::store::Fact::Malformed { text, complaint: String::new(), cost: contract_cost() };
+        much.records = vec![Arc::new(Record { fact, ..much.records[0].as_ref().clone() })];
+        // The only thread for such work is busy.
+        let (free, busy) = channel::<()>();
+        let blocked = tokio::task::spawn_blocking(move || busy.recv().is_err());
+        let mut stored = store.append_apart(vec![much.clone(), append(&small, 1, 0, 1), append(&large, 1, 1, 1)]).await;
+        assert!(matches!(stored[1], Stored::Now(Ok(1))), "{stored:?}");
+        assert_eq!(store_one(&store, append(&small, 1, 1, 1)).await, Ok(2), "and goes on");
+        let (last, first) = (stored.remove(2), stored.remove(0));
+        let (Stored::Later(mut first), Stored::Later(last)) = (first, last) else { panic!("it is not encoded yet") };
+        assert!(futures_util::FutureExt::now_or_never(&mut first).is_none());
+        drop(free);
+        assert!(blocked.await.unwrap());
+        assert_eq!((first.await, last.await), (Some(Ok(1)), Some(Ok(2))), "in their order");
+        assert_eq!(store.load(&large).await.unwrap()[0], much.records[0]);
+    });
+}
+
+fn contract_cost() -> bob_messages::store::StepCost {
+    bob_messages::store::StepCost {
+        usage: None,
+        prompt_bytes: 0,
+        stop_reason: bob_messages::chat::StopReason::Stop,
+        response_id: None,
+        model: bob_messages::ids::ModelName::parse("scripted:m").unwrap(),
+        latency_ms: 0,
+    }
 }

@@ -48,6 +48,20 @@ impl TapeLlm {
     }
 }
 
+impl Recorder {
+    /// The model behind this port, with everything it is asked on the tape.
+    pub fn model(&self, port: Arc<dyn LlmPort>) -> Arc<dyn LlmPort> {
+        Arc::new(TapeLlm::recording(self.clone(), port))
+    }
+}
+
+impl Tape {
+    /// The models of the tape.
+    pub fn model(&self) -> Arc<dyn LlmPort> {
+        Arc::new(TapeLlm::replaying(self.clone()))
+    }
+}
+
 impl LlmPort for TapeLlm {
     fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
         match &self.0 {

@@ -62,8 +62,22 @@ pub(super) fn message(message: &Message, redactor: &Redactor) -> Value {
     }
     if let Some(result) = value.get_mut("result") {
         forget(result, &["call", "duration_ms"]);
+        forget_running_time(result);
     }
     value
+}
+
+/// A result of a call that was interrupted says for how long it had run: a time, as the others.
+fn forget_running_time(result: &mut Value) {
+    let is_interrupted = result.get("status").is_some_and(|status| status == "unknown" || status == "cancelled");
+    let parts = result.pointer_mut("/output/parts").and_then(Value::as_array_mut).filter(|_| is_interrupted);
+    for text in parts.into_iter().flatten().filter_map(|part| part.get_mut("text")) {
+        let Some((before, rest)) = text.as_str().and_then(|text| text.split_once(", after ")) else { continue };
+        let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        if let Some(behind) = behind.strip_prefix(" s").filter(|_| behind.len() < rest.len()) {
+            *text = Value::String(format!("{before}{behind}"));
+        }
+    }
 }
 
 /// Tools as a model sees them: in their order, by name, description and schema.

@@ -6,9 +6,6 @@
 use super::entry::{Asked, AskedEnd, Called, CalledEnd, FORMAT, Header, Line, TapeError};
 use super::matter::{self, Key};
 use super::redact::Redactor;
-use super::{TapeLlm, TapeTools};
-use crate::llm::LlmPort;
-use crate::tools::ToolPort;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::llm::{Capabilities, LlmRequest};
@@ -33,7 +30,7 @@ pub struct Recorder(Arc<Inner>);
 struct Inner {
     path: String,
     began: AtomicU64,
-    desk: Mutex<Option<Sender<Seen>>>,
+    writer_mailbox: Mutex<Option<Sender<Seen>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -80,25 +77,15 @@ impl Recorder {
         if let Some(why) = writer.failed {
             return Err(fail(why));
         }
-        let (desk, seen) = channel();
+        let (writer_mailbox, seen) = channel();
         let thread = std::thread::Builder::new().name("tape".into()).spawn(move || writer.work(&seen));
         let thread = thread.map_err(|error| fail(format!("its thread cannot be started: {error}")))?;
         Ok(Self(Arc::new(Inner {
             path: shown.clone(),
             began: AtomicU64::new(0),
-            desk: Mutex::new(Some(desk)),
+            writer_mailbox: Mutex::new(Some(writer_mailbox)),
             writer: Mutex::new(Some(thread)),
         })))
-    }
-
-    /// The model behind this port, with everything it is asked on the tape.
-    pub fn model(&self, port: Arc<dyn LlmPort>) -> Arc<dyn LlmPort> {
-        Arc::new(TapeLlm::recording(self.clone(), port))
-    }
-
-    /// The tools behind this port, with every call on the tape.
-    pub fn tools(&self, port: Arc<dyn ToolPort>) -> Arc<dyn ToolPort> {
-        Arc::new(TapeTools::recording(self.clone(), port))
     }
 
     /// From now on these are kept off the tape, too: keys that came when it had begun.
@@ -126,10 +113,10 @@ impl Recorder {
     }
 
     pub(super) fn tell(&self, seen: Seen) {
-        let desk = self.0.desk.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(desk) = &*desk {
+        let writer_mailbox = self.0.writer_mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(writer_mailbox) = &*writer_mailbox {
             // A writer that has ended is told by `keep`.
-            let _ended = desk.send(seen);
+            let _ended = writer_mailbox.send(seen);
         }
     }
 }
@@ -143,7 +130,7 @@ impl std::fmt::Debug for Recorder {
 impl Drop for Inner {
     /// Ends the writer when it has written what it was told.
     fn drop(&mut self) {
-        drop(self.desk.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.writer_mailbox.get_mut().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(writer) = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             let _it_panicked = writer.join();
         }

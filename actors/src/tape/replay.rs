@@ -6,13 +6,11 @@
 use super::entry::{Asked, AskedEnd, Called, CalledEnd, FORMAT, Header, Line, TapeError};
 use super::matter::{self, Key, Matter};
 use super::redact::Redactor;
-use super::{TapeLlm, TapeTools};
-use crate::llm::LlmPort;
-use crate::tools::{ToolError, ToolPort};
+use crate::tools::ToolError;
 use bob_messages::chat::{Message, ToolCall};
 use bob_messages::ids::{ModelName, SessionId, ToolName};
-use bob_messages::journal::first_difference;
 use bob_messages::llm::{Capabilities, LlmError, LlmErrorKind, LlmRequest};
+use bob_messages::replay::first_difference;
 use bob_messages::tools::ToolDescriptor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -132,16 +130,6 @@ impl Tape {
     /// Its first line.
     pub fn header(&self) -> &Header {
         &self.0.header
-    }
-
-    /// The models of the tape.
-    pub fn model(&self) -> Arc<dyn LlmPort> {
-        Arc::new(TapeLlm::replaying(self.clone()))
-    }
-
-    /// The tools of the tape, those of tool servers included.
-    pub fn tools(&self) -> Arc<dyn ToolPort> {
-        Arc::new(TapeTools::replaying(self.clone()))
     }
 
     /// How many of its answers and results were not asked for yet.

@@ -3,10 +3,10 @@
 use super::Tape;
 use super::entry::CalledEnd;
 use super::recorder::{Recorder, Seen};
-use crate::tools::{Invocation, ToolError, ToolPort};
+use crate::tools::{Concern, Invocation, ToolError, ToolPort};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::SessionId;
-use bob_messages::tools::{ToolDescriptor, ToolOutput};
+use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -43,7 +43,29 @@ impl TapeTools {
     }
 }
 
+impl Recorder {
+    /// The tools behind this port, with every call on the tape.
+    pub fn tools(&self, port: Arc<dyn ToolPort>) -> Arc<dyn ToolPort> {
+        Arc::new(TapeTools::recording(self.clone(), port))
+    }
+}
+
+impl Tape {
+    /// The tools of the tape, those of tool servers included.
+    pub fn tools(&self) -> Arc<dyn ToolPort> {
+        Arc::new(TapeTools::replaying(self.clone()))
+    }
+}
+
 impl ToolPort for TapeTools {
+    fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
+        match &self.0 {
+            Side::Recording(_, port) => port.concern(call, context),
+            // Nothing is run, so nothing is touched; what was decided is on the tape.
+            Side::Replaying(_) => None,
+        }
+    }
+
     fn list_tools(&self) -> Vec<ToolDescriptor> {
         match &self.0 {
             Side::Recording(recorder, port) => {

@@ -5,6 +5,7 @@
 //! in a task of its own, so the mailbox never waits for a tool, and nothing a tool
 //! does ends the actor.
 
+use super::grant::KeyPlace;
 use super::host::Host;
 use super::plane::Shelf;
 use super::policy::Policy;
@@ -27,6 +28,8 @@ pub struct ToolsArguments {
     pub policy: Policy,
     /// Where they are published.
     pub shelf: Option<Shelf>,
+    /// What seals their grants: a call that was allowed before a restart may run after it.
+    pub key: KeyPlace,
 }
 
 impl fmt::Debug for ToolsArguments {
@@ -51,8 +54,8 @@ impl Actor for ToolsActor {
         _myself: ActorRef<ToolsMessage>,
         arguments: ToolsArguments,
     ) -> Result<ToolsState, ActorProcessingErr> {
-        let ToolsArguments { ports, policy, shelf } = arguments;
-        let host = Host::new(ports, policy)?;
+        let ToolsArguments { ports, policy, shelf, key } = arguments;
+        let host = Host::new(ports, policy, &key)?;
         let progress = shelf.as_ref().map(Shelf::progress).unwrap_or_default();
         if let Some(shelf) = shelf {
             shelf.offer(host.offered(), None);

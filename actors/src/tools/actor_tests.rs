@@ -27,7 +27,9 @@ fn simple(name: &str, run: impl Fn() -> Result<ToolOutput, ToolError> + Send + S
 
 async fn start(tools: Vec<FnTool>, policy: Policy) -> (ActorRef<ToolsMessage>, JoinHandle<()>) {
     let ports = tools.into_iter().map(|tool| -> Arc<dyn ToolPort> { Arc::new(tool) }).collect();
-    Actor::spawn(None, ToolsActor, ToolsArguments { ports, policy, shelf: None }).await.expect("the actor starts")
+    Actor::spawn(None, ToolsActor, ToolsArguments { ports, policy, ..ToolsArguments::default() })
+        .await
+        .expect("the actor starts")
 }
 
 fn context() -> Arc<CallContext> {
@@ -235,12 +237,35 @@ async fn tools_that_could_be_mistaken_do_not_start() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_allowed_before_a_restart_of_the_actor_runs_after_it() {
+    let ports: Vec<Arc<dyn ToolPort>> = vec![Arc::new(simple("demo/act", || Ok(ToolOutput::text("done"))))];
+    let arguments = ToolsArguments { ports, ..ToolsArguments::default() };
+    let start = async |arguments: &ToolsArguments| {
+        let (actor, _) = Actor::spawn(None, ToolsActor, arguments.clone()).await.expect("the actor starts");
+        actor
+    };
+    let first = start(&arguments).await;
+    let (call, context) = (call("demo/act", json!({})), context());
+    let grant = granted(&first, &call, &context).await;
+    first.kill_and_wait(None).await.expect("it ends");
+    let run = async |actor: &ActorRef<ToolsMessage>| {
+        let (call, grant, context) = (Arc::clone(&call), grant.clone(), Arc::clone(&context));
+        ask(actor, |reply| ToolsMessage::Call { call, grant, context, reply }).await.expect("an answer")
+    };
+    let returned = run(&start(&arguments).await).await;
+    assert_eq!((returned.status, returned.output.plain().as_str()), (CallStatus::Ok, "done"));
+    // Of another house it is no permission.
+    let stranger = ToolsArguments { key: KeyPlace::default(), ..arguments.clone() };
+    assert_eq!(run(&start(&stranger).await).await.status, CallStatus::Denied);
+}
+
+#[tokio::test]
 async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
     let plane = crate::tools::ToolPlane::default();
     let arguments = ToolsArguments {
-        ports: local::tools(&crate::child::Watcher::new()),
-        policy: Policy::default(),
+        ports: local::tools(&crate::child::Watcher::new(), &local::Protection::default()),
         shelf: Some(plane.local_shelf()),
+        ..ToolsArguments::default()
     };
     let (actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
     let (reply, listed) = Reply::channel();

@@ -14,17 +14,20 @@ mod promise;
 use super::gate::{Gate, Judged};
 use super::policy::Policy;
 use super::port::ToolError;
-use bob_messages::approvals::{ApprovalQuestion, Standing};
+use bob_messages::approvals::{ApprovalQuestion, Decision, Standing};
+use bob_messages::brief::Brief;
 use bob_messages::chat::{CallStatus, StopReason, ToolCall};
 use bob_messages::ids::{ApprovalId, CallId, ModelName, ResumeToken, SessionId, Ticket, ToolName, TurnId};
+use bob_messages::input::{ApprovalsMode, ResumeReply, TurnInput};
+use bob_messages::limits::Limits;
 use bob_messages::llm::{Capabilities, LlmAnswer, ModelProfile, RawCall};
-use bob_messages::session::{ApprovalsMode, Session, TurnInput};
-use bob_messages::sessions::{Decision, TurnNews};
+use bob_messages::session_state::Session;
 use bob_messages::store::{Append, Claim, Fact, Record, StoreError};
+use bob_messages::submission::TurnNews;
 use bob_messages::tools::{
     CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolReturn, ToolSet, ToolSource,
 };
-use bob_messages::turn::{Brief, Effect, Limits, Recover, ResumeReply, Turn, TurnMessage};
+use bob_messages::turn::{Effect, Recover, Turn, TurnMessage};
 use fastrand::Rng;
 use machine::Waits;
 use people::Shown;
@@ -101,6 +104,7 @@ fn tools(version: u32) -> Vec<ToolDescriptor> {
         schema: json!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}),
         source: ToolSource::Embedded,
         risk: Risk::High,
+        risk_from: Default::default(),
         idempotent: false,
         read_only: false,
     };

@@ -4,6 +4,7 @@
 //! gate looks tools up here.
 //! Names are checked here, so that no two tools can be mistaken for each other.
 
+use super::clip::clip;
 use super::grant::Definition;
 use super::policy::Rules;
 use super::schema::{Checker, Misfit};
@@ -168,12 +169,4 @@ fn likeness(known: &ToolName, said: &ToolName) -> f64 {
     let said_own = said_text.rsplit('/').next().unwrap_or_default();
     let own = strsim::jaro_winkler(known.own_name(), said_own);
     own.max(strsim::jaro_winkler(known.as_str(), &said_text))
-}
-
-/// A text of at most so many bytes, with a mark where it was cut.
-pub(super) fn clip(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(bytes)])
 }

@@ -3,9 +3,10 @@
 //! The short way to a tool for an embedding program, and the way Bob's own tools
 //! are made: the schema is derived from the type of the arguments.
 
-use super::port::{Invocation, ToolError, ToolPort};
+use super::port::{Concern, Invocation, ToolError, ToolPort};
+use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
-use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource};
+use bob_messages::tools::{CallContext, Risk, RiskSource, ToolDescriptor, ToolKind, ToolOutput, ToolSource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -14,13 +15,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 
 type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+type Look = dyn Fn(&ToolCall, &CallContext) -> Option<Concern> + Send + Sync;
 
 /// A port with one tool, made by [`tool`].
 pub struct FnTool {
     descriptor: ToolDescriptor,
     run: Box<Run>,
+    look: Option<Arc<Look>>,
 }
 
 /// Makes a tool of a closure that takes typed arguments and the call's invocation.
@@ -57,6 +62,7 @@ where
         schema: schema_of::<A>(),
         source: ToolSource::Embedded,
         risk: Risk::Medium,
+        risk_from: RiskSource::Program,
         idempotent: false,
         read_only: false,
     };
@@ -64,7 +70,7 @@ where
         Ok(arguments) => run(arguments, invocation).boxed(),
         Err(error) => std::future::ready(Err(error)).boxed(),
     };
-    FnTool { descriptor, run: Box::new(run) }
+    FnTool { descriptor, run: Box::new(run), look: None }
 }
 
 impl FnTool {
@@ -100,6 +106,16 @@ impl FnTool {
         self
     }
 
+    /// What its calls name is looked at first, see [`ToolPort::concern`]. The closure may block: it runs on a thread for
+    /// that, and one that panics refuses the call.
+    pub fn looked_at(
+        mut self,
+        look: impl Fn(&ToolCall, &CallContext) -> Option<Concern> + Send + Sync + 'static,
+    ) -> Self {
+        self.look = Some(Arc::new(look));
+        self
+    }
+
     /// It comes with Bob.
     pub(crate) fn local(mut self) -> Self {
         self.descriptor.source = ToolSource::Local;
@@ -120,6 +136,17 @@ impl ToolPort for FnTool {
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         (self.run)(invocation)
+    }
+
+    fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
+        let (look, call, context) = (Arc::clone(self.look.as_ref()?), Arc::clone(call), Arc::clone(context));
+        let looked = async move {
+            let looked = tokio::task::spawn_blocking(move || look(&call, &context)).await;
+            looked.unwrap_or_else(|_panicked| {
+                Some(Concern::Deny("what the call names could not be looked at".to_owned()))
+            })
+        };
+        Some(looked.boxed())
     }
 }
 

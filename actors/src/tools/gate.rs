@@ -5,7 +5,7 @@
 //! (`Gate::admit`). Nothing reaches a tool by another way.
 
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
-use super::grant::{RoomKey, bytes_of};
+use super::grant::{KeyPlace, RoomKey, bytes_of};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use super::standing::{Stands, shown, stands};
 use bob_messages::chat::ToolCall;
@@ -36,7 +36,7 @@ pub enum GateError {
 /// one succeeds it in the same room and was handed the key.
 #[derive(Debug)]
 pub struct Gate {
-    rules: Rules,
+    rules: Arc<Rules>,
     catalogue: Catalogue,
     key: RoomKey,
     /// The sessions' own lists, read once.
@@ -90,7 +90,7 @@ impl Gate {
     /// When a rule cannot be understood, when tools share a name or have one no
     /// tool may have, or when the system gives no key.
     pub fn new(ports: impl IntoIterator<Item = Vec<ToolDescriptor>>, policy: Policy) -> Result<Self, GateError> {
-        Self::with_rules(ports, Rules::new(policy)?)
+        Self::with_rules(ports, Arc::new(Rules::new(policy)?))
     }
 
     /// The same, with rules that were read already.
@@ -99,7 +99,7 @@ impl Gate {
     /// When the tools cannot stand side by side, or when the system gives no key.
     pub(crate) fn with_rules(
         ports: impl IntoIterator<Item = Vec<ToolDescriptor>>,
-        rules: Rules,
+        rules: Arc<Rules>,
     ) -> Result<Self, GateError> {
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
@@ -108,9 +108,8 @@ impl Gate {
 
     /// The same with the key of a predecessor, whose grants then stay good; without one,
     /// the key is left there for the successors.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn succeeding(mut self, key: &std::sync::OnceLock<RoomKey>) -> Self {
-        self.key = key.get_or_init(|| self.key.clone()).clone();
+    pub(crate) fn succeeding(mut self, key: &KeyPlace) -> Self {
+        self.key = key.get_or_leave(&self.key);
         self
     }
 
@@ -153,7 +152,7 @@ impl Gate {
         self.refuse_misfits(tool, call)?;
         self.refuse_forbidden_command(tool, call)?;
         let ToolDescriptor { risk, read_only, idempotent, .. } = *tool.descriptor;
-        let wanted = match (stands(check, || tool.definition.digest()), self.rules.asks(risk, context)) {
+        let wanted = match (stands(check, || tool.definition.digest()), self.rules.asks(&tool.descriptor, context)) {
             (Stands::Denied(reason), _) => {
                 let reason = if reason.is_empty() { "calls like this were denied for good" } else { reason };
                 return Err(Refusal::Denied(reason.to_owned()));
@@ -181,6 +180,11 @@ impl Gate {
         let timeout_ms = self.rules.timeout_ms(&tool.descriptor.id, context);
         let ToolDescriptor { read_only, idempotent, .. } = *tool.descriptor;
         Admitted { port: tool.port, timeout_ms, read_only, may_repeat: read_only || idempotent }
+    }
+
+    /// The tool of this name, allowed or not.
+    pub(super) fn tool(&self, name: &ToolName) -> Option<&Tool> {
+        self.catalogue.get(name)
     }
 
     /// Lets a call through that arrives with its grant, or says why not.

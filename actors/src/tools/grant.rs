@@ -7,10 +7,24 @@
 //! no grant outlives the restart.
 
 use bob_messages::chat::ToolCall;
-use bob_messages::tools::{Grant, ToolDescriptor};
+use bob_messages::tools::{Grant, RiskSource, ToolDescriptor};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
+use std::sync::{Arc, OnceLock};
+
+/// The key of a room over the restarts of its actor: the first one draws it, and its successors find it. Clones are
+/// the same place.
+#[derive(Debug, Clone, Default)]
+pub struct KeyPlace(Arc<OnceLock<RoomKey>>);
+
+impl KeyPlace {
+    /// The key that is there, else `drawn`, which is there from now on.
+    pub(super) fn get_or_leave(&self, drawn: &RoomKey) -> RoomKey {
+        self.0.get_or_init(|| drawn.clone()).clone()
+    }
+}
 
 /// The room's own key.
 #[derive(Clone)]
@@ -69,10 +83,14 @@ impl Definition {
         self.0.to_hex().as_str().to_owned()
     }
 
-    /// The definition as the tool's owner gave it.
+    /// The definition as the tool's owner gave it. Who says how risky it is does not belong to it.
     pub(crate) fn of(tool: &ToolDescriptor) -> Self {
         let mut hasher = blake3::Hasher::new();
-        match serde_json::to_writer(&mut hasher, tool) {
+        let tool = match tool.risk_from.is_program() {
+            true => Cow::Borrowed(tool),
+            false => Cow::Owned(ToolDescriptor { risk_from: RiskSource::Program, ..tool.clone() }),
+        };
+        match serde_json::to_writer(&mut hasher, &*tool) {
             Ok(()) => {}
             // A descriptor is plain data and the hasher takes every byte. Should it
             // ever fail, the part that went in before still tells most tools apart.

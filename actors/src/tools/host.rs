@@ -6,8 +6,7 @@
 //! nothing a tool does ends the actor.
 
 use super::gate::{Admitted, Gate, GateError, Judged, Refusal};
-#[cfg(feature = "mcp")]
-use super::grant::RoomKey;
+use super::grant::KeyPlace;
 use super::policy::Policy;
 #[cfg(feature = "mcp")]
 use super::policy::Rules;
@@ -15,8 +14,8 @@ use super::port::{Invocation, ToolError, ToolPort};
 use super::progress::ProgressRoom;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
-use bob_messages::reply::Reply;
-use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage, Verdict};
+use bob_messages::reply::{Reply, SoFar};
+use bob_messages::tools::{CallContext, CheckRequest, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage, Verdict};
 use futures_util::{FutureExt, poll};
 use ractor::ActorCell;
 use std::fmt;
@@ -45,13 +44,13 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// Hosts the tools of these ports, in the order they are offered.
+    /// Hosts the tools of these ports, in the order they are offered, with the key of its predecessor.
     ///
     /// # Errors
     /// When a rule cannot be understood, when the tools cannot stand side by side, or
     /// when the system gives no key.
-    pub(crate) fn new(ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> Result<Self, GateError> {
-        let gate = Gate::new(ports.iter().map(|port| port.list_tools()), policy)?;
+    pub(crate) fn new(ports: Vec<Arc<dyn ToolPort>>, policy: Policy, key: &KeyPlace) -> Result<Self, GateError> {
+        let gate = Gate::new(ports.iter().map(|port| port.list_tools()), policy)?.succeeding(key);
         Ok(Self { ports, gate, progress: ProgressRoom::nobody() })
     }
 
@@ -60,7 +59,7 @@ impl Host {
     /// # Errors
     /// When the system gives no key.
     #[cfg(feature = "mcp")]
-    pub(crate) fn empty(rules: Rules, key: &std::sync::OnceLock<RoomKey>) -> Result<Self, GateError> {
+    pub(crate) fn empty(rules: Arc<Rules>, key: &KeyPlace) -> Result<Self, GateError> {
         let gate = Gate::with_rules([], rules)?.succeeding(key);
         Ok(Self { ports: Vec::new(), gate, progress: ProgressRoom::nobody() })
     }
@@ -89,10 +88,7 @@ impl Host {
     /// Answers a question; `owner` is the actor with which the calls end.
     pub(crate) fn attend(&mut self, question: ToolsMessage, owner: &ActorCell) {
         match question {
-            ToolsMessage::Check { check, context, reply } => match self.gate.judge(&check, &context) {
-                Judged::Told(verdict) => reply.send(verdict),
-                Judged::MayRun(admitted) => self.run(admitted, check.call, context, Asker::Check(reply), owner),
-            },
+            ToolsMessage::Check { check, context, reply } => self.judge(check, context, reply, owner),
             ToolsMessage::Call { call, grant, context, reply } => match self.gate.admit(&call, &grant, &context) {
                 Ok(admitted) => self.run(admitted, call, context, Asker::Call(reply), owner),
                 Err(refusal) => reply.send(refusal_result(refusal)),
@@ -100,15 +96,60 @@ impl Host {
         }
     }
 
+    /// Judges a call. What its tool has to look at first is looked at in a task, which then answers.
+    fn judge(&mut self, check: CheckRequest, context: Arc<CallContext>, mut reply: Reply<Verdict>, owner: &ActorCell) {
+        let judged = self.gate.judge(&check, &context);
+        let is_refused = matches!(judged, Judged::Told(Verdict::Deny { .. } | Verdict::Invalid { .. }));
+        let port = self.gate.port_of(&check).filter(|_| !is_refused).and_then(|port| self.ports.get(port)).cloned();
+        let looking = port.as_ref().and_then(|port| port.concern(&check.call, &context));
+        let (Some(port), Some(looking)) = (port, looking) else {
+            return match judged {
+                Judged::Told(verdict) => reply.send(verdict),
+                Judged::MayRun(admitted) => self.run(admitted, check.call, context, Asker::Check(reply), owner),
+            };
+        };
+        let (reserved, progress, owner) = (self.gate.reserve(&check), self.progress.clone(), owner.clone());
+        tokio::spawn(async move {
+            let concern = tokio::select! {
+                biased;
+                () = reply.abandoned() => return,
+                concern = looking => concern,
+                _ = owner.wait(None) => return,
+            };
+            match reserved.weigh(judged, concern) {
+                Judged::Told(verdict) => reply.send(verdict),
+                Judged::MayRun(admitted) => {
+                    let asker = Asker::Check(reply);
+                    let (invocation, limit) = admitted.prepared(check.call, context, &progress, asker.so_far());
+                    run(port, invocation, limit, asker, owner).await;
+                }
+            }
+        });
+    }
+
     fn run(&self, admitted: Admitted, call: Arc<ToolCall>, context: Arc<CallContext>, asker: Asker, owner: &ActorCell) {
-        let Admitted { port, timeout_ms, read_only, may_repeat } = admitted;
-        let port = Arc::clone(&self.ports[port]);
-        let started = Instant::now();
-        let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
-        let invocation = Invocation { call, context, deadline, may_repeat, progress: self.progress.clone() };
-        let limit = Limit { started, timeout_ms, read_only };
+        let port = Arc::clone(&self.ports[admitted.port]);
+        let (invocation, limit) = admitted.prepared(call, context, &self.progress, asker.so_far());
         // In a box, since a task moves what it is given several times.
         tokio::spawn(Box::pin(run(port, invocation, limit, asker, owner.clone())));
+    }
+}
+
+impl Admitted {
+    /// The call as its tool gets it, and how long it may run from now on.
+    fn prepared(
+        self,
+        call: Arc<ToolCall>,
+        context: Arc<CallContext>,
+        progress: &ProgressRoom,
+        so_far: SoFar,
+    ) -> (Invocation, Limit) {
+        let Self { port: _, timeout_ms, read_only, may_repeat } = self;
+        let started = Instant::now();
+        let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
+        let progress = progress.keeping(&so_far);
+        let invocation = Invocation { call, context, deadline, may_repeat, progress };
+        (invocation, Limit { started, timeout_ms, read_only, so_far })
     }
 }
 
@@ -124,6 +165,14 @@ impl Asker {
         match self {
             Self::Call(_) => {}
             Self::Check(reply) => reply.note(Verdict::Running),
+        }
+    }
+
+    /// Where it keeps what the call puts out before its result.
+    fn so_far(&self) -> SoFar {
+        match self {
+            Self::Call(reply) => reply.so_far().clone(),
+            Self::Check(reply) => reply.so_far().clone(),
         }
     }
 
@@ -154,6 +203,8 @@ struct Limit {
     started: Instant,
     timeout_ms: u64,
     read_only: bool,
+    /// What the call has put out until then.
+    so_far: SoFar,
 }
 
 /// Runs one call until it is over, unwanted or too late, and answers it.
@@ -203,15 +254,21 @@ impl Limit {
     /// What a model is told of a call that took too long.
     fn too_late(&self, name: &ToolName) -> String {
         let Self { timeout_ms, read_only, .. } = self;
-        match read_only {
+        let text = match read_only {
             true => format!("{name} timed out after {timeout_ms} ms"),
             false => format!("{name} timed out after {timeout_ms} ms; it may have done part of its work"),
-        }
+        };
+        self.so_far.behind(text)
     }
 }
 
 fn status_of(error: &ToolError) -> CallStatus {
-    if error.is_outcome_unknown() { CallStatus::Unknown } else { CallStatus::Error }
+    match (error.is_outcome_unknown(), error.is_unavailable()) {
+        (true, _) => CallStatus::Unknown,
+        // As everything that was not run: it is no error of whoever called.
+        (false, true) => CallStatus::Cancelled,
+        (false, false) => CallStatus::Error,
+    }
 }
 
 /// The result of a call that never reached its tool.

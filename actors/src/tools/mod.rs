@@ -16,6 +16,7 @@
 //! | `catalogue` | which tools there are, and what arguments they take |
 //! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
 //! | [`output`] | whether a final answer fits the schema it was asked for with |
+//! | `concern` | calls that need a person's yes whatever their tool's risk |
 //! | `grant` | permission bound to exactly one call |
 //! | `standing` | what people decided about a tool before |
 //! | `commands` | which commands a shell line names |
@@ -28,7 +29,9 @@ pub mod actor;
 #[cfg(test)]
 mod approvals_tests;
 pub(crate) mod catalogue;
+mod clip;
 mod commands;
+mod concern;
 pub mod function;
 pub(crate) mod gate;
 pub(crate) mod grant;
@@ -46,7 +49,8 @@ pub use actor::{ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;
 pub use function::{FnTool, tool};
 pub use gate::{Gate, GateError};
-pub use plane::{Door, Joining, Shelf, ToolPlane};
+pub use grant::KeyPlace;
+pub use plane::{HostAddress, Joining, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
-pub use port::{Invocation, ToolError, ToolPort};
+pub use port::{Concern, Invocation, ToolError, ToolPort};
 pub use progress::{ProgressRoom, ProgressSink};

@@ -8,13 +8,15 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `away` | a host that cannot be called now: how long is waited, and what is said |
 //! | `shelf` | what one host offers, and how it is doing |
-//! | `door` | the way to a host over its restarts |
+//! | `host_address` | the way to a host over its restarts |
 //! | `sets` | the tool sets of sessions, made once and shared |
 //! | `brought` | the servers that sessions bring, which nobody else sees |
 
+mod away;
 mod brought;
-mod door;
+mod host_address;
 mod sets;
 mod shelf;
 
@@ -23,17 +25,16 @@ mod shelf;
 mod tests;
 
 pub use brought::{Gift, GuestHost, Lease};
-pub use door::Door;
+pub use host_address::HostAddress;
 pub use shelf::Shelf;
 
+use crate::address::Address;
 use crate::clock;
 use crate::feed::Feed;
-use crate::rooms::Address;
 use crate::tools::progress::ProgressRoom;
-use bob_messages::chat::CallStatus;
 use bob_messages::ids::{ServerId, SessionId, ToolName};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
-use bob_messages::session::ServerLaunch;
+use bob_messages::options::ServerLaunch;
 use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
 use brought::Brought;
 use sets::Sets;
@@ -42,9 +43,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
-
-/// How long a call waits for a host that is being started again.
-const RETURNS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The tools of one runtime. Clones are the same plane.
 #[derive(Debug, Clone)]
@@ -116,8 +114,8 @@ impl ToolPlane {
 
     /// A tool server joins, behind those that are there. One that is there under this
     /// id is replaced in its place.
-    pub fn join(&self, joining: Joining, door: impl Door) -> Shelf {
-        let host = Arc::new(Host::server(joining, Box::new(door)));
+    pub fn join(&self, joining: Joining, address: impl HostAddress) -> Shelf {
+        let host = Arc::new(Host::server(joining, Box::new(address)));
         {
             let mut servers = self.0.servers.write().unwrap_or_else(PoisonError::into_inner);
             match servers.iter_mut().find(|other| other.id() == host.id()) {
@@ -136,8 +134,8 @@ impl ToolPlane {
     }
 
     /// A tool server joins that only the sessions see that it is [given](Self::give) to.
-    pub fn join_as_guest(&self, joining: Joining, door: impl Door) -> (GuestHost, Shelf) {
-        let host = Arc::new(Host::server(joining, Box::new(door)));
+    pub fn join_as_guest(&self, joining: Joining, address: impl HostAddress) -> (GuestHost, Shelf) {
+        let host = Arc::new(Host::server(joining, Box::new(address)));
         let shelf = self.shelf(&host);
         (GuestHost(host), shelf)
     }
@@ -209,7 +207,7 @@ impl ToolPlane {
         tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
     ) {
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
-        servers.iter().chain(own.iter()).for_each(|host| host.door.look());
+        servers.iter().chain(own.iter()).for_each(|host| host.address.look());
         drop(servers);
         let Some(until) = self.settles_until(&own) else { return tell(self.set(&own, allow.as_ref())) };
         let plane = self.clone();
@@ -236,10 +234,28 @@ impl ToolPlane {
             Ok(host) => host,
             Err(why) => return not_sent(message, why),
         };
+        // A name of no tool may be one that was offered before its server ended.
+        if let Some(why) = self.gone(&message) {
+            return not_sent(message, &why);
+        }
         let message = judged_by_one_of_two(&host, message);
-        if let Err(message) = host.door.send(message) {
+        if host.is_away() {
+            return wait_for(host, message);
+        }
+        if let Err(message) = host.address.send(message) {
             wait_for(host, message);
         }
+    }
+
+    /// Why the tool that is meant by a native name that nothing offers now is away.
+    fn gone(&self, message: &ToolsMessage) -> Option<String> {
+        let spoken = name_of(message).as_str();
+        if spoken.contains('/') {
+            return None;
+        }
+        let own = self.0.brought.hosts(session_of(message));
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
+        own.iter().chain(servers.iter()).filter(|host| host.is_meant_by(spoken)).find_map(|host| host.away())
     }
 
     /// Who performs a call: the session's own server of that name, else the one of all sessions.
@@ -269,7 +285,7 @@ impl ToolPlane {
             Settling::Settled => None,
             Settling::Starting { until } => (until > now).then_some(until),
             Settling::Asleep => {
-                host.door.wake();
+                host.address.wake();
                 Some(now + host.patience)
             }
         });
@@ -336,33 +352,39 @@ fn judged_by_one_of_two(host: &Arc<Host>, message: ToolsMessage) -> ToolsMessage
     }
 }
 
-/// Sends a question to whoever comes next.
+/// Sends a question to whoever comes next, as soon as it is ready.
 fn wait_for(host: Arc<Host>, mut message: ToolsMessage) {
     if let Some(why) = host.down() {
         return not_sent(message, &why);
     }
+    let until = Instant::now() + host.returns_within(&message);
     // A message may be sent while the program ends, outside any runtime.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return not_sent(message, "the program ends") };
     runtime.spawn(async move {
-        let until = Instant::now() + RETURNS_WITHIN;
-        while Instant::now() < until && timeout_at(until, host.door.inhabited()).await.is_ok() {
-            match host.door.send(message) {
+        let is_there = async || {
+            host.restarted().await;
+            if host.down().is_none() {
+                host.address.inhabited().await;
+            }
+        };
+        while Instant::now() < until && timeout_at(until, is_there()).await.is_ok() && host.down().is_none() {
+            match host.address.send(message) {
                 Ok(()) => return,
                 Err(unsent) => message = unsent,
             }
             // Whoever was there is about to be gone.
             tokio::task::yield_now().await;
         }
-        let why = host.down().unwrap_or_else(|| "it is being started again".to_owned());
+        let why = host.away().unwrap_or_else(|| "whoever runs it is being started again".to_owned());
         not_sent(message, &why);
     });
 }
 
-/// Answers a question that reached nobody, so that nothing was run.
-fn not_sent(message: ToolsMessage, why: &str) {
-    let text = format!("not run: {} cannot be called now ({why})", name_of(&message));
+/// Answers a question that reached nobody who could run it, so that nothing was run.
+pub(crate) fn not_sent(message: ToolsMessage, why: &str) {
+    let why = format!("not run: {} is not available: {why}", name_of(&message));
     match message {
-        ToolsMessage::Check { reply, .. } => reply.send(Verdict::Invalid { complaint: text }),
-        ToolsMessage::Call { reply, .. } => reply.send(ToolReturn::note(CallStatus::Error, text)),
+        ToolsMessage::Check { reply, .. } => reply.send(Verdict::Unavailable { why }),
+        ToolsMessage::Call { reply, .. } => reply.send(ToolReturn::not_run(why)),
     }
 }

@@ -1,3 +1,4 @@
+use super::away::BEYOND_START;
 use super::*;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::CallId;
@@ -31,7 +32,7 @@ impl Room {
     }
 }
 
-impl Door for Room {
+impl HostAddress for Room {
     fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage> {
         match &mut *self.0.taken.lock().unwrap() {
             Some(taken) => {
@@ -74,6 +75,7 @@ fn offers(names: &[&str]) -> Arc<[Arc<ToolDescriptor>]> {
             schema: serde_json::json!({"type": "object"}),
             source: ToolSource::Local,
             risk: Risk::Low,
+            risk_from: Default::default(),
             idempotent: true,
             read_only: true,
         })
@@ -113,7 +115,7 @@ fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {
 
 async fn complaint(answer: Answer<Verdict>) -> String {
     match answer.await.expect("a verdict") {
-        Verdict::Invalid { complaint } => complaint,
+        Verdict::Invalid { complaint: text } | Verdict::Unavailable { why: text } => text,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -169,8 +171,8 @@ async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
     let shelf = plane.join(joining("files", false), room.clone());
     let began = Instant::now();
     let refused = complaint(check(&plane, "mcp/files/read")).await;
-    assert!(refused.contains("not run") && refused.contains("started again"), "{refused}");
-    assert_eq!(began.elapsed(), RETURNS_WITHIN);
+    assert!(refused.contains("not run") && refused.contains("is still starting, for 2.0 s"), "{refused}");
+    assert_eq!(began.elapsed(), BEYOND_START);
     let waiting = check(&plane, "mcp/files/read");
     tokio::task::yield_now().await;
     room.move_in();
@@ -184,6 +186,67 @@ async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
     let refused = complaint(check(&plane, "mcp/files/read")).await;
     assert!(refused.contains("died too often") && refused.contains("status 3"), "{refused}");
     assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+/// The mind of somebody who is told why a tool is away: which server, why, for how long, and what to do.
+#[cfg(feature = "mcp")]
+#[tokio::test(start_paused = true)]
+async fn m21_a_tool_that_is_away_is_told_with_its_reason_and_for_how_long_and_is_no_error() {
+    let (plane, room) = (ToolPlane::default(), Room::default());
+    let shelf = plane.join(joining("s0", false), room.clone());
+    let away = async |tool: &str| match check(&plane, tool).await.expect("a verdict") {
+        Verdict::Unavailable { why } => why,
+        other => panic!("no word that it is away: {other:?}"),
+    };
+    room.move_in();
+    for took in [900, 1_500, 1_200] {
+        shelf.started_within(Duration::from_millis(took));
+    }
+    shelf.offer(offers(&["mcp/s0/append"]), None);
+    shelf.restarting("it was ended by signal 9".into());
+    // Whoever started again is in its room, and not ready.
+    let began = Instant::now();
+    let why = away("mcp/s0/append").await;
+    assert_eq!(began.elapsed(), Duration::from_millis(1_500) + BEYOND_START, "its longest start, and two seconds");
+    assert_eq!(room.took(), 0);
+    let expected = "not run: mcp/s0/append is not available: its tool server `s0` has been down for 3.5 s and is being \
+                    started again (it was ended by signal 9); try again later";
+    assert_eq!(why, expected);
+    // It is back while somebody waits.
+    let waiting = check(&plane, "mcp/s0/append");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(room.took(), 0, "nobody is asked who is not ready");
+    shelf.offer(offers(&["mcp/s0/append"]), None);
+    while room.took() == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(waiting);
+    // Given up: its tools are offered no more, and a model that remembers one is told why under each of its names.
+    shelf.gave_up("it was ended by signal 9".into());
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    for name in ["mcp/s0/append", "mcp__s0__append", "mcp__s0__never_heard_of"] {
+        let began = Instant::now();
+        let why = away(name).await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        let told = why.contains("`s0` died too often and has been left down for 40 s (it was ended by signal 9)");
+        assert!(told && why.contains(name), "{why}");
+    }
+    shelf.stopped();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(away("mcp__s0__append").await.contains("was stopped 5 min ago"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_reaches_nobody_was_not_run_and_says_so() {
+    let (plane, room) = (ToolPlane::default(), Room::default());
+    let shelf = plane.join(joining("files", false), room);
+    shelf.gave_up("killed".into());
+    let (check, context) = asked("mcp/files/read");
+    let grant = Grant { call: CallId::new("c1"), seal: String::new() };
+    let (reply, answer) = Reply::channel();
+    plane.tell(ToolsMessage::Call { call: check.call, grant, context, reply });
+    let returned = answer.await.expect("a result");
+    assert_eq!(returned.status, bob_messages::chat::CallStatus::Cancelled, "{returned:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,8 +281,8 @@ async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
     let nobody_comes = check(&plane, "mcp/files/read");
     let began = Instant::now();
     drop(taken_by_somebody().await);
-    assert!(complaint(nobody_comes).await.contains("started again"));
-    assert_eq!(began.elapsed(), RETURNS_WITHIN);
+    assert!(complaint(nobody_comes).await.contains("still starting"));
+    assert_eq!(began.elapsed(), BEYOND_START);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +300,7 @@ async fn a_call_that_may_have_run_is_not_sent_again() {
     });
     *room.0.taken.lock().unwrap() = Some(Vec::new());
     assert!(answer.await.is_none());
-    tokio::time::sleep(RETURNS_WITHIN).await;
+    tokio::time::sleep(BEYOND_START).await;
     assert_eq!(room.took(), 0);
 }
 

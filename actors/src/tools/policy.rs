@@ -9,10 +9,13 @@
 //!   lower case, and at the namespaces a name is in: denying `mcp/*` denies
 //!   `mcp/files/read`, so no spelling of a name gets around a denial.
 //! - A session's own list narrows; it never widens.
+//! - Of what is said of tools, each setting is taken from the most specific entry that has it:
+//!   the one with the tool's own name, else the pattern with the longest beginning before its
+//!   first `*`, `?`, `[` or `{`.
 
 use bob_messages::ids::ToolName;
-use bob_messages::tools::{CallContext, Risk, ToolDescriptor};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use bob_messages::tools::{CallContext, Risk, RiskSource, ToolDescriptor};
+use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,11 +32,11 @@ pub struct Policy {
     pub max_payload_bytes: usize,
     /// Whether a person must allow each high-risk call.
     pub require_high_risk_approval: bool,
-    /// What is said of single tools, by full name.
+    /// What is said of tools, by full name or pattern.
     pub tools: BTreeMap<String, ToolOverride>,
 }
 
-/// What the configuration says of one tool; what is `None` stays as the tool says.
+/// What the configuration says of a tool, or of those a pattern names; what is `None` stays as the tool says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOverride {
     /// What may go wrong.
@@ -85,6 +88,8 @@ pub struct Rules {
     policy: Policy,
     allow: Names,
     deny: GlobSet,
+    /// What is said of tools, the most specific first.
+    said: Vec<Said>,
     /// How long a call may run when nothing is said of its tool; `None`: as long as
     /// its context says.
     timeout_ms: Option<u64>,
@@ -104,7 +109,11 @@ impl Rules {
         {
             return Err(PolicyError::Command(bad.clone()));
         }
-        Ok(Self { policy, allow, deny, timeout_ms: None })
+        let said = policy.tools.iter().map(|(pattern, settings)| Said::new(pattern, *settings));
+        let mut said = said.collect::<Result<Vec<_>, _>>().map_err(|error| error.of("tools"))?;
+        // Stable, so that those alike stay in the order of their letters.
+        said.sort_by_key(|said| std::cmp::Reverse(said.specificity()));
+        Ok(Self { policy, allow, deny, said, timeout_ms: None })
     }
 
     /// The same, with a limit of its own for calls of tools of which nothing is said.
@@ -135,26 +144,40 @@ impl Rules {
 
     /// The tool as this policy sees it.
     pub fn apply_to(&self, mut descriptor: ToolDescriptor) -> ToolDescriptor {
-        if let Some(said) = self.policy.tools.get(descriptor.id.as_str()) {
-            descriptor.risk = said.risk.unwrap_or(descriptor.risk);
-            descriptor.idempotent = said.idempotent.unwrap_or(descriptor.idempotent);
+        if let Some((pattern, risk)) = self.said_of(&descriptor.id, |said| said.risk) {
+            descriptor.risk = risk;
+            descriptor.risk_from = RiskSource::Configuration { pattern: pattern.to_owned() };
+        }
+        if let Some((_, idempotent)) = self.said_of(&descriptor.id, |said| said.idempotent) {
+            descriptor.idempotent = idempotent;
         }
         descriptor
     }
 
+    /// A setting of a tool, and the name or pattern it is under.
+    fn said_of<T>(&self, name: &ToolName, setting: impl Fn(&ToolOverride) -> Option<T>) -> Option<(&str, T)> {
+        let about = self.said.iter().filter(|said| said.is_about(name));
+        about.filter_map(|said| Some((said.pattern.as_str(), setting(&said.settings)?))).next()
+    }
+
     /// How long a call of this tool may run, in milliseconds.
     pub fn timeout_ms(&self, name: &ToolName, context: &CallContext) -> u64 {
-        let said = self.policy.tools.get(name.as_str()).and_then(|said| said.timeout_ms);
+        let said = self.said_of(name, |said| said.timeout_ms).map(|(_, timeout_ms)| timeout_ms);
         said.or(self.timeout_ms).unwrap_or(context.tool_timeout_ms)
     }
 
-    /// Why a person must be asked before a call of this risk; `None`: nobody must.
-    pub fn asks(&self, risk: Risk, context: &CallContext) -> Option<&'static str> {
-        let approved = context.approve.is_some_and(|up_to| up_to >= risk);
-        match risk {
-            Risk::Low | Risk::Medium => None,
-            Risk::High if approved || !self.policy.require_high_risk_approval => None,
-            Risk::High => Some("the tool is of high risk"),
+    /// Why a person must be asked before a call of this tool; `None`: nobody must.
+    pub fn asks(&self, tool: &ToolDescriptor, context: &CallContext) -> Option<&'static str> {
+        let approved = context.approve.is_some_and(|up_to| up_to >= tool.risk);
+        match (tool.risk, &tool.risk_from) {
+            (Risk::Low | Risk::Medium, _) => None,
+            (Risk::High, _) if approved || !self.policy.require_high_risk_approval => None,
+            (Risk::High, RiskSource::Default) => {
+                Some("its server does not say what the tool may do, so it is of high risk")
+            }
+            (Risk::High, RiskSource::Program | RiskSource::Annotation { .. } | RiskSource::Configuration { .. }) => {
+                Some("the tool is of high risk")
+            }
         }
     }
 
@@ -167,6 +190,39 @@ impl Rules {
     /// How large a call's arguments may be, as JSON, in bytes.
     pub fn max_payload_bytes(&self) -> usize {
         self.policy.max_payload_bytes
+    }
+}
+
+/// What is said of a tool, or of those a pattern names.
+#[derive(Debug)]
+struct Said {
+    pattern: String,
+    /// `None`: it is a name.
+    matcher: Option<GlobMatcher>,
+    settings: ToolOverride,
+}
+
+/// What makes a name a pattern.
+const WILD: [char; 4] = ['*', '?', '[', '{'];
+
+impl Said {
+    fn new(pattern: &str, settings: ToolOverride) -> Result<Self, BadPattern> {
+        let is_wild = pattern.contains(WILD);
+        let matcher = is_wild.then(|| glob(pattern).map(|glob| glob.compile_matcher())).transpose()?;
+        Ok(Self { pattern: pattern.to_owned(), matcher, settings })
+    }
+
+    fn is_about(&self, name: &ToolName) -> bool {
+        match &self.matcher {
+            Some(matcher) => matcher.is_match(name.as_str()),
+            None => self.pattern == name.as_str(),
+        }
+    }
+
+    /// The larger it is, the less is meant: whether it is a name, how long it is before anything wild, and in all.
+    fn specificity(&self) -> (bool, usize, usize) {
+        let literal = self.pattern.find(WILD).unwrap_or(self.pattern.len());
+        (self.matcher.is_none(), literal, self.pattern.len())
     }
 }
 
@@ -202,18 +258,22 @@ impl BadPattern {
     }
 }
 
+fn bad(pattern: &str, error: &globset::Error) -> BadPattern {
+    BadPattern { pattern: pattern.to_owned(), reason: error.kind().to_string() }
+}
+
+fn glob(pattern: &str) -> Result<Glob, BadPattern> {
+    let everything = pattern == "*";
+    let glob = GlobBuilder::new(if everything { "**" } else { pattern }).literal_separator(true).build();
+    glob.map_err(|error| bad(pattern, &error))
+}
+
 fn glob_set(patterns: &[String]) -> Result<GlobSet, BadPattern> {
-    let bad = |pattern: &str, error: globset::Error| BadPattern {
-        pattern: pattern.to_owned(),
-        reason: error.kind().to_string(),
-    };
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        let everything = pattern == "*";
-        let glob = GlobBuilder::new(if everything { "**" } else { pattern }).literal_separator(true).build();
-        set.add(glob.map_err(|error| bad(pattern, error))?);
+        set.add(glob(pattern)?);
     }
-    set.build().map_err(|error| bad("", error))
+    set.build().map_err(|error| bad("", &error))
 }
 
 #[cfg(test)]

@@ -55,14 +55,53 @@ fn g9_denying_a_namespace_denies_what_is_in_it() {
     }
 }
 
+/// Entry by entry: what is said of `mcp/x/read_one`.
+#[test]
+fn the_most_specific_entry_decides_each_setting_of_a_tool() {
+    let risk = |risk| ToolOverride { risk: Some(risk), ..ToolOverride::default() };
+    let said_of = |name: &str, entries: &[(&str, ToolOverride)]| {
+        let tools = entries.iter().map(|(pattern, said)| ((*pattern).to_owned(), *said)).collect();
+        let rules = Rules::new(Policy { tools, ..Policy::default() }).expect("well formed");
+        let tool = crate::tools::tool(name, "", |_: serde_json::Value, _| async { Err("unused".into()) });
+        let [tool] = <[_; 1]>::try_from(crate::tools::ToolPort::list_tools(&tool)).expect("one tool");
+        let (tool, context) = (rules.apply_to(tool), crate::tools::local::fixture::Workspace::new().context());
+        let from = match tool.risk_from {
+            RiskSource::Configuration { pattern } => pattern,
+            RiskSource::Program | RiskSource::Default | RiskSource::Annotation { .. } => String::new(),
+        };
+        (tool.risk, from, tool.idempotent, rules.timeout_ms(&ToolName::new(name), &context))
+    };
+    let default_ms = crate::tools::local::fixture::Workspace::new().context().tool_timeout_ms;
+    let every = ("*", risk(Risk::High));
+    let server = ("mcp/x/*", ToolOverride { timeout_ms: Some(7), idempotent: Some(true), ..risk(Risk::Low) });
+    let reading = ("mcp/x/read_*", risk(Risk::Medium));
+    let one = ("mcp/x/read_one", ToolOverride { timeout_ms: Some(9), ..ToolOverride::default() });
+    let all = [every, server, reading, one];
+    // In whatever order they are written.
+    for entries in [all, [one, reading, server, every]] {
+        assert_eq!(said_of("mcp/x/read_one", &entries), (Risk::Medium, "mcp/x/read_*".into(), true, 9));
+        assert_eq!(said_of("mcp/x/read_two", &entries), (Risk::Medium, "mcp/x/read_*".into(), true, 7));
+        assert_eq!(said_of("mcp/x/write", &entries), (Risk::Low, "mcp/x/*".into(), true, 7));
+        assert_eq!(said_of("mcp/y/write", &entries), (Risk::High, "*".into(), false, default_ms));
+    }
+    // A name beats a pattern that is longer, and `*` stays inside its part.
+    let longer = [("mcp/x/{read_one,and_others}", risk(Risk::High)), ("mcp/x/read_one", risk(Risk::Low))];
+    assert_eq!(said_of("mcp/x/read_one", &longer).1, "mcp/x/read_one");
+    assert_eq!(said_of("mcp/x/read_one", &[("mcp/*", risk(Risk::Low))]).1, "");
+    assert_eq!(said_of("mcp/x/read_one", &[("mcp/**", risk(Risk::Low))]).1, "mcp/**");
+}
+
 #[test]
 fn rules_that_cannot_be_understood_are_refused_by_name() {
     let bad_allow = Policy { allow_tools: vec!["mcp/[".to_owned()], ..Policy::default() };
     let bad_deny = Policy { deny_tools: vec!["{a".to_owned()], ..Policy::default() };
+    let said = [("mcp/{x".to_owned(), ToolOverride::default())];
+    let bad_tools = Policy { tools: said.into(), ..Policy::default() };
     let bad_command = Policy { deny_commands: vec!["git push".to_owned()], ..Policy::default() };
     for (policy, key, written) in [
         (bad_allow, "allow_tools", "mcp/["),
         (bad_deny, "deny_tools", "{a"),
+        (bad_tools, "tools", "mcp/{x"),
         (bad_command, "deny_commands", "git push"),
     ] {
         let error = Rules::new(policy).expect_err("not a rule").to_string();

@@ -6,6 +6,7 @@
 
 use super::progress::{ProgressRoom, ProgressSink};
 use bob_messages::chat::ToolCall;
+use bob_messages::reply::SoFar;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -32,6 +33,27 @@ pub trait ToolPort: Send + Sync + 'static {
     /// # Errors
     /// [`ToolError`] when the tool could not do what was asked; the model reads it.
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;
+
+    /// What a call names that a person must be asked about, or that no call may touch, whatever the risk of the tool.
+    /// The outer `None` is for tools that have nothing to look at, and the default. The gate's actor asks it for each call
+    /// that a rule has not refused, and waits for the answer in a task; what is then allowed is exactly this call.
+    fn concern(
+        &self,
+        _call: &Arc<ToolCall>,
+        _context: &Arc<CallContext>,
+    ) -> Option<BoxFuture<'static, Option<Concern>>> {
+        None
+    }
+}
+
+/// Why a call that the rules let through does not run at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concern {
+    /// A person must allow exactly this call; approvals of a risk or of the tool do not count. Why: a fragment that is read
+    /// behind "it".
+    Ask(String),
+    /// It is not run, whoever allows it; why, for the model.
+    Deny(String),
 }
 
 /// One call on its way to a tool.
@@ -62,6 +84,12 @@ impl Invocation {
         self.progress.sink(&self.call, &self.context)
     }
 
+    /// Where a call puts what it has produced before its result: the last 64 KiB of it are part of the result of a call
+    /// that is cancelled, or that takes too long.
+    pub fn so_far(&self) -> &SoFar {
+        self.progress.so_far()
+    }
+
     /// The arguments as a type of the tool's own.
     ///
     /// # Errors
@@ -78,24 +106,42 @@ impl Invocation {
 #[error("{text}")]
 pub struct ToolError {
     text: String,
-    outcome_unknown: bool,
+    kind: ErrorKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ErrorKind {
+    Failed,
+    OutcomeUnknown,
+    Unavailable,
 }
 
 impl ToolError {
     /// An error with this text: a lowercase fragment without a full stop.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), outcome_unknown: false }
+        Self { text: text.into(), kind: ErrorKind::Failed }
     }
 
     /// The way to the tool broke while it may have been at work: nobody knows whether
     /// the call ran. The text is `outcome unknown: ` and then why.
     pub fn outcome_unknown(why: impl fmt::Display) -> Self {
-        Self { text: format!("outcome unknown: {why}"), outcome_unknown: true }
+        Self { text: format!("outcome unknown: {why}"), kind: ErrorKind::OutcomeUnknown }
+    }
+
+    /// What would run the call is not there now, so nothing of it was run; no error of the model, and none that
+    /// counts as one. The text is `not run: ` and then why.
+    pub fn unavailable(why: impl fmt::Display) -> Self {
+        Self { text: format!("not run: {why}"), kind: ErrorKind::Unavailable }
     }
 
     /// Whether the call may have run.
     pub fn is_outcome_unknown(&self) -> bool {
-        self.outcome_unknown
+        self.kind == ErrorKind::OutcomeUnknown
+    }
+
+    /// Whether nothing was run, since what would run it is not there.
+    pub fn is_unavailable(&self) -> bool {
+        self.kind == ErrorKind::Unavailable
     }
 }
 

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::feed::Feed;
 use bob_messages::chat::ToolCall;
 use bob_messages::event::{AgentEvent, CallState, Progress};
+use bob_messages::reply::SoFar;
 use bob_messages::tools::{CallContext, ToolKind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +20,11 @@ const MESSAGE_BYTES: usize = 1024;
 
 /// Where the progress of calls is told, for whoever makes an [`Invocation`](super::Invocation).
 #[derive(Debug, Clone, Default)]
-pub struct ProgressRoom(Option<Arc<Feed>>);
+pub struct ProgressRoom {
+    feed: Option<Arc<Feed>>,
+    /// Where the call's output is kept until there is a result.
+    so_far: SoFar,
+}
 
 /// A handle by which one call tells its progress. Clones tell of the same call.
 #[derive(Debug, Clone)]
@@ -36,16 +41,26 @@ struct Telling {
 impl ProgressRoom {
     /// Progress is told to this feed.
     pub(crate) fn of(feed: Option<Arc<Feed>>) -> Self {
-        Self(feed)
+        Self { feed, so_far: SoFar::default() }
     }
 
     /// Progress is told to nobody.
     pub fn nobody() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    /// The same for one call, whose output is kept there.
+    pub(super) fn keeping(&self, so_far: &SoFar) -> Self {
+        Self { feed: self.feed.clone(), so_far: so_far.clone() }
+    }
+
+    /// Where the call's output is kept until there is a result.
+    pub(super) fn so_far(&self) -> &SoFar {
+        &self.so_far
     }
 
     pub(super) fn sink(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> ProgressSink {
-        ProgressSink(self.0.as_ref().map(|feed| {
+        ProgressSink(self.feed.as_ref().map(|feed| {
             let (feed, call, context) = (Arc::clone(feed), Arc::clone(call), Arc::clone(context));
             Arc::new(Telling { feed, call, context, told: Mutex::default() })
         }))

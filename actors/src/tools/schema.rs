@@ -124,7 +124,7 @@ fn compile_apart(schema: &Value) -> Result<Validator, String> {
 }
 
 fn clip(text: &str) -> String {
-    super::catalogue::clip(text, MAX_COMPLAINT_BYTES)
+    super::clip::clip(text, MAX_COMPLAINT_BYTES)
 }
 
 #[cfg(test)]

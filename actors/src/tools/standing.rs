@@ -3,7 +3,7 @@
 //! Pure. A decision is about a tool with its definition: where the definition is another
 //! by now, nothing was decided, and whoever is asked sees the difference.
 
-use super::catalogue::clip;
+use super::clip::clip;
 use bob_messages::approvals::{AskedTool, Standing};
 use bob_messages::tools::{CheckRequest, ToolDescriptor, ToolKind};
 use serde_json::Value;
@@ -50,6 +50,15 @@ pub(crate) fn stands<'a>(check: &'a CheckRequest, digest: impl Fn() -> String) -
         (false, None) if about().any(|standing| !standing.allowed) => Stands::ChangedSinceDenied,
         (false, None) => Stands::Nothing,
     }
+}
+
+/// Whether a person allowed exactly this call of a tool with this definition: this very call, or calls with just these
+/// arguments. What was said of the tool as a whole does not count.
+pub(crate) fn is_allowed_exactly(check: &CheckRequest, digest: &str) -> bool {
+    let shown = check.approved.as_ref().and_then(|approved| approved.tool.as_ref());
+    let exactly = |standing: &&Arc<Standing>| standing.arguments.as_ref() == Some(&check.call.arguments);
+    shown.is_some_and(|tool| tool.definition == digest)
+        || check.standing.iter().filter(exactly).any(|standing| standing.allowed && standing.definition == digest)
 }
 
 /// The tool as a person is shown it, with what changed since somebody decided about it.

@@ -18,6 +18,7 @@ fn tool(name: &str, description: &str, kind: ToolKind, risk: Risk) -> ToolDescri
         schema: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
         source: ToolSource::Embedded,
         risk,
+        risk_from: Default::default(),
         idempotent: false,
         read_only: false,
     }

@@ -5,8 +5,9 @@
 //! may be asked, so these may be asked a second time; that waits for the actor to be
 //! back, in a task, never in a handler.
 
-use super::llm_gone;
-use crate::rooms::{Address, Rooms};
+use super::lease::Lease;
+use crate::address::Address;
+use crate::rooms::Rooms;
 use bob_messages::ids::{ModelName, SessionId, Ticket};
 use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage, LlmRequest, ModelProfile};
 use bob_messages::reply::Reply;
@@ -19,18 +20,42 @@ use std::time::Duration;
 /// How long a question waits for its actor to be started again.
 const RETURNS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Claims the session for a turn. When its actor has ended meanwhile, nobody else would
-/// give the session back.
-pub(super) fn claim(store: &Address<StoreMessage>, session: SessionId, ticket: Ticket, turn: ActorRef<TurnMessage>) {
-    let question = |session, reply| StoreMessage::Claim { session, reply };
-    let (room, claimed) = (store.clone(), session.clone());
-    ask_twice(store, session, question, move |answer: Option<Result<Claim, StoreError>>| {
+/// Claims the session for a turn, on its lease.
+pub(super) fn claim(
+    store: &Address<StoreMessage>,
+    session: SessionId,
+    whole: bool,
+    ticket: Ticket,
+    turn: ActorRef<TurnMessage>,
+    lease: Lease,
+) {
+    let question = |(session, whole), reply| StoreMessage::Claim { session, whole, reply };
+    ask_twice(store, (session, whole), question, move |answer: Option<Result<Claim, StoreError>>, _again| {
         let result = answer.unwrap_or_else(|| Err(gone()));
-        let epoch = result.as_ref().ok().map(|claim| claim.epoch);
-        let told = turn.cast(TurnMessage::Loaded { ticket, result });
-        if let (Err(_nobody_there), Some(epoch)) = (told, epoch) {
-            room.tell(StoreMessage::Release { session: claimed, epoch });
+        if let Ok(claim) = &result {
+            lease.claimed(claim.epoch);
         }
+        // An actor that has ended meanwhile gives back what is on its lease.
+        drop(turn.cast(TurnMessage::Loaded { ticket, result }));
+    });
+}
+
+/// The same after a pause, which a store that failed is given. An append that comes when its turn
+/// was closed meanwhile stores nothing that was not sent with that.
+pub(super) fn append_after(
+    pause: Duration,
+    store: &Address<StoreMessage>,
+    what: Append,
+    confirm: bool,
+    tell: impl FnOnce(Result<u64, StoreError>) + Send + 'static,
+) {
+    if pause.is_zero() {
+        return append(store, what, confirm, tell);
+    }
+    let store = store.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(pause).await;
+        append(&store, what, confirm, tell);
     });
 }
 
@@ -42,8 +67,12 @@ pub(super) fn append(
     tell: impl FnOnce(Result<u64, StoreError>) + Send + 'static,
 ) {
     let question = |append, reply| StoreMessage::Append { append, reply };
-    ask_twice(store, append, question, move |answer| {
-        let result = answer.unwrap_or_else(|| Err(gone()));
+    ask_twice(store, append, question, move |answer, again| {
+        let result = match answer {
+            // Refused the second time: the first one may have been stored all the same.
+            Some(Err(StoreError::Unavailable(why))) if again => Err(StoreError::InDoubt(why)),
+            answer => answer.unwrap_or_else(|| Err(gone())),
+        };
         if confirm || result.is_err() {
             tell(result);
         }
@@ -62,8 +91,8 @@ pub(super) fn profile(
     }
     let profiles = rooms.profiles.clone();
     let question = |model, reply| LlmMessage::Profile { model, reply };
-    ask_twice(&rooms.llm, model, question, move |answer: Option<Result<Arc<ModelProfile>, LlmError>>| {
-        let result = answer.unwrap_or_else(|| Err(llm_gone()));
+    ask_twice(&rooms.llm, model, question, move |answer: Option<Result<Arc<ModelProfile>, LlmError>>, _again| {
+        let result = answer.unwrap_or_else(|| Err(crate::llm::gone()));
         result.iter().for_each(|profile| profiles.keep(profile));
         tell(result);
     });
@@ -78,35 +107,39 @@ pub(super) fn infer(
     reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
 ) {
     let (room, again) = (llm.clone(), Arc::clone(&request));
-    let reply = reply.if_unheard(move |reply| {
-        when_back(room, LlmMessage::Infer { request: again, remaining_ms, reply });
+    llm.tell_knowing(|told| {
+        let reply = reply.if_unheard(move |reply| {
+            when_back(room, told, LlmMessage::Infer { request: again, remaining_ms, reply });
+        });
+        LlmMessage::Infer { request, remaining_ms, reply }
     });
-    llm.tell(LlmMessage::Infer { request, remaining_ms, reply });
 }
 
-/// Asks about `what`, and a second time when the room was left meanwhile.
+/// Asks about `what`, and a second time when the room was left meanwhile; whether it was is told, too.
 fn ask_twice<M: ractor::Message, W: Clone + Send + 'static, T: Send + 'static>(
     room: &Address<M>,
     what: W,
     question: fn(W, Reply<T>) -> M,
-    tell: impl FnOnce(Option<T>) + Send + 'static,
+    tell: impl FnOnce(Option<T>, bool) + Send + 'static,
 ) {
     let (address, again) = (room.clone(), what.clone());
-    let reply = Reply::to(move |answer: Option<T>| match answer {
-        Some(answer) => tell(Some(answer)),
-        None => when_back(address, question(again, Reply::to(tell))),
+    room.tell_knowing(|told| {
+        let reply = Reply::to(move |answer: Option<T>| match answer {
+            Some(answer) => tell(Some(answer), false),
+            None => when_back(address, told, question(again, Reply::to(|answer| tell(answer, true)))),
+        });
+        question(what, reply)
     });
-    room.tell(question(what, reply));
 }
 
-/// Says it to whoever is in the room next; to nobody, when nobody comes, and then the
-/// reply in it answers.
-fn when_back<M: ractor::Message>(room: Address<M>, message: M) {
+/// Says it to the actor that comes behind the one that was told; to nobody, when nobody comes, and then the reply in it
+/// answers.
+fn when_back<M: ractor::Message>(room: Address<M>, told: Option<ActorRef<M>>, message: M) {
     // A reply may be dropped while the program ends, outside any runtime.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
-        if room.inhabited(RETURNS_WITHIN).await.is_some() {
-            room.tell(message);
+        if let Some(actor) = room.successor(told, RETURNS_WITHIN).await {
+            drop(actor.send_message(message));
         }
     });
 }

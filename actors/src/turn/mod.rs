@@ -7,31 +7,32 @@
 
 mod again;
 mod closing;
-pub mod compactor;
+mod lease;
 
 #[cfg(test)]
 #[path = "turn_tests.rs"]
 mod tests;
 
-use crate::clock;
-#[cfg(feature = "drill")]
-use crate::drill::traps::EffectEdges;
+use crate::at_work::Acting;
 use crate::feed::Feed;
+use crate::pulse::Kinds;
 use crate::rooms::Rooms;
 use crate::tools::output::check_apart;
 use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
-use bob_messages::llm::{LlmError, LlmErrorKind};
-use bob_messages::reply::{Interest, Reply};
-use bob_messages::sessions::{EndReason, SessionsMessage};
-use bob_messages::store::StoreMessage;
+use bob_messages::outcome::EndReason;
+use bob_messages::reply::{Interest, Reply, SoFar};
+use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
-use bob_messages::turn::{Effect, Turn, TurnMessage};
+use bob_messages::turn::{Effect, Moment, Turn, TurnMessage};
 use closing::Closing;
+use lease::{Lease, Tenant};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The actor of one session.
 #[derive(Debug)]
@@ -49,6 +50,17 @@ pub struct TurnArguments {
     /// Why it is stopped: set by the supervisor before it stops the actor, since
     /// a stopping actor is not told.
     pub ending: Arc<OnceLock<Ending>>,
+    /// How long the turn that is open in the journal runs already, if another actor of this process began it.
+    pub has_run: TimeRun,
+}
+
+/// How long a turn has run in this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimeRun {
+    /// In all, in milliseconds.
+    pub lasted_ms: u64,
+    /// Without the time in which a person was asked, in milliseconds.
+    pub ran_ms: u64,
 }
 
 /// Why an actor is stopped, and whose turn that is to end.
@@ -66,9 +78,22 @@ pub struct Ending {
 pub struct TurnState {
     turn: Turn,
     started: TurnArguments,
+    tenant: Tenant,
+    /// When the actor began, on tokio's clock: the origin of the machine's own time.
+    began: Instant,
     /// Held for as long as an answer is wanted; dropping one abandons the question.
     /// Never more than a step's calls, so a list is searched fastest.
-    in_flight: Vec<(Ticket, Interest)>,
+    in_flight: Vec<InFlight>,
+    _acting: Acting,
+}
+
+/// A question whose answer is wanted.
+#[derive(Debug)]
+struct InFlight {
+    ticket: Ticket,
+    _interest: Interest,
+    /// What a call has put out so far.
+    so_far: SoFar,
 }
 
 impl Actor for TurnActor {
@@ -81,7 +106,11 @@ impl Actor for TurnActor {
         _: ActorRef<TurnMessage>,
         started: TurnArguments,
     ) -> Result<TurnState, ActorProcessingErr> {
-        Ok(TurnState { turn: Turn::new(started.session.clone()), started, in_flight: Vec::new() })
+        let tenant = Tenant(Lease::new(started.rooms.store.clone(), started.session.clone()));
+        let mut turn = Turn::new(started.session.clone());
+        turn.has_run(started.has_run.lasted_ms, started.has_run.ran_ms);
+        let acting = started.rooms.at_work.begin();
+        Ok(TurnState { turn, started, tenant, began: Instant::now(), in_flight: Vec::new(), _acting: acting })
     }
 
     async fn handle(
@@ -91,18 +120,16 @@ impl Actor for TurnActor {
         state: &mut TurnState,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(ticket) = message.answers()
-            && let Some(at) = state.in_flight.iter().position(|(asked, _)| *asked == ticket)
+            && let Some(at) = state.in_flight.iter().position(|asked| asked.ticket == ticket)
         {
             drop(state.in_flight.swap_remove(at));
         }
-        #[cfg(feature = "drill")]
-        let mut edges = EffectEdges::of(&message);
-        let now = clock::now();
+        let of = message.kind_name();
+        let now = state.now();
         state.turn.watched(state.started.feed.is_watched());
-        for effect in state.turn.apply(now, message) {
-            #[cfg(feature = "drill")]
-            edges.pass(state.started.rooms.pulses.traps(), &state.started.session)?;
-            state.perform(effect, now, &myself);
+        for (performed, effect) in state.turn.apply(now, message).into_iter().enumerate() {
+            state.started.rooms.pulses.before_effect(&state.started.session, of, performed)?;
+            state.perform(effect, now.wall, &myself);
         }
         Ok(())
     }
@@ -113,31 +140,50 @@ impl Actor for TurnActor {
         let ending = state.started.ending.get().cloned();
         let (reason, submission) = ending.map_or((EndReason::Shutdown, None), |end| (end.reason, end.submission));
         let mut closing = Closing::new(&state.started);
-        let now = clock::now();
+        let now = state.now();
         state.turn.watched(state.started.feed.is_watched());
+        for asked in &state.in_flight {
+            if let Some(output) = asked.so_far.text() {
+                let _nothing_follows = state.turn.apply(now, TurnMessage::SaidSoFar { ticket: asked.ticket, output });
+            }
+        }
         for effect in state.turn.apply(now, TurnMessage::Stopped { reason, submission }) {
             if let Some(effect) = closing.keep(effect) {
-                state.perform(effect, now, &myself);
+                state.perform(effect, now.wall, &myself);
             }
         }
         closing.tell_when_saved();
+        // Behind the last words: what was claimed and never taken up goes back, too.
+        state.tenant.0.end();
         Ok(())
     }
 }
 
 impl TurnState {
+    fn now(&self) -> Moment {
+        let ticks = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Moment { wall: self.started.rooms.clock.now(), ticks }
+    }
+
+    /// The answer is wanted for as long as this is kept.
+    fn wants(&mut self, ticket: Ticket, interest: Interest, so_far: SoFar) {
+        self.in_flight.push(InFlight { ticket, _interest: interest, so_far });
+    }
+
     /// Performs one effect: one send, no decision. A question that nobody takes is
     /// answered all the same, because a dropped reply answers.
     fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) {
         let rooms = &self.started.rooms;
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
-            Effect::Claim { ticket, session } => again::claim(&rooms.store, session, ticket, myself.clone()),
-            Effect::Append { ticket, confirm, append } => {
-                let tell = answer(myself, move |result| TurnMessage::Saved { ticket, result });
-                again::append(&rooms.store, append, confirm, tell);
+            Effect::Claim { ticket, session, whole } => {
+                again::claim(&rooms.store, session, whole, ticket, myself.clone(), self.tenant.0.clone());
             }
-            Effect::Release { session, epoch } => rooms.store.tell(StoreMessage::Release { session, epoch }),
+            Effect::Append { ticket, confirm, pause_ms, append } => {
+                let tell = answer(myself, move |result| TurnMessage::Saved { ticket, result });
+                again::append_after(Duration::from_millis(pause_ms), &rooms.store, append, confirm, tell);
+            }
+            Effect::Release { session: _, epoch } => self.tenant.0.release(epoch),
             Effect::ListTools { ticket, allow, brought } => {
                 let (plane, session) = (rooms.tools.clone(), self.started.session.clone());
                 let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs(&session) };
@@ -158,39 +204,44 @@ impl TurnState {
                 let unjudged = || Err("it could not be checked".to_owned());
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, unjudged)));
-                self.in_flight.push((ticket, interest));
+                self.wants(ticket, interest, SoFar::default());
                 check_apart(schema, output, reply);
             }
-            Effect::Infer { ticket, request, started_at, turn_timeout_ms } => {
+            Effect::Infer { ticket, request, remaining_ms } => {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
-                    Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(llm_gone()))));
-                self.in_flight.push((ticket, interest));
-                let passed_ms = u64::try_from(now - started_at).unwrap_or(0);
-                let remaining_ms = turn_timeout_ms.saturating_sub(passed_ms);
-                again::infer(&rooms.llm, request, remaining_ms, reply);
+                    Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(crate::llm::gone()))));
+                self.wants(ticket, interest, SoFar::default());
+                again::infer(&self.started.rooms.llm, request, remaining_ms, reply);
             }
             Effect::Condense { ticket, request } => {
                 let tell = answer(myself, move |result| TurnMessage::Condensed { ticket, result });
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(compactor_gone()))));
-                self.in_flight.push((ticket, interest));
+                self.wants(ticket, interest, SoFar::default());
+                let rooms = &self.started.rooms;
                 rooms.compactor.ask(&rooms.llm, request, reply);
             }
             Effect::Check { ticket, check, context } => {
-                let myself = myself.clone();
+                let (myself, so_far) = (myself.clone(), SoFar::kept());
                 let (reply, interest) =
                     Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
-                self.in_flight.push((ticket, interest));
+                let reply = reply.keeping(&so_far);
+                self.wants(ticket, interest, so_far);
+                let rooms = &self.started.rooms;
                 let check = rooms.memory.recalled(check);
                 rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
-                let (reply, interest) =
-                    Reply::abandonable(move |returned| tell(Box::new(Option::unwrap_or_else(returned, tool_gone))));
-                self.in_flight.push((ticket, interest));
-                rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
+                let so_far = SoFar::kept();
+                let said = so_far.clone();
+                let (reply, interest) = Reply::abandonable(move |returned: Option<ToolReturn>| {
+                    tell(Box::new(returned.unwrap_or_else(|| tool_gone(&said))));
+                });
+                let reply = reply.keeping(&so_far);
+                self.wants(ticket, interest, so_far);
+                self.started.rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
             Effect::Remember(standing) => rooms.memory.keep(standing),
             Effect::AbandonAll => self.in_flight.clear(),
@@ -213,15 +264,12 @@ fn answer<T, F: FnOnce(T) -> TurnMessage>(myself: &ActorRef<TurnMessage>, messag
     move |answered| drop(myself.cast(message(answered)))
 }
 
-/// What is said of a question to a model room that went away.
-fn llm_gone() -> LlmError {
-    LlmError::new(LlmErrorKind::Gone, "the model room was restarted during the call; try again")
-}
-
 fn compactor_gone() -> AgentError {
     AgentError::Internal("whoever writes summaries ended during the work".into())
 }
 
-fn tool_gone() -> ToolReturn {
-    ToolReturn::note(CallStatus::Unknown, "outcome unknown: the tool's actor went away during the call")
+/// What is said of a call whose room went away while it ran.
+fn tool_gone(so_far: &SoFar) -> ToolReturn {
+    let text = "outcome unknown: the tool's actor went away during the call".to_owned();
+    ToolReturn::note(CallStatus::Unknown, so_far.behind(text))
 }

@@ -1,18 +1,21 @@
 //! The driver among rooms that answer when the test says so, or never. The clock
 //! stands still until it is waited for.
 
+#[path = "turn_tests/interrupted.rs"]
+mod interrupted;
 #[path = "turn_tests/rooms.rs"]
 mod rooms;
 
 use super::*;
+use bob_messages::brief::Brief;
 use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason};
 use bob_messages::ids::{ModelName, ResumeToken};
+use bob_messages::input::TurnInput;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmMessage, ModelProfile, RawCall};
-use bob_messages::session::TurnInput;
-use bob_messages::sessions::{TurnNews, TurnOutcome};
-use bob_messages::store::{Append, Claim, Record};
+use bob_messages::outcome::TurnOutcome;
+use bob_messages::store::{Append, Claim, Record, StoreMessage};
+use bob_messages::submission::TurnNews;
 use bob_messages::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource, Verdict};
-use bob_messages::turn::Brief;
 use std::marker::PhantomData;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -41,7 +44,7 @@ impl<M: ractor::Message> Actor for Room<M> {
     }
 }
 
-async fn inhabit<M: ractor::Message>(room: &crate::rooms::Address<M>) -> UnboundedReceiver<M> {
+async fn inhabit<M: ractor::Message>(room: &crate::address::Address<M>) -> UnboundedReceiver<M> {
     let (to, from) = unbounded_channel();
     let (actor, _ends) = Actor::spawn(None, Room(PhantomData), to).await.unwrap();
     room.fill(actor);
@@ -96,6 +99,7 @@ impl House {
             rooms: rooms.clone(),
             feed: Feed::new(Vec::new()),
             ending: Arc::clone(&ending),
+            has_run: TimeRun::default(),
         };
         let (turn, ends) = Actor::spawn(None, TurnActor, started).await.unwrap();
         Self { turn, ends, ending, rooms, store, llm, tools, sessions, journal: Vec::new() }
@@ -209,19 +213,15 @@ impl House {
             match news {
                 SessionsMessage::News { news: TurnNews::Left, .. } => return outcomes,
                 SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } => outcomes.push(*outcome),
-                SessionsMessage::News { news: TurnNews::Accepted { .. }, .. } => {}
                 other => panic!("nothing else is said: {other:?}"),
             }
         }
     }
 
     async fn finished(&mut self) -> TurnOutcome {
-        loop {
-            match next(&mut self.sessions).await {
-                SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } => return *outcome,
-                SessionsMessage::News { news: TurnNews::Accepted { .. }, .. } => {}
-                other => panic!("nothing else is said: {other:?}"),
-            }
+        match next(&mut self.sessions).await {
+            SessionsMessage::News { news: TurnNews::Finished { outcome, .. }, .. } => *outcome,
+            other => panic!("nothing else is said: {other:?}"),
         }
     }
 
@@ -269,6 +269,7 @@ fn tool_list() -> Arc<[Arc<ToolDescriptor>]> {
         schema: serde_json::json!({"type": "object"}),
         source: ToolSource::Embedded,
         risk: Risk::Medium,
+        risk_from: Default::default(),
         idempotent: false,
         read_only: false,
     })])

@@ -2,7 +2,7 @@
 
 use super::AgentEvent;
 use crate::ids::{SessionId, TurnId};
-use crate::sessions::TurnOutcome;
+use crate::outcome::TurnOutcome;
 use crate::{Millis, trace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

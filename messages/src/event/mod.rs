@@ -4,6 +4,8 @@
 //! whole; whoever writes them to a sink or a log redacts them there.
 
 mod envelope;
+mod message;
+mod place;
 mod rebuild;
 mod stream;
 
@@ -11,17 +13,20 @@ mod stream;
 mod rebuild_tests;
 
 pub use envelope::{Envelope, SCHEMA};
+pub use message::answer_id;
+pub(crate) use message::{answered, began, steered};
 pub use rebuild::{Rebuild, rebuild};
 pub use stream::{AgentStreamEvent, StreamItem, StreamView};
 
-use crate::chat::{FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::chat::{ContentPart, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::CondenseMethod;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
-use crate::session::ParentTurn;
-use crate::sessions::TurnOutcome;
+use crate::options::ParentTurn;
+use crate::outcome::TurnOutcome;
 use crate::skills::SkillForm;
+use crate::store::Reasoning;
 use crate::tools::{Risk, ToolKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -50,6 +55,32 @@ pub enum AgentEvent {
         /// The call of another session that this one works for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ParentTurn>,
+    },
+    /// The user said something: the input of the turn, right behind its `turn.started`, the reply that resumed it, or
+    /// something said into the running turn.
+    #[serde(rename = "message.user")]
+    MessageUser {
+        /// Which message: unique in the session.
+        message_id: String,
+        /// What was said.
+        parts: Vec<ContentPart>,
+        /// It was said into the running turn.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        steered: bool,
+    },
+    /// The model's words and thoughts of one answer that was understood, whole: what its pieces were, whether they were
+    /// seen or not. Not told of an answer without either.
+    #[serde(rename = "message.assistant")]
+    MessageAssistant {
+        /// In which step.
+        step: u32,
+        /// Which message; that of its pieces.
+        message_id: String,
+        /// Its words: the answer, or what stands beside its calls.
+        text: String,
+        /// Its thoughts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<Reasoning>,
     },
     /// A prompt was built.
     #[serde(rename = "prompt.built")]
@@ -319,80 +350,4 @@ pub struct Progress {
     pub total: Option<f64>,
     /// What it does now, for people.
     pub message: Option<String>,
-}
-
-impl AgentEvent {
-    /// The step it belongs to, where there is one.
-    pub fn step(&self) -> Option<u32> {
-        match self {
-            Self::PromptBuilt { step, .. }
-            | Self::HistoryCondensed { step, .. }
-            | Self::LlmRequested { step, .. }
-            | Self::LlmStreamChunk { step, .. }
-            | Self::LlmCompleted { step, .. }
-            | Self::LlmFailed { step, .. }
-            | Self::LlmRetried { step, .. }
-            | Self::ActionParsed { step, .. }
-            | Self::ActionMalformed { step, .. }
-            | Self::ToolCalled { step, .. }
-            | Self::ToolCompleted { step, .. } => Some(*step),
-            Self::TurnStarted { .. }
-            | Self::ApprovalRequested { .. }
-            | Self::ApprovalDecided { .. }
-            | Self::GuardTripped { .. }
-            | Self::TurnFinished { .. }
-            | Self::McpProcessStarted { .. }
-            | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. }
-            | Self::SkillsSelected { .. } => None,
-        }
-    }
-
-    /// The call it belongs to, where there is one.
-    pub fn call(&self) -> Option<&CallId> {
-        match self {
-            Self::ToolCalled { call, .. } | Self::ApprovalRequested { call, .. } => Some(&call.id),
-            Self::ToolCompleted { result, .. } => Some(&result.call),
-            Self::ApprovalDecided { call_id, .. } => Some(call_id),
-            _other_events_have_no_call => None,
-        }
-    }
-
-    /// The bytes of the texts it carries, for whoever bounds what waits; cheap to ask and not exact. What every event
-    /// has, and what is shared with the history anyway, is left out.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } => text.len(),
-            Self::ToolCalled { call, .. } | Self::ApprovalRequested { call, .. } => call.argument_bytes,
-            Self::ToolCompleted { result, .. } => result.output.bytes(),
-            Self::TurnFinished { outcome } => {
-                let calls = outcome.tool_transcript.iter().map(|entry| entry.result.len());
-                outcome.content.len() + calls.sum::<usize>()
-            }
-            Self::LlmStreamChunk { delta: Delta::Reset, .. }
-            | Self::TurnStarted { .. }
-            | Self::PromptBuilt { .. }
-            | Self::LlmRequested { .. }
-            | Self::LlmCompleted { .. }
-            | Self::LlmFailed { .. }
-            | Self::LlmRetried { .. }
-            | Self::ActionParsed { .. }
-            | Self::ActionMalformed { .. }
-            | Self::ApprovalDecided { .. }
-            | Self::GuardTripped { .. }
-            | Self::McpProcessStarted { .. }
-            | Self::McpProcessStopped { .. }
-            | Self::HistoryCondensed { .. }
-            | Self::SkillsSelected { .. }
-            | Self::ActorRestarted { .. } => 0,
-        }
-    }
-
-    /// Whether it ends a turn's stream.
-    pub fn is_terminal(&self) -> Option<FinishReason> {
-        match self {
-            Self::TurnFinished { outcome } => Some(outcome.finish_reason),
-            _every_other_event => None,
-        }
-    }
 }

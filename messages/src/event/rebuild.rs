@@ -3,20 +3,18 @@
 //! What comes out is what a reader of the turns would have seen, as far as the journal knows it. Some events are only
 //! live: pieces of answers, `prompt.built`, `history.condensed`, `skills.selected`, `llm.requested`, `llm.retried`,
 //! `actor.restarted`, and of `tool.called` everything behind `proposed`. The journal does not know either which tools and
-//! servers were on offer, what a tool is called by people and of which kind it is; these fields are empty. Numbers rise by one within
-//! each run of a turn, and times are those of the records.
+//! servers were on offer; these fields are empty. Of what an older program wrote it knows neither thoughts nor what people
+//! call a tool. Numbers rise by one within each run of a turn, and times are those of the records.
 
-use super::{AgentEvent, CallState, Envelope};
+use super::{AgentEvent, CallState, Envelope, message};
 use crate::Millis;
 use crate::approvals::CHOICES;
-use crate::chat::{FinishReason, ToolCall};
+use crate::chat::{FinishReason, complaint};
 use crate::error::AgentError;
 use crate::ids::{SessionId, TurnId};
-use crate::session::{OpenCall, Session, withdrawn};
-use crate::sessions::{SuspendReason, TurnOutcome};
+use crate::outcome::{SuspendReason, TurnOutcome};
+use crate::session_state::{OpenCall, Session, withdrawn};
 use crate::store::{Answered, Ended, Fact, Record};
-use crate::tools::ToolKind;
-use crate::turn::complaint;
 use std::sync::Arc;
 
 /// Reads a journal and tells its events, record by record.
@@ -49,7 +47,12 @@ struct Before {
 impl Rebuild {
     /// Nothing was read yet.
     pub fn new(session: SessionId) -> Self {
-        Self { session: Session::new(session), seq: 0, traceparent: None, is_closing: false, is_deciding: false }
+        Self::behind(Session::new(session))
+    }
+
+    /// Goes on behind the records that this session is of. Events of a run that began before them have other numbers.
+    pub fn behind(session: Session) -> Self {
+        Self { session, seq: 0, traceparent: None, is_closing: false, is_deciding: false }
     }
 
     /// The session, as far as it was read.
@@ -89,6 +92,12 @@ impl Rebuild {
                 }));
             }
             Fact::Answered(answered) => self.answered(answered, &mut told),
+            Fact::Steered { parts, request_id, .. } => {
+                let running = self.session.running();
+                told.extend(
+                    running.map(|open| message::steered(&open.input.turn, request_id.as_ref(), record.version, parts)),
+                );
+            }
             Fact::Malformed { cost, .. } => {
                 let message = self.session.history.iter().rev().find_map(|message| complaint(message));
                 let complaint = message.unwrap_or_default().to_owned();
@@ -110,10 +119,10 @@ impl Rebuild {
             | Fact::Intent { .. }
             | Fact::Resumed { .. }
             | Fact::Result(_)
-            | Fact::Steered { .. }
             | Fact::Condensed(_)
             | Fact::SkillsSelected(_)
             | Fact::Waits { .. }
+            | Fact::Snapshot(_)
             | Fact::Configured { .. } => {}
         }
         let Some(turn) = &record.turn else { return Vec::new() };
@@ -171,6 +180,7 @@ impl Rebuild {
             servers: Vec::new(),
             parent: self.session.options.parent.clone(),
         }));
+        told.extend(self.session.running().and_then(message::began));
     }
 
     fn answered(&self, answered: &Answered, told: &mut Vec<AgentEvent>) {
@@ -184,14 +194,16 @@ impl Rebuild {
         told.push(completed(step, &answered.cost));
         let tools = answered.calls.iter().map(|call| call.name.clone()).collect();
         told.push(AgentEvent::ActionParsed { step, action: action.to_owned(), tools });
-        told.extend(answered.calls.iter().map(|call| proposed(step, call)));
+        let turn = self.session.running().map(|open| &open.input.turn);
+        told.extend(turn.and_then(|turn| message::answered(turn, step, answered)));
+        told.extend(self.calls().iter().map(|open| proposed(step, open)));
     }
 
     /// A run that goes on with open calls shows them again, with what was decided, and asks again what was not.
     fn calls_again(&self, told: &mut Vec<AgentEvent>) {
         let step = self.step();
         for open in self.calls() {
-            told.push(proposed(step, &open.call));
+            told.push(proposed(step, open));
             let decided = open.approval.as_ref().filter(|_| open.result.is_none());
             told.extend(decided.and_then(|asked| {
                 let allowed = asked.allowed?;
@@ -226,12 +238,12 @@ fn completed(step: u32, cost: &crate::store::StepCost) -> AgentEvent {
     }
 }
 
-fn proposed(step: u32, call: &Arc<ToolCall>) -> AgentEvent {
+fn proposed(step: u32, open: &OpenCall) -> AgentEvent {
     AgentEvent::ToolCalled {
         step,
-        call: Arc::clone(call),
-        title: String::new(),
-        kind: ToolKind::default(),
+        call: Arc::clone(&open.call),
+        title: open.tool.title.clone(),
+        kind: open.tool.kind,
         state: CallState::Proposed,
         progress: None,
     }

@@ -2,11 +2,12 @@
 //! the answer.
 
 use super::{AgentEvent, CallState, Delta, Envelope, Progress};
-use crate::chat::{ToolCall, ToolResult};
+use crate::chat::{ContentPart, ToolCall, ToolResult};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, SessionId, TurnId};
-use crate::session::ParentTurn;
-use crate::sessions::TurnOutcome;
+use crate::options::ParentTurn;
+use crate::outcome::TurnOutcome;
+use crate::store::Reasoning;
 use crate::tools::{Location, Risk, ToolKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +19,25 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentStreamEvent {
+    /// The user said something: what the turn began with, or into it.
+    UserMessage {
+        /// Which message: unique in the session.
+        message_id: String,
+        /// What was said.
+        parts: Vec<ContentPart>,
+        /// It was said into the running turn.
+        steered: bool,
+    },
+    /// The model's words and thoughts of one answer, whole. Who was given its pieces has all of it already, or replaces
+    /// them.
+    AssistantMessage {
+        /// Which message; that of its pieces.
+        message_id: String,
+        /// Its words: the answer, or what stands beside its calls.
+        text: String,
+        /// Its thoughts, cut to a bound.
+        reasoning: Option<Reasoning>,
+    },
     /// Words of the answer.
     TextDelta {
         /// Of which message.
@@ -86,7 +106,7 @@ pub struct StreamItem {
     pub turn_id: TurnId,
     /// Which step, where there is one.
     pub step: Option<u32>,
-    /// Which message of the model, where there is one.
+    /// Which message, where there is one.
     pub message_id: Option<String>,
     /// Which call, where there is one.
     pub call_id: Option<CallId>,
@@ -117,7 +137,9 @@ impl StreamView {
     pub fn item(&mut self, envelope: &Envelope) -> Option<StreamItem> {
         let event = self.event(&envelope.event)?;
         let message_id = match &envelope.event {
-            AgentEvent::LlmStreamChunk { message_id, .. } => Some(message_id.clone()),
+            AgentEvent::LlmStreamChunk { message_id, .. }
+            | AgentEvent::MessageUser { message_id, .. }
+            | AgentEvent::MessageAssistant { message_id, .. } => Some(message_id.clone()),
             _other_events_are_of_no_message => None,
         };
         Some(StreamItem {
@@ -146,6 +168,16 @@ impl StreamView {
                     Delta::Reset => AgentStreamEvent::TextReset { message_id },
                 }
             }
+            AgentEvent::MessageUser { message_id, parts, steered } => AgentStreamEvent::UserMessage {
+                message_id: message_id.clone(),
+                parts: parts.clone(),
+                steered: *steered,
+            },
+            AgentEvent::MessageAssistant { message_id, text, reasoning, .. } => AgentStreamEvent::AssistantMessage {
+                message_id: message_id.clone(),
+                text: text.clone(),
+                reasoning: reasoning.clone(),
+            },
             AgentEvent::ToolCalled { call, title, kind, state, progress, .. } => {
                 // Who tells its progress does not know what people call the tool.
                 let before = self.calls.get(&call.id).filter(|_| *state == CallState::Progress).cloned();

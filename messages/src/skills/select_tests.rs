@@ -41,6 +41,7 @@ fn tools(names: &[&str]) -> ToolSet {
             schema: serde_json::json!({}),
             source: ToolSource::Local,
             risk: Risk::Low,
+            risk_from: Default::default(),
             idempotent: false,
             read_only: true,
         })

@@ -6,10 +6,11 @@ use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, 
 use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, TurnId};
-use crate::session::{SessionOptions, TurnInput};
-use crate::sessions::SuspendReason;
+use crate::input::TurnInput;
+use crate::options::SessionOptions;
+use crate::outcome::SuspendReason;
 use crate::skills::SelectedSkills;
-use crate::tools::{CallTraits, Risk};
+use crate::tools::{CallTraits, Risk, ToolTitle};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -123,6 +124,8 @@ pub enum Fact {
         /// What it waits for, in words for people.
         what: String,
     },
+    /// The session as all records before this one tell of it; it says nothing new.
+    Snapshot(Snapshot),
 }
 
 /// What one model call cost and where it came from.
@@ -150,8 +153,50 @@ pub struct Answered {
     /// Its calls; empty for a final answer. A question to the user is a call of
     /// the pseudo tool `ask_user`.
     pub calls: Vec<Arc<ToolCall>>,
+    /// What people are shown of the calls' tools, one for each call, in order. Empty where nothing is known of any, and in
+    /// journals of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolTitle>,
+    /// What the model thought aloud, cut to [`Reasoning::MOST_BYTES`]; for readers, never sent back to the model. Older
+    /// programs did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
     /// What the call cost.
     pub cost: StepCost,
+}
+
+impl Answered {
+    /// Words and calls of which readers are shown nothing else.
+    pub fn bare(text: impl Into<String>, calls: Vec<Arc<ToolCall>>, cost: StepCost) -> Self {
+        Self { text: text.into(), calls, tools: Vec::new(), reasoning: None, cost }
+    }
+}
+
+/// What a model thought aloud, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reasoning {
+    /// Its beginning, or all of it.
+    pub text: String,
+    /// How many bytes of it were left out behind that.
+    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    pub left_out_bytes: u64,
+}
+
+impl Reasoning {
+    /// The most that is kept of one answer, in bytes.
+    pub const MOST_BYTES: usize = 16 * 1024;
+
+    /// As much of it as is kept, cut between two characters; `None` of an empty one.
+    pub fn of(thought: &str) -> Option<Self> {
+        let text = &thought[..thought.floor_char_boundary(Self::MOST_BYTES)];
+        let left_out_bytes = (thought.len() - text.len()) as u64;
+        (!text.is_empty()).then(|| Self { text: text.to_owned(), left_out_bytes })
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_none_left_out(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// How a run of a turn ended, as far as it does not follow from other records.
@@ -167,6 +212,10 @@ pub struct Ended {
     pub suspended: Option<Suspension>,
     /// What failed.
     pub error: Option<AgentError>,
+    /// How long the run took, in milliseconds, by a clock that does not jump; time before a crash of the program is not
+    /// in it. Of a journal that does not say, it is the difference of two times of day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
 }
 
 /// What a suspended turn waits for.
@@ -182,4 +231,14 @@ pub struct Suspension {
     /// `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
+}
+
+/// A session as the records before this one tell of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// What its fields mean; [`SNAPSHOT_FORM`](crate::session_state::SNAPSHOT_FORM) for what this program writes.
+    pub form: u32,
+    /// The session as JSON text: a record with it nests no deeper than any other, and whoever passes it over does not
+    /// read it.
+    pub session: Arc<str>,
 }

@@ -2,7 +2,7 @@
 
 use crate::Millis;
 use crate::ids::SessionId;
-use crate::session::{Glance, SessionState};
+use crate::store::{Glance, SessionState};
 use serde::{Deserialize, Serialize};
 
 /// Which sessions to list.
@@ -52,18 +52,25 @@ pub struct SessionSummary {
     /// The session it works for.
     #[serde(default)]
     pub parent: Option<SessionId>,
+    /// Its working folder; `None` also where it has none or a store does not know.
+    #[serde(default)]
+    pub cwd: Option<Box<str>>,
+    /// When it was begun; `None` where a store does not know, as of a session that an older program wrote.
+    #[serde(default)]
+    pub created_at: Option<Millis>,
 }
 
 impl SessionSummary {
     /// A session of which nothing else is known.
     pub fn bare(session: SessionId, updated_at: Millis, bytes: u64) -> Self {
-        Self { session, updated_at, bytes, title: None, state: None, turns: None, parent: None }
+        let (title, state, turns, parent) = (None, None, None, None);
+        Self { session, updated_at, bytes, title, state, turns, parent, cwd: None, created_at: None }
     }
 
     /// The same with what a glance shows.
     #[must_use]
     pub fn seen(self, glance: &Glance) -> Self {
-        let Glance { title, state, turns, parent } = glance.clone();
-        Self { title, state: Some(state), turns: Some(turns), parent, ..self }
+        let Glance { title, state, turns, parent, cwd, created_at } = glance.clone();
+        Self { title, state: Some(state), turns: Some(turns), parent, cwd, created_at, ..self }
     }
 }

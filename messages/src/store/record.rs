@@ -2,13 +2,10 @@
 
 use super::Fact;
 use crate::Millis;
+use crate::chat::ContentPart;
 use crate::ids::{RecordId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// The format of the records this program writes. An older journal is migrated,
-/// a newer one refused.
-pub const FORMAT: u32 = 1;
 
 /// One fact of a session's journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +57,36 @@ impl From<Record> for WireRecord {
             at: record.at,
             kind,
             body: fact.get_mut("body").map(Value::take).unwrap_or_default(),
+        }
+    }
+}
+
+impl Record {
+    /// How many bytes of text it carries, about: enough to tell a large one.
+    pub fn bytes(&self) -> usize {
+        let parts = |parts: &[ContentPart]| parts.iter().map(ContentPart::bytes).sum::<usize>();
+        match &self.fact {
+            Fact::Input(input) => parts(&input.parts),
+            Fact::Steered { parts: said, .. } => parts(said),
+            Fact::Answered(answered) => {
+                let thought = answered.reasoning.as_ref().map_or(0, |reasoning| reasoning.text.len());
+                answered.text.len() + thought + answered.calls.iter().map(|call| call.argument_bytes).sum::<usize>()
+            }
+            Fact::Malformed { text, .. } => text.len(),
+            Fact::Result(result) => result.output.bytes(),
+            Fact::Resumed { reply, .. } => reply.len(),
+            Fact::Outcome(ended) => ended.content.len(),
+            Fact::Condensed(condensed) => condensed.summary.as_ref().map_or(0, |summary| summary.len()),
+            Fact::Snapshot(snapshot) => snapshot.session.len(),
+            Fact::Options(_)
+            | Fact::Started { .. }
+            | Fact::Intent { .. }
+            | Fact::ApprovalAsked { .. }
+            | Fact::ApprovalDecided { .. }
+            | Fact::Withdrawn
+            | Fact::Configured { .. }
+            | Fact::SkillsSelected(_)
+            | Fact::Waits { .. } => 0,
         }
     }
 }

@@ -4,9 +4,9 @@ mod any;
 
 use super::action::{AgentAction, Understood, parse_action, understand};
 use super::strict;
-use super::world::{answer, tools};
 use crate::chat::StopReason;
 use crate::llm::{LlmAnswer, ToolMode};
+use crate::turn::tests::world::{answer, tools};
 use serde_json::{Map, Value, json};
 
 fn final_(content: &str) -> AgentAction {

@@ -1,77 +1,40 @@
 //! Questions to a person about a call, and what the person decides.
 
-use super::calls::denied;
+use super::news::decision_heard;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn};
-use crate::approvals::{ApprovalQuestion, Approved, AskedTool, CHOICES, Scope, Standing};
+use crate::approvals::{ApprovalQuestion, Approved, AskedTool, CHOICES, Decision, Scope, Standing};
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::{AgentEvent, CallState};
-use crate::ids::{ApprovalId, CallId, Ticket};
-use crate::session::{ApprovalsMode, OpenApproval, OpenCall, Session};
-use crate::sessions::{Decision, TurnNews};
+use crate::ids::{ApprovalId, Ticket};
+use crate::input::ApprovalsMode;
+use crate::session_state::{OpenApproval, OpenCall};
 use crate::store::Fact;
+use crate::submission::TurnNews;
 use crate::tools::{CheckRequest, Risk, ToolReturn};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How often a person is asked about one call whose tool changes under the question.
 const MOST_ASKED: u32 = 3;
 
-/// A decision on its way to its question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Spoken {
-    pub(super) approval: ApprovalId,
-    pub(super) decision: Decision,
-    pub(super) asker: Option<Ticket>,
-}
-
 impl Turn {
-    /// A person decided about a call. The first decision about an open question counts,
-    /// also when its turn is only being taken up again.
-    pub(super) fn heard(&mut self, state: State, spoken: Spoken, effects: &mut Vec<Effect>) {
-        // What comes by the clock before the journal was read is of an earlier actor's question.
-        if self.session.is_none() && matches!(state, State::Start(_)) && spoken.asker.is_some() {
-            self.spoken.push(spoken);
-            self.state = state;
-            return;
+    /// Whether a decision is about an open question of the turn that runs, which is told. The first one counts.
+    pub(super) fn counts(&self, approval: &ApprovalId, asker: Option<Ticket>, effects: &mut Vec<Effect>) -> bool {
+        // A turn that is being suspended is decided by its token, and one that is only looked at by the owner that goes
+        // on with it.
+        let is_heard = !self.unrecovered && !matches!(self.state, State::Done(_));
+        let counts = is_heard && self.is_asked(approval);
+        if asker.is_some() || counts {
+            effects.push(decision_heard(approval, asker, counts));
         }
-        let Spoken { approval, decision, asker } = spoken;
-        // A turn that is being suspended is decided by its token, and one that nobody has taken up yet by whoever does.
-        let is_heard = !matches!(state, State::Done(_)) && !self.unrecovered;
-        let call = self.asked_about(&approval).filter(|_| is_heard);
-        if asker.is_some() || call.is_some() {
-            let (approval, counts) = (approval.clone(), call.is_some());
-            effects.push(Effect::Report(TurnNews::Decided { approval, asker, counts }));
-        }
-        let decision = understood(decision);
-        match (state, call) {
-            (State::CallTool(calling), Some(_)) if calling.entered => {
-                self.decided(calling, &approval, decision, effects);
-            }
-            // The calls are looked at later, and find what was decided.
-            (state, Some(_)) => {
-                self.state = state;
-                self.record_decision(&approval, &decision, effects);
-            }
-            (state, None) => self.state = state,
-        }
+        counts
     }
 
-    /// The journal was read: decisions that came before find their questions or none.
-    pub(super) fn hear_spoken(&mut self, effects: &mut Vec<Effect>) {
-        for spoken in std::mem::take(&mut self.spoken) {
-            let state = std::mem::replace(&mut self.state, State::Idle);
-            self.heard(state, spoken, effects);
-        }
-    }
-
-    /// The call an open question of the running turn is about.
-    fn asked_about(&self, approval: &ApprovalId) -> Option<CallId> {
-        let is_open = |open: &&OpenCall| {
+    fn is_asked(&self, approval: &ApprovalId) -> bool {
+        self.open_calls().iter().any(|open| {
             let asked = open.approval.as_ref().filter(|asked| asked.id == *approval && asked.allowed.is_none());
             open.result.is_none() && asked.is_some()
-        };
-        self.open_calls().iter().find(is_open).map(|open| open.call.id.clone())
+        })
     }
 
     /// What people decided about this call's tool beyond single calls.
@@ -80,19 +43,25 @@ impl Turn {
         standing.iter().filter(|standing| standing.tool == call.name).cloned().collect()
     }
 
-    fn decided(&mut self, mut calling: Calling, approval: &ApprovalId, decision: Decision, effects: &mut Vec<Effect>) {
+    /// A person decided about a call of the open step.
+    pub(super) fn decided(
+        &mut self,
+        mut calling: Calling,
+        approval: &ApprovalId,
+        decision: Decision,
+        effects: &mut Vec<Effect>,
+    ) {
         let at = calling.slots.iter().position(|slot| *slot == Slot::Asking(approval.clone()));
-        let (Some((at, call)), Some(context)) =
-            (at.and_then(|at| Some((at, self.call_at(at)?))), calling.context.clone())
-        else {
+        let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) else {
             self.state = State::CallTool(calling);
             return;
         };
+        let decision = understood(decision);
         let allowed = self.record_decision(approval, &decision, effects);
-        self.emit(effects, || super::calls::decided(approval.clone(), &call, allowed));
+        self.emit(effects, || decided(approval.clone(), &call, allowed));
         calling.slots[at] = match decision {
             Decision::Deny { reason } | Decision::DenyAlways { reason } => {
-                self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
+                self.refuse_call(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
             }
             Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways | Decision::Edit { .. } => {
                 let ticket = self.ticket();
@@ -101,7 +70,7 @@ impl Turn {
                 let asked = self.open_calls().get(at).and_then(|open| open.approval.as_ref());
                 let (approved, standing) = (asked.map(approved), self.standing(&call));
                 let check = CheckRequest { call, approved, standing, run: false };
-                effects.push(Effect::Check { ticket, check, context });
+                effects.push(Effect::Check { ticket, check, context: Arc::clone(&calling.context) });
                 Slot::Checking { ticket, run: false }
             }
         };
@@ -147,14 +116,14 @@ impl Turn {
     ) -> Slot {
         if self.approvals() == ApprovalsMode::Deny {
             let text = format!("denied: it needs a person's approval ({reason}) and nobody can give it here");
-            return self.answer(call, ToolReturn::note(CallStatus::Denied, text), effects);
+            return self.refuse_call(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
         // What was decided was about another tool of this name.
         let asked = self.open_calls().iter().find(|open| open.call.id == call.id);
         let times = asked.and_then(|open| open.approval.as_ref()).map_or(0, |asked| asked.times);
         if times >= MOST_ASKED {
             let text = format!("denied: {} changed each time a person was asked about it", call.name);
-            return self.answer(call, ToolReturn::note(CallStatus::Denied, text), effects);
+            return self.refuse_call(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
         // Written otherwise than what tells owners apart.
         let again = if times == 0 { String::new() } else { format!(".{}", times + 1) };
@@ -187,7 +156,7 @@ impl Turn {
             choices: CHOICES.map(str::to_owned).to_vec(),
             changes: changes.clone(),
         });
-        let open = self.session.as_ref().and_then(Session::running);
+        let open = self.open_turn();
         if let Some(open) = open.filter(|open| open.input.approvals == ApprovalsMode::Wait) {
             let offered = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
             let question = Box::new(ApprovalQuestion {
@@ -221,4 +190,12 @@ pub(super) fn understood(decision: Decision) -> Decision {
         }
         decision => decision,
     }
+}
+
+pub(super) fn decided(approval_id: ApprovalId, call: &ToolCall, allowed: bool) -> AgentEvent {
+    AgentEvent::ApprovalDecided { approval_id, call_id: call.id.clone(), allowed }
+}
+
+pub(super) fn denied(reason: &str) -> String {
+    if reason.is_empty() { "denied".to_owned() } else { format!("denied: {reason}") }
 }

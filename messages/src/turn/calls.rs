@@ -4,14 +4,15 @@
 //! calls before it and before all calls behind it, and only when its intent is
 //! durable. Every call ends in exactly one result, in call order.
 
-use super::approvals::approved;
+use super::approvals::{approved, decided, denied};
 use super::prompt::Frame;
-use super::state::{Calling, Slot, State};
-use super::{Effect, Turn, TurnMessage};
+use super::state::{Calling, Running, Slot, State};
+use super::{Effect, Turn, TurnMessage, interrupted};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
 use crate::event::{AgentEvent, CallState};
-use crate::ids::{ApprovalId, Ticket};
-use crate::session::{ApprovalsMode, OpenCall, Session};
+use crate::ids::Ticket;
+use crate::input::ApprovalsMode;
+use crate::session_state::OpenCall;
 use crate::store::{Fact, StoreError};
 use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
 use std::sync::Arc;
@@ -24,15 +25,14 @@ const MOST_WORDS_BYTES: usize = 4 * 1024;
 
 impl Turn {
     pub(super) fn enter_calls(&mut self, effects: &mut Vec<Effect>) {
-        self.state = State::CallTool(Calling::default());
+        let Some(context) = self.context() else { return };
+        self.state = State::CallTool(Calling { entered: false, context, slots: Vec::new() });
         effects.push(Effect::Tell(TurnMessage::CallTool));
     }
 
     /// Looks at the calls: what a guard forbids is answered, the rest is judged.
     pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
         calling.entered = true;
-        calling.context = self.context();
-        let Some(context) = calling.context.clone() else { return };
         let mut checks = Vec::new();
         let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
         let (tickets, suspends, mut blocked) = (self.tickets, self.approvals() == ApprovalsMode::Suspend, false);
@@ -61,7 +61,8 @@ impl Turn {
                         Slot::Asking(asked.id.clone())
                     }
                     Some((asked, Some(false))) => {
-                        answers.push((at, ToolReturn::note(CallStatus::Denied, denied(&asked.reason))));
+                        let denied = ToolReturn::note(CallStatus::Denied, denied(&asked.reason));
+                        answers.push((at, self.not_run(&open.call, denied)));
                         Slot::Finished
                     }
                     Some((_, Some(true))) | None => {
@@ -93,7 +94,7 @@ impl Turn {
         }
         for (ticket, check) in checks {
             self.tickets = ticket.0;
-            effects.push(Effect::Check { ticket, check, context: Arc::clone(&context) });
+            effects.push(Effect::Check { ticket, check, context: Arc::clone(&calling.context) });
         }
         self.advance(calling, effects);
     }
@@ -109,9 +110,7 @@ impl Turn {
         let at = calling.slots.iter().position(|slot| match slot {
             Slot::Checking { ticket: awaiting, .. } => *awaiting == ticket,
             // It was noted as running; its result comes under the same ticket.
-            Slot::Running { ticket: awaiting, .. } => {
-                *awaiting == ticket && matches!(verdict, Some(Verdict::Ran(_)) | None)
-            }
+            Slot::Running(running) => running.ticket == ticket && matches!(verdict, Some(Verdict::Ran(_)) | None),
             Slot::Asking(_)
             | Slot::Granted { .. }
             | Slot::Recording { .. }
@@ -123,13 +122,13 @@ impl Turn {
             self.state = State::CallTool(calling);
             return;
         };
-        let is_running = matches!(calling.slots[at], Slot::Running { .. });
+        let is_running = matches!(calling.slots[at], Slot::Running(_));
         calling.slots[at] = match verdict {
             Some(Verdict::Running) => {
                 self.called(&call, CallState::Running, effects);
                 // It takes its time: what the model said is not kept until it is over.
                 self.flush(effects);
-                Slot::Running { ticket, read_only: true }
+                self.running(ticket, true, false)
             }
             Some(Verdict::Ran(returned)) => {
                 if !is_running {
@@ -141,17 +140,17 @@ impl Turn {
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
             Some(Verdict::Ask { risk, reason, tool }) => self.ask(&call, risk, reason, tool, effects),
             Some(Verdict::Deny { reason }) => {
-                self.answer(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
+                self.refuse_call(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
             }
             Some(Verdict::Invalid { complaint }) => {
-                self.answer(&call, ToolReturn::note(CallStatus::Error, complaint), effects)
+                self.refuse_call(&call, ToolReturn::note(CallStatus::Error, complaint), effects)
             }
+            Some(Verdict::Unavailable { why }) => self.answer(&call, ToolReturn::not_run(why), effects),
             // Without a verdict, or with the permission of another call.
-            Some(Verdict::Allow { .. }) | None => self.answer(
-                &call,
-                ToolReturn::note(CallStatus::Error, "not run: the tools room did not judge the call"),
-                effects,
-            ),
+            Some(Verdict::Allow { .. }) | None => {
+                let why = "not run: the tools room did not judge the call";
+                self.refuse_call(&call, ToolReturn::note(CallStatus::Error, why), effects)
+            }
         };
         self.advance(calling, effects);
     }
@@ -164,9 +163,10 @@ impl Turn {
         returned: ToolReturn,
         effects: &mut Vec<Effect>,
     ) {
-        let runs = |slot: &Slot| matches!(slot, Slot::Running { ticket: awaiting, .. } if *awaiting == ticket);
+        let runs = |slot: &Slot| matches!(slot, Slot::Running(running) if running.ticket == ticket);
         let at = calling.slots.iter().position(runs);
         if let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) {
+            let returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = self.came_back(&call, returned, effects);
             self.flush(effects);
             self.advance(calling, effects);
@@ -179,24 +179,25 @@ impl Turn {
     pub(super) fn intents_stored(
         &mut self,
         mut calling: Calling,
-        result: Result<(), StoreError>,
+        result: Result<u64, StoreError>,
         effects: &mut Vec<Effect>,
     ) {
-        let durable = self.journal.durable;
+        let durable = self.outbox.durable;
         // What could not be stored is sent again when something has happened, not at once:
         // nothing may happen for minutes, and a full disk would be asked without end.
         let mut happened = result.is_ok();
         for at in 0..calling.slots.len() {
-            let Slot::Recording { grant, until } = &calling.slots[at] else { continue };
+            let Slot::Recording { grant, until, doubted } = &calling.slots[at] else { continue };
             happened = true;
-            let (grant, until) = (grant.clone(), *until);
+            let (grant, until, doubted) = (grant.clone(), *until, *doubted);
             let Some(call) = self.call_at(at) else { continue };
             calling.slots[at] = match &result {
-                Ok(()) if until <= durable => self.run(&calling, call, grant, false, effects),
-                Ok(()) => continue,
+                Ok(_) if until <= durable => self.run(&calling, call, grant, (false, doubted), effects),
+                Ok(_) => continue,
                 Err(error) => {
                     let text = format!("not run: it could not be journaled first ({error})");
-                    self.answer(&call, ToolReturn::note(CallStatus::Error, text), effects)
+                    let why = ToolReturn::note(CallStatus::Error, text);
+                    self.answer(&call, if doubted { interrupted::doubted(&why) } else { why }, effects)
                 }
             };
         }
@@ -209,15 +210,14 @@ impl Turn {
 
     /// Starts what may start now; goes on when every call has its result.
     pub(super) fn advance(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
-        if self.session.as_ref().and_then(Session::running).is_some_and(|open| open.step.is_none()) {
+        if self.open_turn().is_some_and(|open| open.step.is_none()) {
             return self.go_on(effects);
         }
         let suspends = self.approvals() == ApprovalsMode::Suspend;
         // A call may run that was judged and started at once, and one behind a question to a person
         // may be about to; one with side effects runs alone.
-        let may_run_behind = |slot: &Slot| {
-            matches!(slot, Slot::Running { .. } | Slot::Recording { .. } | Slot::Checking { run: true, .. })
-        };
+        let may_run_behind =
+            |slot: &Slot| matches!(slot, Slot::Running(_) | Slot::Recording { .. } | Slot::Checking { run: true, .. });
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
         for at in 0..calling.slots.len() {
             match &calling.slots[at] {
@@ -227,7 +227,7 @@ impl Turn {
                 Slot::Checking { .. } | Slot::Asking(_) | Slot::Recording { .. } => {
                     (unfinished, blocked) = (true, true);
                 }
-                Slot::Running { read_only, .. } => (unfinished, blocked) = (true, blocked || !read_only),
+                Slot::Running(running) => (unfinished, blocked) = (true, blocked || !running.read_only),
                 Slot::Granted { grant, traits } => {
                     let (grant, traits) = (grant.clone(), *traits);
                     let may_run = match traits.read_only {
@@ -236,10 +236,11 @@ impl Turn {
                     };
                     if let Some(call) = self.call_at(at).filter(|_| may_run) {
                         calling.slots[at] = if traits.read_only {
-                            self.run(&calling, call, grant, true, effects)
+                            self.run(&calling, call, grant, (true, false), effects)
                         } else {
+                            let doubted = self.open_calls().get(at).is_some_and(|open| open.intent.is_some());
                             self.record_in_turn(Fact::Intent { call: call.id.clone(), traits });
-                            Slot::Recording { grant, until: self.awaited() }
+                            Slot::Recording { grant, until: self.awaited(), doubted }
                         };
                     }
                     (unfinished, blocked) = (true, blocked || !traits.read_only);
@@ -261,14 +262,23 @@ impl Turn {
         calling: &Calling,
         call: Arc<ToolCall>,
         grant: Grant,
-        read_only: bool,
+        (read_only, doubted): (bool, bool),
         effects: &mut Vec<Effect>,
     ) -> Slot {
-        let Some(context) = calling.context.clone() else { return Slot::Finished };
-        let ticket = self.ticket();
+        let (ticket, context) = (self.ticket(), Arc::clone(&calling.context));
         self.called(&call, CallState::Running, effects);
         effects.push(Effect::Call { ticket, call, grant, context });
-        Slot::Running { ticket, read_only }
+        self.running(ticket, read_only, doubted)
+    }
+
+    fn running(&self, ticket: Ticket, read_only: bool, doubted: bool) -> Slot {
+        Slot::Running(Running { ticket, read_only, doubted, since_ms: self.now.lasted_ms, output: None })
+    }
+
+    /// A call that is not sent to its tool gets its result.
+    pub(super) fn refuse_call(&mut self, call: &ToolCall, why: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
+        let returned = self.not_run(call, why);
+        self.answer(call, returned, effects)
     }
 
     /// A call came back: with its result, or without one that comes from outside.
@@ -292,15 +302,15 @@ impl Turn {
             output: returned.output,
             duration_ms: returned.duration_ms,
         });
-        let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
+        let step = self.open_turn().map_or(0, |open| open.spent.steps);
         self.record_in_turn(Fact::Result(Arc::clone(&result)));
         self.emit(effects, || AgentEvent::ToolCompleted { step, result });
         Slot::Finished
     }
 
     pub(super) fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
-        let step = self.session.as_ref().and_then(Session::running).map_or(0, |open| open.spent.steps);
-        let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
+        let step = self.open_turn().map_or(0, |open| open.spent.steps);
+        let tool = self.open_calls().iter().find(|open| open.call.id == call.id).map(|open| &open.tool);
         self.emit(effects, || AgentEvent::ToolCalled {
             step,
             call: Arc::clone(call),
@@ -319,7 +329,7 @@ impl Turn {
     }
 
     pub(super) fn open_calls(&self) -> &[OpenCall] {
-        let open = self.session.as_ref().and_then(Session::running);
+        let open = self.open_turn();
         open.and_then(|open| open.step.as_ref()).map_or(&[], |step| step.calls.as_slice())
     }
 
@@ -328,7 +338,7 @@ impl Turn {
     }
 
     pub(super) fn approvals(&self) -> ApprovalsMode {
-        self.session.as_ref().and_then(Session::running).map(|open| open.input.approvals).unwrap_or_default()
+        self.open_turn().map(|open| open.input.approvals).unwrap_or_default()
     }
 
     /// Who calls, from where, and until when.
@@ -358,12 +368,4 @@ impl Turn {
             traceparent,
         }))
     }
-}
-
-pub(super) fn decided(approval_id: ApprovalId, call: &ToolCall, allowed: bool) -> AgentEvent {
-    AgentEvent::ApprovalDecided { approval_id, call_id: call.id.clone(), allowed }
-}
-
-pub(super) fn denied(reason: &str) -> String {
-    if reason.is_empty() { "denied".to_owned() } else { format!("denied: {reason}") }
 }

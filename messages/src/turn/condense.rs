@@ -6,15 +6,15 @@
 //! finds the history as it was.
 
 use super::prompt::Frame;
-use super::state::{Condensing, State};
-use super::{Brief, Effect, Turn, TurnMessage, history};
+use super::state::{Condensing, Plan, State};
+use super::{Effect, Turn, TurnMessage, history};
+use crate::brief::Brief;
 use crate::chat::{Message, Usage};
 use crate::condense::{self, CondenseMethod, CondenseRequest, Condensed, MAX_SUMMARY_BYTES, Summary};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::session::{OpenTurn, Session};
+use crate::session_state::{OpenTurn, Session};
 use crate::store::Fact;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How often a summary is asked for.
@@ -22,23 +22,6 @@ const ATTEMPTS: u32 = 2;
 
 /// A summary that may have fewer bytes than this says nothing.
 const MIN_SUMMARY_BYTES: usize = 64;
-
-/// What is to become of a history.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Plan {
-    /// How many messages it has.
-    length: usize,
-    /// How many of the newest stay.
-    keeps: usize,
-    /// How many go.
-    drops: usize,
-    /// The largest summary that is taken; `None` when one is not worth a question.
-    summary_bytes: Option<usize>,
-    /// How large the question for it may be.
-    question_bytes: usize,
-    /// The estimate of the prompt as it would be.
-    tokens: u64,
-}
 
 impl Frame {
     /// What is to become of a history with which the next prompt would be too long; `None` when it is not, or when
@@ -100,7 +83,6 @@ impl Turn {
         let (Some(session), Some(brief), Some(frame)) = (&self.session, &self.brief, &mut self.frame) else { return };
         let Some(open) = session.running() else { return };
         let step = open.spent.steps + 1;
-        let passed_ms = u64::try_from(self.now.saturating_sub(open.started_at)).unwrap_or(0);
         let model = brief.condense.as_ref().and_then(|rules| rules.model.as_ref()).unwrap_or(&open.model);
         let request = CondenseRequest {
             session: session.id.clone(),
@@ -113,7 +95,7 @@ impl Turn {
             max_bytes,
             question_bytes: plan.question_bytes / attempt as usize,
             // The rest is for the answer.
-            within_ms: open.input.limits.turn_timeout_ms.saturating_sub(passed_ms) / 2,
+            within_ms: self.now.left_of(open.input.limits.turn_timeout_ms) / 2,
             traceparent: frame.traceparent(&open.input.turn, step),
             interactive: open.input.interactive,
         };
@@ -145,7 +127,7 @@ impl Turn {
 
     /// Whether the turn has no tokens left for another attempt.
     fn has_spent(&self, usage: Option<&Usage>) -> bool {
-        let Some(open) = self.session.as_ref().and_then(Session::running) else { return true };
+        let Some(open) = self.open_turn() else { return true };
         let most = open.input.limits.max_total_tokens;
         let spent = open.spent.tokens.saturating_add(usage.map_or(0, |usage| usage.total_tokens));
         most > 0 && spent >= most

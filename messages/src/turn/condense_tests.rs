@@ -1,17 +1,20 @@
 //! A history that fills too much of the model's context: what is asked, what stays, and what is told.
 
-use super::message::Steer;
-use super::world::{Question, World, answer, input, model, paired};
-use super::{Brief, CondenseRules, Limits, TurnMessage};
+use super::TurnMessage;
+use crate::brief::{Brief, CondenseRules};
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, Usage};
 use crate::condense::{CondenseMethod, CondenseRequest, Summary};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, RequestId, Ticket};
+use crate::input::Steer;
+use crate::limits::Limits;
 use crate::llm::LlmRequest;
-use crate::sessions::{EndReason, TurnNews, TurnOutcome};
+use crate::outcome::{EndReason, TurnOutcome};
 use crate::store::Fact;
+use crate::submission::TurnNews;
 use crate::turn::Recover;
+use crate::turn::tests::world::{Question, World, answer, input, model, paired};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -127,7 +130,7 @@ fn a_history_that_is_too_long_becomes_a_summary_and_its_newest_messages() {
     assert_eq!(outcome.usage.total_tokens % 10, (asked_tokens(&world, number) + 7) % 10, "its tokens are counted");
     assert_eq!(world.turn.session(), Some(&world.folded()), "a session that is rebuilt is the same");
     // The journal has all that was said.
-    let whole = crate::session::Session::fold(super::world::session_id(), &world.stored);
+    let whole = crate::session_state::Session::fold(crate::turn::tests::world::session_id(), &world.stored);
     assert_eq!(whole.history.len(), 2 * number as usize);
 }
 

@@ -1,15 +1,17 @@
 //! Done: every way a turn ends, and what is written before it is told.
 
+use super::acks::Settled;
+use super::news::finished;
 use super::state::{Finishing, State};
-use super::{Effect, Journal, Limits, Turn, TurnMessage};
-use crate::chat::{CallStatus, FinishReason, GuardReason};
+use super::{Effect, Turn, TurnMessage};
+use crate::chat::{FinishReason, GuardReason};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::ids::{ResumeToken, Ticket, TurnId};
-use crate::session::{OpenCall, OpenTurn, Session};
-use crate::sessions::{EndReason, SuspendReason, TurnNews, TurnOutcome};
-use crate::store::{Ended, Fact, StoreError, Suspension};
-use crate::tools::ToolReturn;
+use crate::ids::{ResumeToken, TurnId};
+use crate::limits::Limits;
+use crate::outcome::{EndReason, SuspendReason, TurnOutcome};
+use crate::session_state::OpenTurn;
+use crate::store::{Ended, Fact, Suspension};
 
 impl Turn {
     pub(super) fn finish_final(&mut self, content: String, effects: &mut Vec<Effect>) {
@@ -18,7 +20,7 @@ impl Turn {
 
     /// A guard tripped: the caller gets what there is so far.
     pub(super) fn trip(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) {
-        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        let Some(open) = self.open_turn() else { return };
         let limit = open.input.limits.of(guard);
         let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
         self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
@@ -27,8 +29,8 @@ impl Turn {
 
     pub(super) fn fail(&mut self, error: AgentError, effects: &mut Vec<Effect>) {
         // A turn that was taken up again may fail before it comes back to its calls.
-        self.settle_calls(effects);
-        let content = self.session.as_ref().and_then(Session::running).and_then(so_far).unwrap_or_default();
+        self.settle_calls(&[], effects);
+        let content = self.open_turn().and_then(so_far).unwrap_or_default();
         self.end(Ended { content, error: Some(error), ..ended(FinishReason::Error) }, effects);
     }
 
@@ -49,15 +51,15 @@ impl Turn {
         let token = ResumeToken::of(&self.id, &secret);
         let content = open.text.clone();
         let good_for_ms = Some(open.input.limits.suspend_timeout_ms).filter(|timeout_ms| *timeout_ms > 0);
-        let expires_at = good_for_ms.map(|ms| self.now.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
+        let expires_at = good_for_ms.map(|ms| self.now.wall.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
         let suspended = Some(Suspension { reason, token, question, expires_at });
         self.end(Ended { content, suspended, ..ended(FinishReason::Suspended) }, effects);
     }
 
     /// Closes a turn whose actor was killed before it could close it.
     pub(super) fn close(&mut self, reason: EndReason, effects: &mut Vec<Effect>) {
-        self.settle_calls(effects);
-        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        self.settle_calls(&[], effects);
+        let Some(open) = self.open_turn() else { return };
         let ended = ended_by(reason, open);
         self.trips(reason, effects);
         self.end(ended, effects);
@@ -65,7 +67,7 @@ impl Turn {
 
     /// Tells of the guard that is kept from outside.
     fn trips(&self, reason: EndReason, effects: &mut Vec<Effect>) {
-        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        let Some(open) = self.open_turn() else { return };
         if let (_, Some(guard)) = reason.finishes() {
             let limit = open.input.limits.of(guard);
             self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
@@ -73,8 +75,8 @@ impl Turn {
     }
 
     pub(super) fn close_failed(&mut self, why: &str, effects: &mut Vec<Effect>) {
-        self.settle_calls(effects);
-        let open = self.session.as_ref().and_then(Session::running);
+        self.settle_calls(&[], effects);
+        let open = self.open_turn();
         let content = open.and_then(so_far).unwrap_or_else(|| format!("({why})"));
         let error = Some(AgentError::Internal(why.to_owned()));
         self.end(Ended { content, error, ..ended(FinishReason::Error) }, effects);
@@ -86,9 +88,9 @@ impl Turn {
         let submission = open.submission.clone();
         let (request_id, labels) = (None, std::collections::BTreeMap::new());
         self.record_in_turn(Fact::Resumed { submission, reply: String::new(), request_id, labels });
-        self.settle_calls(&mut Vec::new());
+        self.settle_calls(&[], &mut Vec::new());
         let content = "(the question was not answered)".to_owned();
-        self.record_in_turn(Fact::Outcome(Ended { content, ..ended(FinishReason::Cancelled) }));
+        self.record_end(Ended { content, ..ended(FinishReason::Cancelled) });
     }
 
     fn end(&mut self, ended: Ended, effects: &mut Vec<Effect>) {
@@ -99,121 +101,20 @@ impl Turn {
 
     /// The outcome is journaled; it is told when it is durable.
     pub(super) fn done(&mut self, finishing: &mut Finishing, ended: Ended, effects: &mut Vec<Effect>) {
-        self.record_in_turn(Fact::Outcome(ended));
+        self.record_end(ended);
         finishing.version = Some(self.awaited());
         self.flush(effects);
     }
 
-    /// An append was answered.
-    pub(super) fn saved(
-        &mut self,
-        state: State,
-        ticket: Ticket,
-        result: Result<u64, StoreError>,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.state = state;
-        match result {
-            Ok(_version) => {
-                if self.journal.stored(ticket) {
-                    self.flush(effects);
-                }
-                self.tell_accepted(effects);
-                self.tell_withdrawn(effects);
-                self.tell_configured(effects);
-                self.tell_steered(effects);
-                self.tell_flushed(effects);
-                self.go_on_stored(Ok(()), effects);
-            }
-            // One before it was lost on its way and has not been missed: all of it goes again.
-            Err(StoreError::Conflict { .. }) if self.journal.follows(ticket) => {
-                self.journal.failed();
-                self.flush(effects);
-            }
-            Err(error @ (StoreError::Fenced { .. } | StoreError::Conflict { .. })) => self.lose(error, effects),
-            Err(error) => {
-                self.journal.failed();
-                self.tell_withdrawn_unsaved(effects);
-                self.tell_unconfigured(&AgentError::Store(error.clone()), effects);
-                self.tell_steered_unsaved(&error, effects);
-                self.tell_readers(effects);
-                self.go_on_stored(Err(error), effects);
-            }
-        }
-    }
-
-    fn go_on_stored(&mut self, result: Result<(), StoreError>, effects: &mut Vec<Effect>) {
-        let durable = self.journal.durable;
-        match (std::mem::replace(&mut self.state, State::Idle), result) {
-            // An input that is not durable was never accepted.
-            (State::Start(_), Err(error)) => self.lose(error, effects),
-            (State::Start(mut wait), Ok(())) => {
-                wait.until = wait.until.filter(|version| *version > durable);
-                self.gathered(wait, effects);
-            }
-            (State::CallTool(calling), result) if calling.entered => self.intents_stored(calling, result, effects),
-            (State::Done(finishing), Ok(())) if finishing.version.is_some_and(|version| version <= durable) => {
-                self.finish(&finishing, true, effects);
-            }
-            (State::Done(finishing), Err(_)) if finishing.version.is_some() => self.finish(&finishing, false, effects),
-            (state, _nothing_waits_for_it) => self.state = state,
-        }
-    }
-
-    fn tell_accepted(&mut self, effects: &mut Vec<Effect>) {
-        let durable = self.journal.durable;
-        self.accepting.retain(|(version, submission)| {
-            let accepted = *version <= durable;
-            if accepted {
-                effects.push(Effect::Report(TurnNews::Accepted { submission: submission.clone() }));
-            }
-            !accepted
-        });
-    }
-
-    fn finish(&mut self, finishing: &Finishing, saved: bool, effects: &mut Vec<Effect>) {
-        self.report_outcome(finishing.submission.clone(), saved, effects);
+    /// The outcome is durable, or the store did not take it: it is told, and the next turn begins.
+    pub(super) fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
+        self.report_outcome(finishing.submission, saved, effects);
         self.begin_next(effects);
     }
 
     fn report_outcome(&mut self, submission: TurnId, saved: bool, effects: &mut Vec<Effect>) {
         let Some(last) = self.session.as_ref().and_then(|session| session.last.as_ref()) else { return };
-        let outcome = Box::new(TurnOutcome { saved, ..(**last).clone() });
-        effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
-    }
-
-    /// The session is no longer ours to write, or what it holds is not durable:
-    /// everybody is told, and the next input reads the journal again.
-    fn lose(&mut self, error: StoreError, effects: &mut Vec<Effect>) {
-        effects.push(Effect::AbandonAll);
-        self.tell_steered_unsaved(&error, effects);
-        self.tell_readers(effects);
-        let error = AgentError::Store(error);
-        let submission = match &self.state {
-            State::Done(finishing) => Some(finishing.submission.clone()),
-            // It was only looked at.
-            _ if self.unrecovered => None,
-            _ => self.submission(),
-        };
-        let Some(session) = self.session.take() else { return };
-        if let Some(submission) = submission {
-            let turn = session.open.as_ref().map_or_else(|| submission.clone(), |open| open.input.turn.clone());
-            let outcome = Box::new(TurnOutcome::failed(self.id.clone(), turn, error.clone()));
-            effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
-        }
-        let waiting = session.waiting.iter().filter(|_| !self.unrecovered);
-        for input in waiting {
-            super::accept::refuse(&input.turn, error.clone(), effects);
-        }
-        self.tell_withdrawn_unsaved(effects);
-        self.tell_unconfigured(&error, effects);
-        self.unrecovered = false;
-        self.state = State::Idle;
-        // Whoever comes next claims it anew, here or in another process; until then it is nobody's.
-        effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
-        self.journal = Journal::default();
-        self.accepting.clear();
-        self.frame = None;
+        effects.push(finished(submission, TurnOutcome { saved, ..(**last).clone() }));
     }
 
     /// The actor is being stopped: the turn is closed with every call paired, what
@@ -230,16 +131,15 @@ impl Turn {
         if self.session.is_none() {
             // The journal was not read yet; what came with the first input ends here,
             // the guest book sends the others again.
-            let is_turn = |arrival: &&super::Arrival| arrival.submission().is_some();
-            if let Some((first, submission)) =
-                self.arrivals.iter().find(is_turn).and_then(|first| Some((first, first.submission()?.clone())))
-            {
-                let outcome = Box::new(unread(self.id.clone(), submission.clone(), reason, first.limits()));
-                effects.push(Effect::Report(TurnNews::Finished { submission, outcome }));
+            let first =
+                self.deferred.iter().find_map(|request| Some((request.submission()?.clone(), request.limits())));
+            if let Some((submission, limits)) = first {
+                let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
+                effects.push(finished(submission, outcome));
             }
             // It was to be read once more, and is owned since before.
-            if self.journal.epoch > 0 {
-                effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
+            if self.outbox.epoch > 0 {
+                effects.push(Effect::Release { session: self.id.clone(), epoch: self.outbox.epoch });
             }
             return;
         }
@@ -248,71 +148,36 @@ impl Turn {
             // An actor that is let go for idleness takes no turn with it, should one have just begun.
             _ if reason == EndReason::Passivated || self.unrecovered => None,
             _ => self.submission().filter(|running| meant.is_none_or(|meant| meant == running)).inspect(|_| {
-                self.settle_calls(effects);
+                self.settle_calls(state.slots(), effects);
                 self.trips(reason, effects);
-                if let Some(open) = self.session.as_ref().and_then(Session::running) {
+                if let Some(open) = self.open_turn() {
                     let ended = ended_by(reason, open);
                     let content = words.unwrap_or(ended.content);
-                    self.record_in_turn(Fact::Outcome(Ended { content, ..ended }));
+                    self.record_end(Ended { content, ..ended });
                 }
             }),
         };
-        self.take_out_meant(meant, reason);
+        self.withdraw_stopped(meant, reason);
         let ticket = self.ticket();
-        self.journal.flush_last(&self.id, ticket, effects);
+        self.outbox.flush_last(&self.id, ticket, effects);
         if let Some(submission) = submission {
             // Whoever performs this knows whether the append was confirmed in time.
             self.report_outcome(submission, false, effects);
         }
-        self.tell_withdrawn_unsaved(effects);
-        self.tell_steered_last(effects);
-        effects.push(Effect::Release { session: self.id.clone(), epoch: self.journal.epoch });
+        self.settle_acks(Settled::Stopped, effects);
+        // A turn that is left open is the next owner's.
+        self.unrecovered = true;
+        effects.push(Effect::Release { session: self.id.clone(), epoch: self.outbox.epoch });
     }
 
     /// Who is owed the outcome of the running turn.
     pub(super) fn submission(&self) -> Option<TurnId> {
-        self.session.as_ref().and_then(Session::running).map(|open| open.submission.clone())
+        self.open_turn().map(|open| open.submission.clone())
     }
-
-    /// Gives every open call a result, since the turn ends here.
-    fn settle_calls(&mut self, effects: &mut Vec<Effect>) {
-        self.settle(effects, |open| {
-            Some(if may_have_run(open) {
-                ToolReturn::note(CallStatus::Unknown, "outcome unknown: the turn ended while the tool was running")
-            } else {
-                ToolReturn::note(CallStatus::Cancelled, "cancelled: the turn ended first")
-            })
-        });
-    }
-
-    /// Gives calls that may have run a result, unless they may run again.
-    pub(super) fn settle_doubts(&mut self) {
-        self.settle(&mut Vec::new(), |open| {
-            let text = "outcome unknown: the program stopped while the tool was running";
-            // One that came back to wait is in no doubt.
-            let in_doubt = open.outside.is_none() && may_have_run(open);
-            in_doubt.then(|| ToolReturn::note(CallStatus::Unknown, text))
-        });
-    }
-
-    fn settle(&mut self, effects: &mut Vec<Effect>, result: impl Fn(&OpenCall) -> Option<ToolReturn>) {
-        let open = self.session.as_ref().and_then(Session::running).and_then(|open| open.step.as_ref());
-        let calls: Vec<_> = open.map_or_else(Vec::new, |step| step.calls.clone());
-        for open in calls.iter().filter(|open| open.result.is_none()) {
-            if let Some(returned) = result(open) {
-                self.answer(&open.call, returned, effects);
-            }
-        }
-    }
-}
-
-/// Whether a call has had an effect, perhaps, and would have another one if it ran again.
-fn may_have_run(open: &OpenCall) -> bool {
-    open.intent.is_some_and(|traits| !traits.idempotent && !traits.read_only)
 }
 
 fn ended(finish_reason: FinishReason) -> Ended {
-    Ended { finish_reason, guard_reason: None, content: String::new(), suspended: None, error: None }
+    Ended { finish_reason, guard_reason: None, content: String::new(), suspended: None, error: None, duration_ms: None }
 }
 
 fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {

@@ -6,9 +6,9 @@ use crate::condense::CondenseRequest;
 use crate::event::AgentEvent;
 use crate::ids::{ModelName, SessionId, Ticket};
 use crate::llm::LlmRequest;
-use crate::session::ServerLaunch;
-use crate::sessions::TurnNews;
+use crate::options::ServerLaunch;
 use crate::store::Append;
+use crate::submission::TurnNews;
 use crate::tools::{CallContext, CheckRequest, Grant};
 use crate::turn::TurnMessage;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// ticket is a question; its answer comes back as the message of that ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Say this to the turn itself, before it hears anything else.
+    /// Send this to the turn itself.
     Tell(TurnMessage),
     /// Take the session over; answered by `Loaded`.
     Claim {
@@ -27,6 +27,8 @@ pub enum Effect {
         ticket: Ticket,
         /// Which session.
         session: SessionId,
+        /// All records are needed, and not only those from the last snapshot on.
+        whole: bool,
     },
     /// Store these records; answered by `Saved`.
     Append {
@@ -34,6 +36,9 @@ pub enum Effect {
         ticket: Ticket,
         /// Whether success is to be told: something waits for it. A failure always is.
         confirm: bool,
+        /// How long to wait before it is sent, in milliseconds: the store did not take it before.
+        #[serde(default)]
+        pause_ms: u64,
         /// What to store.
         append: Append,
     },
@@ -90,10 +95,8 @@ pub enum Effect {
         ticket: Ticket,
         /// What to ask.
         request: Arc<LlmRequest>,
-        /// When the turn began, for what is left of its time.
-        started_at: crate::Millis,
-        /// How long the turn may take, in milliseconds.
-        turn_timeout_ms: u64,
+        /// What is left of the turn's time, in milliseconds.
+        remaining_ms: u64,
     },
     /// Make a summary of what no longer fits; answered by `Condensed`.
     Condense {

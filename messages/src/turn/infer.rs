@@ -2,14 +2,14 @@
 
 use super::action::{self, Asked, Understood};
 use super::state::State;
-use super::{Effect, Turn, TurnMessage, prompt};
-use crate::chat::ToolCall;
+use super::{Effect, Turn, TurnMessage};
+use crate::chat::{ToolCall, complain, complaint};
 use crate::error::AgentError;
-use crate::event::AgentEvent;
+use crate::event::{self, AgentEvent};
 use crate::ids::{CallId, Ticket};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
-use crate::session::Session;
-use crate::store::{Answered, Fact, StepCost};
+use crate::store::{Answered, Fact, Reasoning, StepCost};
+use crate::tools::{ToolSet, ToolTitle};
 use std::sync::Arc;
 
 impl Turn {
@@ -25,6 +25,7 @@ impl Turn {
         }
         let (request, prompt_bytes, built) = frame.request(brief, session, open);
         self.emit(effects, || built);
+        self.write_snapshot();
         // A model takes its time: what the turn has so far is not kept until it answers.
         self.flush(effects);
         let ticket = self.ticket();
@@ -40,15 +41,11 @@ impl Turn {
         prompt_bytes: u64,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(open) = self.session.as_ref().and_then(Session::running) else { return };
+        let Some(open) = self.open_turn() else { return };
+        let remaining_ms = self.now.left_of(open.input.limits.turn_timeout_ms);
         self.emit(effects, || AgentEvent::LlmRequested { step: request.step, model: request.model.clone() });
         self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes };
-        effects.push(Effect::Infer {
-            ticket,
-            request,
-            started_at: open.started_at,
-            turn_timeout_ms: open.input.limits.turn_timeout_ms,
-        });
+        effects.push(Effect::Infer { ticket, request, remaining_ms });
     }
 
     /// The model's answer becomes an action, or a question to say it again.
@@ -85,6 +82,7 @@ impl Turn {
             model: answer.model.clone(),
             latency_ms: answer.latency_ms,
         };
+        let reasoning = answer.reasoning.as_deref().and_then(Reasoning::of);
         let schema = open.input.output_schema.as_ref();
         match action::understand(frame.mode, &answer, &frame.tools, schema.is_some()) {
             Ok(Understood::Final(text)) => {
@@ -92,13 +90,14 @@ impl Turn {
                     return self.judge_output(schema, text, &answer, cost, effects);
                 }
                 self.emit(effects, || parsed(step, "final", &[]));
-                self.answered_finally(text, cost, effects);
+                self.answered_finally(text, reasoning, cost, effects);
             }
             Ok(Understood::Calls(text, asked)) => {
                 let calls = numbered(session.calls, asked);
+                let tools = titles(&calls, &frame.tools);
                 let question = calls.iter().all(|call| call.name.is_ask_user());
                 self.emit(effects, || parsed(step, if question { "ask_user" } else { "tool_call" }, &calls));
-                self.record_in_turn(Fact::Answered(Answered { text, calls, cost }));
+                self.answered(Answered { text, calls, tools, reasoning, cost }, effects);
                 self.enter_calls(effects);
             }
             Err(complaint) => self.malformed(step, &answer, complaint, cost, effects),
@@ -106,12 +105,29 @@ impl Turn {
     }
 
     /// A final answer is the end of the turn, unless somebody said something behind it.
-    pub(super) fn answered_finally(&mut self, text: String, cost: StepCost, effects: &mut Vec<Effect>) {
-        self.record_in_turn(Fact::Answered(Answered { text: text.clone(), calls: Vec::new(), cost }));
+    pub(super) fn answered_finally(
+        &mut self,
+        text: String,
+        reasoning: Option<Reasoning>,
+        cost: StepCost,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (calls, tools) = (Vec::new(), Vec::new());
+        self.answered(Answered { text: text.clone(), calls, tools, reasoning, cost }, effects);
         if self.is_steered_on() {
             return self.go_on(effects);
         }
         self.finish_final(text, effects);
+    }
+
+    /// An answer was understood: its words are told and written.
+    fn answered(&mut self, answered: Answered, effects: &mut Vec<Effect>) {
+        if let Some(open) = self.open_turn().filter(|_| !self.unwatched)
+            && let Some(told) = event::answered(&open.input.turn, open.spent.steps + 1, &answered)
+        {
+            self.emit(effects, || told);
+        }
+        self.record_in_turn(Fact::Answered(answered));
     }
 
     pub(super) fn malformed(
@@ -125,7 +141,7 @@ impl Turn {
         self.emit(effects, || AgentEvent::ActionMalformed { step, complaint: complaint.clone() });
         let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
         let text = answer.text.clone() + &calls.collect::<String>();
-        self.record_in_turn(Fact::Malformed { text, complaint: prompt::complain(&complaint), cost });
+        self.record_in_turn(Fact::Malformed { text, complaint: complain(&complaint), cost });
         self.go_on(effects);
     }
 
@@ -138,7 +154,7 @@ impl Turn {
             return self.trip(guard, effects);
         }
         if open.malformed_in_a_row >= 2 {
-            let complaint = session.history.iter().rev().find_map(|message| prompt::complaint(message));
+            let complaint = session.history.iter().rev().find_map(|message| complaint(message));
             let complaint = complaint.unwrap_or_default();
             let message = format!("the model's reply was malformed twice in a row ({complaint}); try another model");
             return self.fail(AgentError::Llm(LlmError::new(LlmErrorKind::Malformed, message)), effects);
@@ -151,6 +167,13 @@ impl Turn {
 fn parsed(step: u32, action: &str, calls: &[Arc<ToolCall>]) -> AgentEvent {
     let tools = calls.iter().map(|call| call.name.clone()).collect();
     AgentEvent::ActionParsed { step, action: action.to_owned(), tools }
+}
+
+/// What people are shown of the calls' tools; nothing, when none of them is known.
+fn titles(calls: &[Arc<ToolCall>], tools: &ToolSet) -> Vec<ToolTitle> {
+    let title = |call: &Arc<ToolCall>| tools.get(&call.name).map(|tool| tool.shown()).unwrap_or_default();
+    let titles: Vec<_> = calls.iter().map(title).collect();
+    if titles.iter().all(ToolTitle::is_unknown) { Vec::new() } else { titles }
 }
 
 /// Calls with ids that are unique in their session.

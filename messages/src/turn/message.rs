@@ -1,17 +1,19 @@
 //! What can arrive in the mailbox of a turn.
 
-use crate::chat::ContentPart;
+use crate::approvals::Decision;
+use crate::brief::{Brief, PromptLayers};
 use crate::condense::Summary;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, RequestId, ResumeToken, Ticket, TurnId};
+use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
+use crate::input::{ResumeReply, Steer, TurnInput};
+use crate::limits::Limits;
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
-use crate::session::{Configuring, TurnInput};
-use crate::sessions::{Decision, EndReason};
+use crate::options::Configuring;
+use crate::outcome::EndReason;
 use crate::skills::SkillIndex;
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
-use crate::turn::{Brief, PromptLayers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -142,6 +144,14 @@ pub enum TurnMessage {
         /// How.
         returned: Box<ToolReturn>,
     },
+    /// What a running call has put out until now. Said while the actor stops, before `Stopped`: the result of a call that
+    /// is interrupted holds it.
+    SaidSoFar {
+        /// Which call.
+        ticket: Ticket,
+        /// Its output, as text.
+        output: String,
+    },
     /// A person decided about a call.
     Decided {
         /// Which question.
@@ -190,6 +200,23 @@ pub enum TurnMessage {
 }
 
 impl TurnMessage {
+    /// The submission that an input or a reply asks an outcome for.
+    pub(super) fn submission(&self) -> Option<&TurnId> {
+        match self {
+            Self::Start { input, .. } => Some(&input.turn),
+            Self::Resume { submission, .. } => Some(submission),
+            _asks_for_no_outcome => None,
+        }
+    }
+
+    /// The bounds that an input brings along.
+    pub(super) fn limits(&self) -> Option<&Limits> {
+        match self {
+            Self::Start { input, .. } => Some(&input.limits),
+            _brings_none => None,
+        }
+    }
+
     /// The ticket of the question this answers, if it answers one. A note is no answer.
     pub fn answers(&self) -> Option<Ticket> {
         match self {
@@ -212,6 +239,7 @@ impl TurnMessage {
             | Self::Done { .. }
             | Self::Wake { .. }
             | Self::Resume { .. }
+            | Self::SaidSoFar { .. }
             | Self::Decided { .. }
             | Self::Steered { .. }
             | Self::Flush
@@ -221,17 +249,6 @@ impl TurnMessage {
             | Self::Stopped { .. } => None,
         }
     }
-}
-
-/// Something said into a running turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Steer {
-    /// The name of this request: what the session knows under it already is not taken again.
-    pub request_id: RequestId,
-    /// The submission whose run is meant; `None` for whatever runs.
-    pub submission: Option<TurnId>,
-    /// What is said.
-    pub parts: Vec<ContentPart>,
 }
 
 /// What to do with a turn that had begun when its actor ended.
@@ -244,21 +261,4 @@ pub enum Recover {
     Close(EndReason),
     /// Close it as failed: it crashed too often.
     GiveUp,
-}
-
-/// What a person says to a suspended turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResumeReply {
-    /// The answer to a question.
-    Answer(String),
-    /// A decision about the call that needs one: the one the question is about.
-    Decision(Decision),
-    /// A decision about the call of this question, whichever of the open ones it is.
-    Decided {
-        /// The question.
-        approval: ApprovalId,
-        /// The decision.
-        decision: Decision,
-    },
 }

@@ -1,17 +1,23 @@
 //! The turn: a pure state machine. Messages in, effects out.
 //!
 //! ```text
-//!            Start                     guard tripped
-//!   Idle ──────────▶ Start ──▶ BuildPrompt ───────────────┐
-//!    ▲                            ▲   │                    │
-//!    │                            │   ▼                    │
-//!    │              malformed once│ LlmInfer ──────────────┤ model failed
-//!    │                            │   │ ParseAction         │
-//!    │                            ├───┤────────────────────▶│ final
-//!    │             all results in │   ▼                     ▼
-//!    └────────────────────────────┴─ CallTool ──────────▶ Done ──▶ Idle
-//!                                         guard, question
+//!           request         read            gathered
+//!    Idle ──────────▶ Load ──────▶ Start ─────────────▶ BuildPrompt ◀────▶ Condense
+//!     ▲ │                            ▲                   │        ▲  too long
+//!     │ └── request, once read ─────▶│            prompt │        │
+//!     │                              │                   ▼        │ malformed once,
+//!     │                              │              LlmInfer ────▶│ something said into the turn,
+//!     │                              │             reply │        │ all results
+//!     │                another waits │                   ▼        │
+//!     │                              │           ParseAction ────▶│
+//!     │                              │             calls │        │
+//!     │  outcome durable, or failed  │                   ▼        │
+//!     └─────────────────────────── Done ◀────────── CallTool ─────┘
+//!                                       final answer, question, guard, error, cancel: from each of these
 //! ```
+//!
+//! A reply rests in `ParseAction` only while it is held against a schema. A journal that another owner has taken over leads
+//! from any state to `Idle`, and so does `Stopped`.
 //!
 //! Owns the decisions of one session's turns and nothing else. The TurnActor, the
 //! step-by-step runner, replay and simulation all drive this one machine. It never
@@ -20,83 +26,75 @@
 //! foreign changes nothing and asks for nothing.
 
 mod accept;
+mod acks;
 mod action;
 mod approvals;
-mod brief;
 mod calls;
 mod condense;
 mod configure;
 mod done;
 mod effect;
-mod guard;
 mod history;
 mod infer;
-mod journal;
+mod interrupted;
+mod lookup;
 mod message;
+mod news;
+mod outbox;
 mod output;
+mod output_schema;
 mod prompt;
-mod readers;
-mod recall;
+mod record;
+mod requests;
 mod skills;
+mod snapshot;
 mod start;
 mod state;
 mod steer;
+mod store_failure;
 mod strict;
+mod time;
 mod withdraw;
 
 #[cfg(test)]
 mod action_tests;
 #[cfg(test)]
-mod chance;
-#[cfg(test)]
 mod condense_tests;
 #[cfg(test)]
-mod decision_tests;
+mod interrupted_tests;
 #[cfg(test)]
-mod guard_tests;
-#[cfg(test)]
-mod layers_tests;
-#[cfg(test)]
-mod outside_tests;
-#[cfg(test)]
-mod pairing;
+mod lookup_tests;
 #[cfg(test)]
 mod prompt_tests;
 #[cfg(test)]
-mod recall_tests;
+mod snapshot_tests;
 #[cfg(test)]
-mod recovery_tests;
-#[cfg(test)]
-mod reply_tests;
-#[cfg(test)]
-mod resume_tests;
-#[cfg(test)]
-mod simulation;
-#[cfg(test)]
-pub(crate) mod story_tests;
-#[cfg(test)]
-pub(crate) mod world;
+#[path = "../turn_tests/mod.rs"]
+pub(crate) mod tests;
 
 pub use action::{AgentAction, parse_action};
-pub use brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use effect::Effect;
-pub use guard::{Limits, Spent};
-pub use message::{Recover, ResumeReply, Steer, TurnMessage};
-pub(crate) use prompt::complaint;
+pub(crate) use interrupted::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED};
+pub use message::{Recover, TurnMessage};
+pub use time::Moment;
 
-use crate::Millis;
+use crate::brief::Brief;
+use crate::error::AgentError;
 use crate::event::AgentEvent;
-use crate::ids::{RecordId, RequestId, SessionId, Ticket, TurnId};
-use crate::session::Session;
-use crate::sessions::{EndReason, TurnOutcome};
-use crate::store::{FORMAT, Fact, Record};
-use approvals::Spoken;
-use journal::Journal;
+use crate::ids::{SessionId, Ticket, TurnId};
+use crate::input::ApprovalsMode;
+use crate::outcome::EndReason;
+use crate::session_state::{OpenTurn, Session};
+use crate::store::{Record, StoreError};
+use acks::{Ack, Settled};
+use approvals::understood;
+use news::{refused_token, steered};
+use outbox::Outbox;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
-use start::Arrival;
-use state::{Gathering, State};
+use state::{Gathering, Slot, State};
 use std::sync::Arc;
+use time::Time;
 
 /// The machine of one session. Plain data: saving it and loading it between any
 /// two messages changes nothing that follows.
@@ -106,42 +104,29 @@ pub struct Turn {
     state: State,
     /// The fold of the journal; `None` until it was read.
     session: Option<Session>,
-    journal: Journal,
-    /// What came before the journal was read.
-    arrivals: Vec<Arrival>,
-    /// Decisions that came before the journal was read.
-    #[serde(default)]
-    spoken: Vec<Spoken>,
+    #[serde(rename = "journal")]
+    outbox: Outbox,
+    /// Requests that wait for the journal to be read: for the first time, or once more for an old outcome, which is done
+    /// when nothing runs.
+    deferred: Vec<TurnMessage>,
+    /// Who is told what when the record of this version is durable, oldest first.
+    acks: Vec<(u64, Ack)>,
     brief: Option<Arc<Brief>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
-    /// Accepted inputs nobody was told of yet, with the version that makes them durable.
-    accepting: Vec<(u64, TurnId)>,
-    /// Submissions that were cancelled before the journal was read.
-    unwanted: Vec<TurnId>,
-    /// Outcomes of withdrawn inputs, with the version that makes them durable.
-    withdrawing: Vec<(u64, TurnOutcome)>,
-    /// Changes of the options nobody was told of yet, with the version that makes them durable.
-    #[serde(default)]
-    configuring: Vec<(u64, RequestId)>,
-    /// The journal was read for a change of the options only: what an earlier process left
-    /// in it is as it was, until an input comes.
-    #[serde(default)]
+    /// What an earlier owner left open in the journal is not run here: it was read for a change of the options only, until
+    /// an input comes, or the actor has stopped.
     unrecovered: bool,
-    /// What was said into the turn before its journal was read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    early: Vec<Steer>,
-    /// What was said into the turn and nobody was told of yet, with the version that makes it durable.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    steering: Vec<(u64, RequestId)>,
-    /// How many readers wait until what is written has gone to the store.
-    #[serde(default)]
-    flushing: u32,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
+    /// The version at which the session was too large for a snapshot; 0 when it never was.
+    oversized_at: u64,
+    /// What comes may be in the journal already: it was said to an actor before, or it has ended.
+    came_before: bool,
     tickets: u64,
-    now: Millis,
-    /// Nobody watches: no events are made. Whoever drives the machine says so anew.
+    /// When the last message came, and how long the turn has run.
+    now: Time,
+    /// No events are made, since nothing subscribes. Whatever drives the machine says so anew.
     #[serde(skip)]
     unwatched: bool,
 }
@@ -153,22 +138,17 @@ impl Turn {
             id,
             state: State::Idle,
             session: None,
-            journal: Journal::default(),
-            arrivals: Vec::new(),
-            spoken: Vec::new(),
+            outbox: Outbox::default(),
+            deferred: Vec::new(),
+            acks: Vec::new(),
             brief: None,
             frame: None,
-            accepting: Vec::new(),
-            unwanted: Vec::new(),
-            withdrawing: Vec::new(),
-            configuring: Vec::new(),
             unrecovered: false,
-            early: Vec::new(),
-            steering: Vec::new(),
-            flushing: 0,
             recover: None,
+            oversized_at: 0,
+            came_before: false,
             tickets: 0,
-            now: 0,
+            now: Time::default(),
             unwatched: false,
         }
     }
@@ -179,34 +159,55 @@ impl Turn {
         self.unwatched = !watched;
     }
 
+    /// The turn that is open in the journal runs in this process since before this machine: for so long, and for so long
+    /// without the time in which a person was asked, in milliseconds. Whoever starts a machine in place of another says so.
+    pub fn has_run(&mut self, lasted_ms: u64, ran_ms: u64) {
+        self.now.go_on(lasted_ms, ran_ms);
+    }
+
     /// Takes one message that arrived at `at`, moves on, and says what must happen.
     ///
     /// The effects are to be performed in order. A message that is late or out of
     /// place changes nothing and asks for nothing.
-    pub fn apply(&mut self, at: Millis, message: TurnMessage) -> Vec<Effect> {
-        use TurnMessage as M;
-        self.now = at;
+    pub fn apply(&mut self, at: impl Into<Moment>, message: TurnMessage) -> Vec<Effect> {
+        self.now.pass(at.into(), self.asks_a_person());
         let mut effects = Vec::with_capacity(4);
-        let e = &mut effects;
+        self.step(message, &mut effects);
+        self.fail_stranded(&mut effects);
+        self.look_up_deferred(&mut effects);
+        effects
+    }
+
+    /// The transitions. What [`Turn::admits`] keeps or answers concerns no state.
+    fn step(&mut self, message: TurnMessage, e: &mut Vec<Effect>) {
+        use TurnMessage as M;
+        if !self.admits(&message, e) {
+            return;
+        }
         match (std::mem::replace(&mut self.state, State::Idle), message) {
-            (state, M::Start { input, brief }) => self.arrive(state, Arrival::Input(input), brief, e),
-            (state, M::Resume { submission, token, reply, brief }) => {
-                self.arrive(state, Arrival::Resume { submission, token, reply: *reply }, brief, e);
-            }
-            (state, M::Configure { asked, brief }) => self.arrive(state, Arrival::Configure(asked), brief, e),
             (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
-            (State::Start(wait), M::Loaded { ticket, result }) if wait.load == Some(ticket) => self.loaded(result, e),
+            (State::Idle, M::Start { input, .. }) => self.take_input(input, e),
+            (State::Idle, M::Resume { submission, token, reply, .. }) => {
+                self.take_resume(submission, &token, *reply, None, e);
+            }
+            (State::Load { awaiting, whole }, M::Loaded { ticket, result }) if awaiting == ticket => {
+                self.loaded(result, whole, e);
+            }
             (State::Start(wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {
-                self.tools_listed(Gathering { servers, ..wait }, tools, e);
+                self.gathered(Gathering { tools_at: None, tools: Some(tools), servers, ..wait }, e);
             }
             (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
-                self.profiled(wait, result, e);
+                self.gathered(Gathering { profile_at: None, profile: Some(result), ..wait }, e);
             }
             (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
-                self.layers_read(wait, result, e);
+                self.gathered(Gathering { layers_at: None, layers: Some(result), ..wait }, e);
             }
             (State::Start(wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
                 self.gathered(Gathering { skills_at: None, skills: Some(index), ..wait }, e);
+            }
+            (State::Start(wait), M::Saved { result: Ok(_), .. }) => self.gathered(wait, e),
+            (State::Start(wait), M::Saved { result: Err(error), .. }) if wait.until.is_some() => {
+                self.lose(&State::Start(wait), &error, e);
             }
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
             (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
@@ -230,24 +231,86 @@ impl Turn {
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
                 self.tool_returned(calling, ticket, *returned, e);
             }
-            (state, M::Decided { approval, decision, asker }) => {
-                self.heard(state, Spoken { approval, decision: *decision, asker }, e);
+            (State::CallTool(mut calling), M::SaidSoFar { ticket, output }) => {
+                calling.said(ticket, output);
+                self.state = State::CallTool(calling);
+            }
+            (State::CallTool(calling), M::Decided { approval, decision, .. }) if calling.entered => {
+                self.decided(calling, &approval, *decision, e);
             }
             (State::Done(mut finishing), M::Done { ended }) if finishing.version.is_none() => {
                 self.done(&mut finishing, *ended, e);
                 self.state = State::Done(finishing);
             }
-            (state, M::Saved { ticket, result }) if self.journal.awaits(ticket) => {
-                self.saved(state, ticket, result, e);
+
+            // The store has answered, in the other states that wait for it.
+            (
+                state,
+                M::Saved { result: Err(error @ (StoreError::Fenced { .. } | StoreError::Conflict { .. })), .. },
+            ) => {
+                self.lose(&state, &error, e);
             }
-            (state, M::Steered { steer }) => self.steered(state, *steer, e),
-            (state, M::Flush) => self.flush_for_reader(state, e),
-            (state, M::Withdrawn { submission }) => self.withdrawn(state, submission, e),
+            (State::CallTool(calling), M::Saved { result, .. }) if calling.entered => {
+                self.intents_stored(calling, result, e);
+            }
+            (State::Done(finishing), M::Saved { result, .. }) if finishing.is_settled(&result, self.outbox.durable) => {
+                self.finish(finishing, result.is_ok(), e);
+            }
+
+            // What comes from callers while a turn runs, or concerns none.
+            (state, M::Start { input, .. }) => {
+                self.state = state;
+                self.queue_input(input, e);
+            }
+            (state, M::Resume { submission, .. }) => {
+                self.state = state;
+                e.push(refused_token(&submission));
+            }
+            (state, M::Configure { asked, .. }) => {
+                self.state = state;
+                self.configure(&asked, e);
+            }
+            // The calls are looked at later, and find what was decided.
+            (state, M::Decided { approval, decision, .. }) => {
+                self.state = state;
+                self.record_decision(&approval, &understood(*decision), e);
+            }
+            (state @ (State::Idle | State::Done(_)), M::Steered { steer }) => {
+                self.state = state;
+                e.push(steered(&steer.request_id, Ok(false)));
+            }
+            (state, M::Steered { steer }) => {
+                let behind_reply = matches!(state, State::LlmInfer { .. } | State::ParseAction(_));
+                self.state = state;
+                self.steer(*steer, behind_reply, e);
+            }
+            // Its outcome is told.
+            (State::Done(finishing), M::Withdrawn { submission }) if finishing.submission == submission => {
+                self.state = State::Done(finishing);
+            }
+            (state, M::Withdrawn { submission }) => {
+                self.state = state;
+                self.withdraw(&submission, e);
+            }
+            (state, M::Flush) => {
+                self.state = state;
+                self.flush(e);
+                self.acks.push((0, Ack::Flushed));
+                self.settle_acks(Settled::Durable, e);
+            }
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),
             (state, _late_or_out_of_place) => self.state = state,
         }
-        effects
+    }
+
+    /// A transition that could not find what it needs has left its turn without a state to go on from. That is a defect
+    /// of the machine; the turn fails, so that its caller does not wait for ever.
+    fn fail_stranded(&mut self, effects: &mut Vec<Effect>) {
+        if matches!(self.state, State::Idle) && !self.unrecovered && self.open_turn().is_some() {
+            let text = "the turn lost what it needed to go on; this is a defect, please report it";
+            self.fail(AgentError::Internal(text.to_owned()), effects);
+        }
     }
 
     /// The session, once its journal was read.
@@ -264,12 +327,17 @@ impl Turn {
 
     /// What was written and not sent to the store yet, oldest first.
     pub fn unsent(&self) -> &[Arc<Record>] {
-        self.journal.unsent()
+        self.outbox.unsent()
     }
 
     /// Whether nothing runs and nothing waits.
     pub fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle) && self.arrivals.is_empty()
+        matches!(self.state, State::Idle) && self.deferred.is_empty()
+    }
+
+    /// The turn that runs.
+    fn open_turn(&self) -> Option<&OpenTurn> {
+        self.session.as_ref().and_then(Session::running)
     }
 
     /// Tells whoever watches.
@@ -284,57 +352,9 @@ impl Turn {
         Ticket(self.tickets)
     }
 
-    /// Writes a fact: into the session now, into the store with the next flush.
-    fn record(&mut self, turn: Option<TurnId>, fact: Fact) {
-        let Some(session) = &mut self.session else { return };
-        let version = session.version + 1;
-        let record = Arc::new(Record {
-            format: FORMAT,
-            id: RecordId::numbered(self.journal.epoch, version),
-            session: self.id.clone(),
-            version,
-            epoch: self.journal.epoch,
-            turn,
-            at: self.now,
-            fact,
-        });
-        session.apply(&record);
-        self.journal.write(record);
-    }
-
-    /// Writes a fact of the running turn.
-    fn record_in_turn(&mut self, fact: Fact) {
-        let turn = self.session.as_ref().and_then(|session| session.open.as_ref()).map(|open| open.input.turn.clone());
-        self.record(turn, fact);
-    }
-
-    /// Sends what is written to the store.
-    fn flush(&mut self, effects: &mut Vec<Effect>) {
-        let tickets = &mut self.tickets;
-        let next = || {
-            *tickets += 1;
-            Ticket(*tickets)
-        };
-        self.journal.flush(&self.id, next, effects);
-    }
-
-    /// The version of what is written now, for whatever goes on only when it is durable.
-    fn awaited(&mut self) -> u64 {
-        let version = self.version();
-        self.journal.wait_for(version);
-        version
-    }
-
-    /// A name that no other owner of the journal gives. What this one asks may be lost with
-    /// it, and the next one counts its calls and records from where the journal ends.
-    fn owned(&self, name: String) -> String {
-        match self.journal.epoch {
-            0 | 1 => name,
-            epoch => format!("{name}-{epoch}"),
-        }
-    }
-
-    fn version(&self) -> u64 {
-        self.session.as_ref().map_or(0, |session| session.version)
+    /// Whether the turn's time stands still, since it waits for a person.
+    fn asks_a_person(&self) -> bool {
+        let State::CallTool(calling) = &self.state else { return false };
+        self.approvals() == ApprovalsMode::Wait && calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)))
     }
 }

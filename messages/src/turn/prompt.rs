@@ -5,22 +5,20 @@
 //! what was cut is said. No clock and no randomness: the same session and brief
 //! always give the same prompt.
 
-use super::{Brief, PromptLayers, history, output};
-use crate::chat::{CallStatus, ContentPart, Message};
+use super::{history, output_schema};
+use crate::brief::{Brief, PromptLayers};
+use crate::chat::{CallStatus, ContentPart, Message, complaint};
 use crate::condense;
 use crate::event::AgentEvent;
 use crate::ids::{ToolName, TurnId};
 use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
-use crate::session::{OpenTurn, Session};
+use crate::session_state::{OpenTurn, Session};
 use crate::tools::ToolSet;
 use crate::trace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// How every message begins and ends that asks the model again after a malformed reply.
-const COMPLAINT: (&str, &str) = ("Your reply could not be used: ", ". Answer again.");
 
 /// The caps of the layers, in bytes, in the order in which a model reads them.
 const CAPS: [(&str, usize); 6] = [
@@ -104,7 +102,8 @@ impl Frame {
             push_paragraph(&mut system, &contract(&tools));
         }
         if let Some(output) = output {
-            let words = if mode == ToolMode::Json { output::in_words_of_content } else { output::in_words };
+            let words =
+                if mode == ToolMode::Json { output_schema::in_words_of_content } else { output_schema::in_words };
             push_paragraph(&mut system, &words(output));
         }
         let envelope = match (mode, output) {
@@ -273,7 +272,7 @@ fn schema(tools: &ToolSet, content: Value) -> Value {
 /// The same for a turn whose final answer has a schema of its own; `None` when that one
 /// cannot stand inside another.
 fn schema_with(tools: &ToolSet, output: &Value) -> Option<Value> {
-    let (content, definitions) = output::as_a_part(output)?;
+    let (content, definitions) = output_schema::as_a_part(output)?;
     let mut schema = schema(tools, content);
     schema.as_object_mut()?.extend(definitions);
     Some(schema)
@@ -318,19 +317,6 @@ fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>, capabilitie
         }
     }
     spelled
-}
-
-/// The words that ask the model again after a malformed reply.
-pub(super) fn complain(complaint: &str) -> String {
-    let (begin, end) = COMPLAINT;
-    format!("{begin}{complaint}{end}")
-}
-
-/// What a message of [`complain`] complains about.
-pub(crate) fn complaint(message: &Message) -> Option<&str> {
-    let Message::User { parts } = message else { return None };
-    let [ContentPart::Text { text }] = parts.as_slice() else { return None };
-    text.strip_prefix(COMPLAINT.0)?.strip_suffix(COMPLAINT.1)
 }
 
 fn fold_into_first_user_message(messages: &mut Vec<Arc<Message>>, system: &str) {

@@ -1,16 +1,17 @@
 //! What a model reads: layers, contract, history, and how much of them fits.
 
-use super::Brief;
 use super::prompt::Frame;
-use super::world::{input, model, session_id, tools};
+use crate::brief::{Brief, PromptLayers};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::event::AgentEvent;
 use crate::ids::{CallId, RecordId, ToolName, TurnId};
+use crate::limits::Limits;
 use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
-use crate::session::{Session, SessionOptions};
+use crate::options::SessionOptions;
+use crate::session_state::Session;
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost};
 use crate::tools::{ToolOutput, ToolSet};
-use crate::turn::{Limits, PromptLayers};
+use crate::turn::tests::world::{input, model, session_id, tools};
 use expect_test::expect;
 use serde_json::json;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ fn called(number: u32, name: &str, arguments: serde_json::Value) -> Arc<ToolCall
 }
 
 fn answered(text: &str, calls: Vec<Arc<ToolCall>>) -> Fact {
-    Fact::Answered(Answered { text: text.to_owned(), calls, cost: cost(0, 0) })
+    Fact::Answered(Answered::bare(text, calls, cost(0, 0)))
 }
 
 fn returned(call: &ToolCall, status: CallStatus, text: &str) -> Fact {
@@ -67,7 +68,7 @@ fn returned(call: &ToolCall, status: CallStatus, text: &str) -> Fact {
 fn outcome(content: &str) -> Fact {
     let finish_reason = crate::chat::FinishReason::Final;
     let content = content.to_owned();
-    Fact::Outcome(Ended { finish_reason, guard_reason: None, content, suspended: None, error: None })
+    Fact::Outcome(Ended { finish_reason, guard_reason: None, content, suspended: None, error: None, duration_ms: None })
 }
 
 struct Built {
@@ -244,7 +245,7 @@ fn eventful() -> Session {
             returned(&write, CallStatus::Denied, "denied: policy"),
             Fact::Malformed {
                 text: "{\"type\":".into(),
-                complaint: super::prompt::complain("it is cut"),
+                complaint: crate::chat::complain("it is cut"),
                 cost: cost(0, 0),
             },
             answered("", vec![Arc::clone(&ask)]),

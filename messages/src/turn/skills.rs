@@ -8,7 +8,6 @@ use super::prompt::SKILLS_CAP;
 use crate::event::{AgentEvent, SkillChoice};
 use crate::ids::Ticket;
 use crate::llm::ModelProfile;
-use crate::session::Session;
 use crate::skills::{Asked, SelectedSkill, SelectedSkills, Selection, SkillIndex, matches, render, select};
 use crate::store::Fact;
 use crate::tools::ToolSet;
@@ -45,7 +44,7 @@ impl Turn {
         tools: &ToolSet,
     ) -> Chosen {
         let rules = self.brief.as_ref().and_then(|brief| Some((brief.skills?, brief.layers.skills.len())));
-        let Some(open) = self.session.as_ref().and_then(Session::running) else { return Chosen::default() };
+        let Some(open) = self.open_turn() else { return Chosen::default() };
         let nothing = SkillIndex::default();
         let Selection { chosen, dropped } = match (&open.skills, rules, index) {
             (None, None, _) | (None, _, None) => return Chosen::default(),

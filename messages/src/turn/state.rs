@@ -1,15 +1,15 @@
 //! Where a turn can be between two messages.
 
-use super::condense::Plan;
+use crate::brief::PromptLayers;
 use crate::chat::Usage;
 use crate::error::AgentError;
+use crate::event::AgentEvent;
 use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::llm::{LlmError, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::skills::SkillIndex;
-use crate::store::StepCost;
+use crate::store::{Reasoning, StepCost, StoreError};
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
-use crate::turn::PromptLayers;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(super) enum State {
     /// Nothing runs.
     Idle,
+    /// The journal is being read: all of it, or from its last snapshot on.
+    Load { awaiting: Ticket, whole: bool },
     /// What a turn needs before its first prompt is being gathered.
     Start(Gathering),
     /// The next prompt may be built.
@@ -44,33 +46,29 @@ pub(super) enum State {
 /// What is still missing before the first prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Gathering {
-    /// The journal is being read.
-    pub(super) load: Option<Ticket>,
     /// The tools are being listed.
     pub(super) tools_at: Option<Ticket>,
     /// The tools.
     pub(super) tools: Option<Arc<ToolSet>>,
     /// The tool servers.
-    #[serde(default)]
     pub(super) servers: Vec<ServerBrief>,
     /// The model's profile is being looked up.
     pub(super) profile_at: Option<Ticket>,
     /// The profile.
     pub(super) profile: Option<Result<Arc<ModelProfile>, LlmError>>,
     /// The files before the history are being read.
-    #[serde(default)]
     pub(super) layers_at: Option<Ticket>,
     /// What they say; `None` also where there are none.
-    #[serde(default)]
     pub(super) layers: Option<Result<Arc<PromptLayers>, AgentError>>,
     /// The input is durable with this version.
     pub(super) until: Option<u64>,
     /// The skills are being listed.
-    #[serde(default)]
     pub(super) skills_at: Option<Ticket>,
     /// The skills, where there are any.
-    #[serde(default)]
     pub(super) skills: Option<Arc<SkillIndex>>,
+    /// What was said into the turn since it is being prepared, to be told behind its beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) said: Vec<AgentEvent>,
 }
 
 /// An answer that is judged before it is journaled.
@@ -82,6 +80,9 @@ pub(super) struct Judging {
     pub(super) content: String,
     /// The model's reply as it came.
     pub(super) reply: String,
+    /// The model's thoughts, as they are kept.
+    #[serde(default)]
+    pub(super) reasoning: Option<Reasoning>,
     /// What it cost.
     pub(super) cost: StepCost,
 }
@@ -100,12 +101,12 @@ pub(super) struct Condensing {
 }
 
 /// The calls of one step on their way.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Calling {
     /// Whether the calls were looked at.
     pub(super) entered: bool,
     /// Who calls; made once for all of them.
-    pub(super) context: Option<Arc<CallContext>>,
+    pub(super) context: Arc<CallContext>,
     /// The calls, in order.
     pub(super) slots: Vec<Slot>,
 }
@@ -119,16 +120,41 @@ pub(super) enum Slot {
     Asking(ApprovalId),
     /// It may run when its turn comes.
     Granted { grant: Grant, traits: CallTraits },
-    /// Its intent is being journaled; it runs when this version is durable.
-    Recording { grant: Grant, until: u64 },
+    /// Its intent is being journaled; it runs when this version is durable. It may have run before a crash.
+    Recording { grant: Grant, until: u64, doubted: bool },
     /// It runs.
-    Running { ticket: Ticket, read_only: bool },
+    Running(Running),
     /// It has its result.
     Finished,
     /// It is a question to the user.
     Question,
     /// It came back, and its result comes from outside.
     Waiting,
+}
+
+/// A call that runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Running {
+    /// The question to its tool.
+    pub(super) ticket: Ticket,
+    /// Whether it changes nothing.
+    pub(super) read_only: bool,
+    /// Whether it may have run before a crash, too.
+    pub(super) doubted: bool,
+    /// How long the turn had lasted when it began, in milliseconds.
+    pub(super) since_ms: u64,
+    /// What it has put out until the actor stopped.
+    pub(super) output: Option<String>,
+}
+
+impl Calling {
+    /// What the call of this ticket has put out until now.
+    pub(super) fn said(&mut self, ticket: Ticket, output: String) {
+        let is_it = |slot: &&mut Slot| matches!(slot, Slot::Running(running) if running.ticket == ticket);
+        if let Some(Slot::Running(running)) = self.slots.iter_mut().find(is_it) {
+            running.output = Some(output).filter(|output| !output.is_empty());
+        }
+    }
 }
 
 /// The end of a turn on its way into the journal.
@@ -138,4 +164,28 @@ pub(super) struct Finishing {
     pub(super) submission: TurnId,
     /// The version with which the outcome is durable; `None` until it is written.
     pub(super) version: Option<u64>,
+}
+
+impl Finishing {
+    /// Whether this answer of the store is the one that the outcome waits for.
+    pub(super) fn is_settled(&self, result: &Result<u64, StoreError>, durable: u64) -> bool {
+        self.version.is_some_and(|version| result.is_err() || version <= durable)
+    }
+}
+
+/// What is to become of a history that is too long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// How many messages it has.
+    pub(super) length: usize,
+    /// How many of the newest stay.
+    pub(super) keeps: usize,
+    /// How many go.
+    pub(super) drops: usize,
+    /// The largest summary that is taken; `None` when one is not worth a question.
+    pub(super) summary_bytes: Option<usize>,
+    /// How large the question for it may be.
+    pub(super) question_bytes: usize,
+    /// The estimate of the prompt as it would be.
+    pub(super) tokens: u64,
 }

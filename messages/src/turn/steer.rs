@@ -4,63 +4,57 @@
 //! its answer, which cannot know it: a final answer is then not the end of the turn, unless no step is left. It is
 //! never an answer to a question or a decision about a call.
 
+use super::acks::Ack;
+use super::news::steered;
 use super::state::State;
-use super::{Effect, Steer, Turn};
+use super::{Effect, Turn};
 use crate::chat::Message;
 use crate::error::AgentError;
+use crate::event;
 use crate::ids::RequestId;
-use crate::sessions::TurnNews;
-use crate::store::{Fact, StoreError};
+use crate::input::Steer;
+use crate::store::Fact;
 use std::sync::Arc;
 
 /// How many things said into a turn wait for its next prompt; one more is refused.
 const MOST_WAITING: usize = 8;
 
 impl Turn {
-    /// The user said something into the running turn.
-    pub(super) fn steered(&mut self, state: State, steer: Steer, effects: &mut Vec<Effect>) {
-        let is_reading = self.session.is_none() && matches!(state, State::Start(_));
-        self.state = state;
-        if !is_reading {
-            self.steer(steer, effects);
-        } else if self.early.iter().all(|known| known.request_id != steer.request_id) {
-            self.early.push(steer);
-        }
-    }
-
-    /// The journal was read: what was said meanwhile has its turn now, or has none.
-    pub(super) fn take_early(&mut self, effects: &mut Vec<Effect>) {
-        for steer in std::mem::take(&mut self.early) {
-            self.steer(steer, effects);
-        }
-    }
-
-    /// The journal could not be read.
-    pub(super) fn refuse_early(&mut self, effects: &mut Vec<Effect>) {
-        effects.extend(std::mem::take(&mut self.early).into_iter().map(|steer| told(steer.request_id, Ok(false))));
-    }
-
-    fn steer(&mut self, steer: Steer, effects: &mut Vec<Effect>) {
+    /// The user said something into the running turn; `behind` an answer that the model is about to give.
+    pub(super) fn steer(&mut self, steer: Steer, behind: bool, effects: &mut Vec<Effect>) {
         let Steer { request_id, submission, parts } = steer;
-        if self.session.as_ref().is_some_and(|session| session.steers.contains(&request_id)) {
-            return self.tell_when_kept(request_id, effects);
+        let running = self.submission().filter(|running| submission.is_none_or(|meant| meant == *running));
+        if running.is_none() {
+            return effects.push(steered(&request_id, Ok(false)));
         }
-        let runs = !matches!(self.state, State::Idle | State::Done(_));
-        let running = self.submission().filter(|running| runs && submission.is_none_or(|meant| meant == *running));
-        let refused = match running {
-            Some(_) => self.refuses(&parts),
-            None => return effects.push(told(request_id, Ok(false))),
-        };
-        if let Some(error) = refused {
-            return effects.push(told(request_id, Err(error)));
+        if let Some(error) = self.refuses(&parts) {
+            return effects.push(steered(&request_id, Err(error)));
         }
-        let behind = matches!(self.state, State::LlmInfer { .. } | State::ParseAction(_));
+        self.tell_said(&request_id, &parts, effects);
         self.record_in_turn(Fact::Steered { parts, request_id: Some(request_id.clone()), behind });
-        self.tell_when_kept(request_id, effects);
+        self.tell_when_kept(&request_id, effects);
+    }
+
+    /// Whether the session has taken what was said under this name.
+    pub(super) fn knows_steer(&self, request_id: &RequestId) -> bool {
+        self.session.as_ref().is_some_and(|session| session.steers.contains(request_id))
+    }
+
+    /// What is said into the turn is told; where the turn has not been told of yet, behind its beginning.
+    fn tell_said(&mut self, request: &RequestId, parts: &[crate::chat::ContentPart], effects: &mut Vec<Effect>) {
+        let is_early = matches!(self.state, State::Start(_));
+        // The state does not depend on who watches.
+        let Some(session) = self.session.as_ref().filter(|_| is_early || !self.unwatched) else { return };
+        let Some(open) = session.running() else { return };
+        let told = event::steered(&open.input.turn, Some(request), session.version + 1, parts);
+        match &mut self.state {
+            State::Start(wait) => wait.said.push(told),
+            _told_at_once => self.emit(effects, || told),
+        }
     }
 
     fn refuses(&self, parts: &[crate::chat::ContentPart]) -> Option<AgentError> {
-        let open = self.session.as_ref().and_then(|session| session.running())?;
+        let open = self.open_turn()?;
         if open.steered.len() >= MOST_WAITING {
             let text = format!("{MOST_WAITING} things said into the turn wait for its next step; try again then");
             return Some(AgentError::Busy(text));
@@ -85,38 +79,14 @@ impl Turn {
     }
 
     /// What is known under this name is told when it is durable.
-    fn tell_when_kept(&mut self, request_id: RequestId, effects: &mut Vec<Effect>) {
-        if !self.journal.holds_steer(&request_id) {
-            return effects.push(told(request_id, Ok(true)));
+    pub(super) fn tell_when_kept(&mut self, request_id: &RequestId, effects: &mut Vec<Effect>) {
+        if !self.outbox.holds_steer(request_id) {
+            return effects.push(steered(request_id, Ok(true)));
         }
-        if self.steering.iter().all(|(_, known)| *known != request_id) {
-            let version = self.awaited();
-            self.steering.push((version, request_id));
+        if self.acks.iter().all(|(_, ack)| !matches!(ack, Ack::Steered(known) if known == request_id)) {
+            self.acknowledge(Ack::Steered(request_id.clone()));
             self.flush(effects);
         }
-    }
-
-    /// Tells what is durable by now.
-    pub(super) fn tell_steered(&mut self, effects: &mut Vec<Effect>) {
-        let durable = self.journal.durable;
-        self.steering.retain(|(version, request)| {
-            let kept = *version <= durable;
-            if kept {
-                effects.push(told(request.clone(), Ok(true)));
-            }
-            !kept
-        });
-    }
-
-    /// The turn has taken it, and whether the journal has is not known.
-    pub(super) fn tell_steered_unsaved(&mut self, error: &StoreError, effects: &mut Vec<Effect>) {
-        let unsaved = self.steering.drain(..);
-        effects.extend(unsaved.map(|(_, request)| told(request, Err(AgentError::Store(error.clone())))));
-    }
-
-    /// Nothing comes after this: whoever performs it knows whether the last append was confirmed.
-    pub(super) fn tell_steered_last(&mut self, effects: &mut Vec<Effect>) {
-        effects.extend(self.steering.drain(..).map(|(_, request)| told(request, Ok(true))));
     }
 
     /// Whether something was said into the turn that the answer just journaled does not know.
@@ -124,8 +94,4 @@ impl Turn {
         let last = self.session.as_ref().and_then(|session| session.history.last());
         matches!(last.map(Arc::as_ref), Some(Message::User { .. }))
     }
-}
-
-fn told(request_id: RequestId, result: Result<bool, AgentError>) -> Effect {
-    Effect::Report(TurnNews::Steered { request_id, result })
 }

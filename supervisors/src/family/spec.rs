@@ -3,11 +3,11 @@
 use super::SupervisorMessage;
 use crate::look::NodeState;
 use crate::restart::RestartRule;
+use bob_actors::address::Address;
 use bob_actors::clock;
 use bob_actors::feed::Feed;
 use bob_actors::metrics::Metrics;
 use bob_actors::pulse::{Kinds, Place, Pulses};
-use bob_actors::rooms::Address;
 use bob_messages::event::AgentEvent;
 use futures_util::future::BoxFuture;
 use ractor::{Actor, ActorCell, SpawnErr};

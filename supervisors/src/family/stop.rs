@@ -2,7 +2,7 @@
 
 use super::start::KILLED_LIMIT;
 use super::{Family, Fate, Phase};
-use bob_messages::sessions::EndReason;
+use bob_messages::outcome::EndReason;
 use ractor::ActorCell;
 use std::time::Duration;
 use tokio::time::Instant;

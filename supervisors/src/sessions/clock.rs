@@ -1,12 +1,16 @@
 //! Each turn's time: when its clock runs, stands still, and comes due.
+//!
+//! The machine counts the same time to know what is left of it (`messages/src/turn/time.rs`): from the beginning of the
+//! run, without the time between `Paused` and `Unpaused`. An actor that is started again is told how long its turn has run.
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::guests::{Ahead, Clock, Guest, OpenQuestion};
-use bob_messages::approvals::ApprovalQuestion;
+use bob_messages::approvals::{ApprovalQuestion, Decision};
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
-use bob_messages::sessions::{Decision, EndReason};
-use bob_messages::turn::{Limits, TurnMessage};
+use bob_messages::limits::Limits;
+use bob_messages::outcome::EndReason;
+use bob_messages::turn::TurnMessage;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,7 +26,9 @@ impl SessionsState {
             return self.stop(session, EndReason::Shutdown, myself);
         }
         if clock.deadline.is_none() {
-            let at = Instant::now() + Duration::from_millis(clock.take_left_ms());
+            let now = Instant::now();
+            clock.began.get_or_insert(now);
+            let at = now + Duration::from_millis(clock.take_left_ms());
             clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn), myself));
         }
     }

@@ -8,11 +8,16 @@ use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::sessions::{EndReason, TurnOutcome};
+use bob_messages::outcome::{EndReason, TurnOutcome};
+use bob_messages::submission::SessionsMessage;
 use bob_messages::turn::{Recover, TurnMessage};
-use ractor::ActorId;
+use ractor::{ActorId, ActorStatus, SpawnErr};
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+/// An actor on its way to its first message.
+type Starts = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
 
 /// How often an actor is started again in one turn.
 const MOST_RESTARTS: u32 = 3;
@@ -182,6 +187,16 @@ impl SessionsState {
         }
     }
 
+    /// An actor ended before it had begun: an end like any other, of which no supervision event tells.
+    pub(super) fn not_begun(&mut self, session: &SessionId, why: &str, myself: &Myself) {
+        let actor = self.book.get_mut(session).and_then(|guest| guest.actor.as_ref());
+        // Whoever began meanwhile is somebody else.
+        let actor = actor.filter(|actor| actor.get_status() == ActorStatus::Stopped).map(|actor| actor.get_id());
+        if let Some(actor) = actor {
+            self.actor_ended(actor, false, why, myself);
+        }
+    }
+
     fn crashed(&mut self, session: &SessionId, reason: &str, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
         guest.crashes += 1;
@@ -233,6 +248,7 @@ impl SessionsState {
         }
         guest.since = Instant::now();
         let brief = Arc::clone(&guest.brief);
+        guest.owed.iter_mut().take_while(|owed| owed.let_in).for_each(|owed| owed.said_again = true);
         let let_in = guest.owed.iter().take_while(|owed| owed.let_in);
         let requests: Vec<_> = let_in.clone().map(|owed| owed.request.clone()).collect();
         let cancelled: Vec<_> = let_in.filter(|owed| owed.cancelled).map(|owed| owed.submission.clone()).collect();
@@ -260,14 +276,32 @@ impl SessionsState {
     fn close_when_said(&mut self, session: &SessionId, myself: &Myself) {
         let Some(guest) = self.book.get_mut(session) else { return };
         let Some(leaving) = guest.leaving.take_if(|leaving| leaving.ended && leaving.said_all) else { return };
-        // A turn the actor had not heard of yet is ended here.
+        // A turn the actor had not heard of yet is ended here, unless one before it had: then it may be in the journal,
+        // and the next one closes it there.
         if let Some(submission) = leaving.submission {
-            let request = guest.owed.iter().find(|owed| owed.submission == submission).map(|owed| &owed.request);
-            let outcome = Box::new(unheard(session, &submission, leaving.reason, request));
+            let owed = guest.owed.iter().find(|owed| owed.submission == submission);
+            if owed.is_some_and(|owed| owed.said_again) {
+                return self.reopen(session, Recover::Close(leaving.reason), myself);
+            }
+            let outcome = Box::new(unheard(session, &submission, leaving.reason, owed.map(|owed| &owed.request)));
             self.settle(session, &submission, Ok(outcome), myself);
         }
         self.reopen(session, Recover::Continue, myself);
     }
+}
+
+/// Tells the supervisor when the actor does not begin. One that was killed before, or whose start failed, was never linked
+/// to it.
+pub(super) fn watch_start(session: SessionId, starts: Starts, myself: Myself) {
+    tokio::spawn(async move {
+        let why = match starts.await {
+            Ok(Ok(_ends)) => return,
+            Ok(Err(SpawnErr::StartupFailed(why))) => why.to_string(),
+            Ok(Err(why)) => why.to_string(),
+            Err(why) => why.to_string(),
+        };
+        let _the_supervisor_has_ended = myself.cast(SessionsMessage::NotBegun { session, why });
+    });
 }
 
 /// The outcome of a turn no actor has heard of.

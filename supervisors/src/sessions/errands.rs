@@ -4,12 +4,13 @@
 //! one for them, which begins nothing. Whoever asked is told once, also when the actor ends
 //! in between: it is said again to the next one, which knows it by its name.
 
-use super::door::closing;
+use super::admit::closing;
 use super::{Myself, SessionsState};
 use crate::guests::Errand;
+use bob_messages::brief::Brief;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::turn::{Brief, TurnMessage};
+use bob_messages::turn::TurnMessage;
 use std::sync::Arc;
 
 /// How many changes of one session may be on their way.

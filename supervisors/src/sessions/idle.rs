@@ -6,7 +6,7 @@
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use bob_messages::ids::SessionId;
-use bob_messages::sessions::EndReason;
+use bob_messages::outcome::EndReason;
 use tokio::time::Instant;
 
 /// How many actors are let go in one handler; the others follow in the next one, so that

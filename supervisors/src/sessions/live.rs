@@ -6,7 +6,7 @@ use crate::look::{NodeState, NodeStatus};
 use bob_actors::rooms::Rooms;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
-use bob_messages::sessions::{LiveSession, LiveState, SessionsLoad, SessionsMessage};
+use bob_messages::submission::{LiveSession, LiveState, SessionsLoad, SessionsMessage};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;

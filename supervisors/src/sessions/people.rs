@@ -5,32 +5,22 @@
 //! it counts, and whoever decided hears that, or that the actor ended first.
 
 use super::SessionsState;
+use crate::guests::Asking;
 use bob_actors::rooms::Rooms;
-use bob_messages::approvals::ApprovalQuestion;
+use bob_messages::approvals::{ApprovalQuestion, Decision, Heard};
 use bob_messages::ids::{ApprovalId, SessionId, Ticket};
 use bob_messages::reply::Reply;
-use bob_messages::sessions::{Decision, Heard, SessionsMessage};
+use bob_messages::submission::SessionsMessage;
 use bob_messages::turn::TurnMessage;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tokio::task::AbortHandle;
 
 /// Who decided and waits to hear whether it counts.
 #[derive(Debug, Default)]
 pub(super) struct Deciding {
     tickets: u64,
     waiting: Vec<(SessionId, Ticket, Reply<Heard>)>,
-}
-
-/// A question that was put to the port. Dropping it takes the question back.
-#[derive(Debug)]
-pub(crate) struct Asking(AbortHandle);
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Puts a question to the port, if there is one; its decision is said to the session.

@@ -5,8 +5,9 @@
 use super::SessionsState;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::input::Steer;
 use bob_messages::reply::Reply;
-use bob_messages::turn::{Steer, TurnMessage};
+use bob_messages::turn::TurnMessage;
 
 /// How many things said into one session's turns may be on their way; one more is refused.
 const MOST_ON_THE_WAY: usize = 64;

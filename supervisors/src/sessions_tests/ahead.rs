@@ -1,7 +1,7 @@
 //! A turn that an earlier process left runs before the next input, by its own clock.
 
 use super::*;
-use bob_messages::turn::OnRestart;
+use bob_messages::brief::OnRestart;
 
 fn resuming() -> Arc<Brief> {
     Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief()).clone() })

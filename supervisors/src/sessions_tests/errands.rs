@@ -4,7 +4,8 @@ use super::ahead::interrupted;
 use super::hard::kill_all_actors;
 use super::*;
 use bob_messages::ids::RequestId;
-use bob_messages::session::{Change, Configuring, OptionsPatch, Session, SessionChange};
+use bob_messages::options::{Change, Configuring, OptionsPatch, SessionChange};
+use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, StoreError};
 
 type Told = Answer<Result<(), AgentError>>;

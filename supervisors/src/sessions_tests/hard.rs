@@ -2,13 +2,15 @@
 //! What must be there is unwrapped: a test fails where it stands.
 
 use super::*;
-use bob_messages::store::StoreError;
+use bob_messages::store::{Fact, StoreError};
+use std::collections::BTreeSet;
 
 /// What a whole story needs.
 struct Story {
     house: House,
     random: fastrand::Rng,
-    owed: Vec<Owed>,
+    owed: Vec<(String, Owed)>,
+    refused: BTreeSet<String>,
     inputs: u32,
 }
 
@@ -22,11 +24,15 @@ impl Story {
             SessionRules { max_running_turns: 2, max_waiting_turns: 6, passivate_after: Duration::from_millis(5) };
         let llm = ScriptedLlm::new(vec![stall, asks, answers]);
         let house = House::with(llm, MemoryStore::new(), Vec::new(), rules).await;
-        Self { house, random: fastrand::Rng::with_seed(seed), owed: Vec::new(), inputs: 0 }
+        Self { house, random: fastrand::Rng::with_seed(seed), owed: Vec::new(), refused: BTreeSet::new(), inputs: 0 }
     }
 
     fn session(&mut self) -> SessionId {
-        SessionId::parse(&format!("s{}", self.random.u8(0..4))).unwrap()
+        Self::crowded(self.random.u8(0..4))
+    }
+
+    fn crowded(number: u8) -> SessionId {
+        SessionId::parse(&format!("s{number}")).unwrap()
     }
 
     async fn step(&mut self) {
@@ -36,7 +42,9 @@ impl Story {
                 self.inputs += 1;
                 let word = ["go", "go", "go", "stall", "ask"][self.random.usize(0..5)];
                 let limits = Limits { approval_timeout_ms: 20, ..limits(30) };
-                self.owed.push(self.house.say(&session, &format!("{word} {}", self.inputs), limits, &brief()));
+                let turn = format!("{word} {}", self.inputs);
+                let owed = self.house.say(&session, &turn, limits, &brief());
+                self.owed.push((turn, owed));
             }
             6 => self.cancel(session, None),
             7 => {
@@ -71,20 +79,37 @@ impl Story {
     /// Everybody has an answer; how many turns ended and how many were refused.
     async fn answers(&mut self) -> (usize, usize) {
         let (mut ended, mut refused) = (0, 0);
-        for owed in self.owed.drain(..) {
+        for (turn, owed) in self.owed.drain(..) {
             match tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("by the house") {
                 Ok(_outcome) => ended += 1,
-                Err(AgentError::Busy(_) | AgentError::Overloaded(_)) => refused += 1,
+                Err(AgentError::Busy(_) | AgentError::Overloaded(_)) => {
+                    refused += 1;
+                    self.refused.insert(turn);
+                }
                 Err(other) => panic!("{other}"),
             }
         }
         (ended, refused)
     }
+
+    /// By their journals no turn began twice, and none that was refused began at all; how many began.
+    async fn began_once(&self) -> usize {
+        let mut begun = BTreeSet::new();
+        for number in 0..4 {
+            for record in self.house.store.load(&Self::crowded(number)).await.expect("a journal") {
+                if let (Fact::Started { .. }, Some(turn)) = (&record.fact, &record.turn) {
+                    assert!(!self.refused.contains(turn.as_str()), "{turn} was refused and ran");
+                    assert!(begun.insert(turn.clone()), "{turn} began twice");
+                }
+            }
+        }
+        begun.len()
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn kills_cancels_pauses_and_crowds_lose_no_answer_and_no_place() {
-    let mut all = (0, 0);
+    let (mut all, mut began) = ((0, 0), 0);
     for seed in 0..60 {
         let mut story = Story::new(seed).await;
         for _ in 0..80 {
@@ -93,11 +118,13 @@ async fn kills_cancels_pauses_and_crowds_lose_no_answer_and_no_place() {
         let (ended, refused) = story.answers().await;
         all = (all.0 + ended, all.1 + refused);
         story.house.until(0, 0, 0).await;
+        began += story.began_once().await;
         // Every place is there: as many as may run, run.
         let owed: Vec<_> = (0..8).map(|n| story.house.say(&session_of(n), "stall", limits(90_000), &brief())).collect();
         story.house.until(8, 2, 6).await;
         drop(owed);
     }
+    assert!(began > 1_000, "turns that began: {began}");
     assert!(all.0 > 1_000 && all.1 > 10, "turns that ended and that were refused: {all:?}");
 }
 
@@ -116,6 +143,7 @@ async fn a_shutdown_in_the_middle_of_everything_answers_everybody() {
         }
         tokio::time::timeout(DEADLINE, drained).await.expect("it ends").expect("it ends");
         story.answers().await;
+        story.began_once().await;
         let load = story.house.load().await;
         assert_eq!((load.running, load.waiting), (0, 0), "seed {seed}");
     }
@@ -155,6 +183,10 @@ struct Seen(Mutex<Vec<String>>);
 impl EventSink for Seen {
     fn emit(&self, event: &Envelope) {
         self.0.lock().unwrap().extend(event.turn_id.as_ref().map(|turn| turn.as_str().to_owned()));
+    }
+
+    fn is_called_in_place(&self) -> bool {
+        true
     }
 }
 

@@ -6,54 +6,24 @@
 //! server is started because the embedding program brought it, here and now: what a journal
 //! names was brought to an earlier process, and nothing of it is started.
 
+pub use super::brought_servers::BroughtBounds;
+
+use super::brought_servers::{Server, State};
 use super::servers::{InvalidServers, Surroundings, ToolServers, check};
 use crate::family::ChildSpec;
 use bob_actors::child::ChildSpec as Program;
 use bob_actors::mcp::{HttpSpec, McpServerArguments, ServerSpec, Transport};
 use bob_actors::tools::plane::{Gift, GuestHost, Lease};
 use bob_messages::ids::SessionId;
-use bob_messages::session::{Named, Reach, ServerLaunch};
+use bob_messages::options::{Named, Reach, ServerLaunch};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a server stays after the last session that brought it, unless said otherwise.
 pub const ENDS_AFTER: Duration = Duration::from_secs(600);
-
-/// The servers that were brought and have not ended.
-#[derive(Default)]
-pub(super) struct Brought(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    servers: Vec<Server>,
-    /// Those that were let go of and may still be ending.
-    left: Vec<McpServerArguments>,
-    /// How many there ever were; makes their names in the tree.
-    count: u64,
-}
-
-struct Server {
-    /// Its name in the tree, which no configured server can have.
-    name: String,
-    /// As the options of those sessions name it.
-    launch: ServerLaunch,
-    arguments: McpServerArguments,
-    child: ChildSpec,
-    host: GuestHost,
-    /// How many leases each session has.
-    users: HashMap<SessionId, usize>,
-    /// Counts how often it got its first user, so that an old end finds it in use.
-    used: u64,
-}
-
-impl Brought {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl ToolServers {
     /// Gives a session these servers, from its next turn on. Those it does not share start now;
@@ -63,7 +33,8 @@ impl ToolServers {
     ///
     /// # Errors
     /// When two have the same id, one has an id no server may have or that of another one of
-    /// the configuration, or a key is missing. Then nothing changes.
+    /// the configuration, a key is missing, or there would be more than the
+    /// [bounds](Surroundings::brought_bounds) allow. Then nothing changes.
     pub fn bring(
         &self,
         session: &SessionId,
@@ -100,6 +71,7 @@ impl ToolServers {
                 }
             }
         }
+        self.make_room(&mut state, session, wanted.iter().filter_map(|(_, spec)| spec.as_ref()).collect())?;
         if let Some(recorder) = &inner.house.recorder {
             recorder.keep_off(launches.iter().flat_map(ServerLaunch::confided));
         }
@@ -135,6 +107,49 @@ impl ToolServers {
     /// The session is over: what it brought ends some time after the last session that shares it.
     pub fn take_away(&self, session: &SessionId) {
         self.inner().house.plane.take_away(session);
+    }
+
+    /// Sees to it that these servers of a session are within the bounds. Servers that nobody uses any more end for
+    /// it before their time.
+    fn make_room(
+        &self,
+        state: &mut State,
+        session: &SessionId,
+        wanted: Vec<&ServerSpec>,
+    ) -> Result<(), InvalidServers> {
+        let inner = self.inner();
+        let BroughtBounds { runtime, session: of_one } = inner.house.brought_bounds;
+        let is_wanted = |server: &Server| wanted.contains(&&server.arguments.spec);
+        let had = state.servers.iter().filter(|server| server.users.contains_key(session) && !is_wanted(server));
+        if wanted.len() > of_one || had.count() + wanted.len() > 2 * of_one {
+            let text = format!(
+                "the session {session} would have more than {of_one} tool servers of its own, which is as many as a session \
+                 may bring; bring fewer, or run a turn, after which those end that it names no more"
+            );
+            return Err(InvalidServers::new(text));
+        }
+        let is_there = |spec: &&&ServerSpec| state.servers.iter().any(|server| server.arguments.spec == ***spec);
+        let more = wanted.len() - wanted.iter().filter(is_there).count();
+        let too_many = (state.servers.len() + more).saturating_sub(runtime);
+        let unused = state.servers.iter().filter(|server| server.users.is_empty() && !is_wanted(server));
+        let ending: Vec<_> = unused.take(too_many).map(|server| server.name.clone()).collect();
+        if more > 0 && ending.len() < too_many {
+            let text = format!(
+                "sessions use {} tool servers that they brought, and a runtime has {runtime} at most; close a session that \
+                 brought some, or bring what another one has",
+                state.servers.len() - ending.len()
+            );
+            return Err(InvalidServers::new(text));
+        }
+        ending.iter().for_each(|name| self.end_now(state, name));
+        Ok(())
+    }
+
+    fn end_now(&self, state: &mut State, name: &str) {
+        let Some(at) = state.servers.iter().position(|server| server.name == name) else { return };
+        let server = state.servers.remove(at);
+        self.inner().roster.replace(name, None);
+        state.left.push(server.arguments);
     }
 
     fn gift(&self, state: &mut State, session: &SessionId, launch: ServerLaunch, spec: ServerSpec) -> Gift {
@@ -204,17 +219,9 @@ impl ToolServers {
         let inner = self.inner();
         let mut state = inner.brought.lock();
         let is_over = |server: &Server| server.name == name && server.used == used && server.users.is_empty();
-        let Some(at) = state.servers.iter().position(is_over) else { return };
-        let server = state.servers.remove(at);
-        inner.roster.replace(name, None);
-        state.left.push(server.arguments);
-    }
-}
-
-impl State {
-    /// The server of this description that the session has.
-    fn used_by(&self, session: &SessionId, launch: &ServerLaunch) -> Option<&Server> {
-        self.servers.iter().rfind(|server| server.launch == *launch && server.users.contains_key(session))
+        if state.servers.iter().any(is_over) {
+            self.end_now(&mut state, name);
+        }
     }
 }
 
@@ -285,7 +292,7 @@ fn located(folder: Option<&Path>, command: &str) -> OsString {
 impl Surroundings {
     /// A server that only the sessions see that are given it, and the child it is.
     fn guest(&self, name: &str, arguments: McpServerArguments) -> (GuestHost, ChildSpec) {
-        let (joining, address) = (Self::joining(&arguments.spec), bob_actors::rooms::Address::default());
+        let (joining, address) = (Self::joining(&arguments.spec), bob_actors::address::Address::default());
         let (host, shelf) = self.plane.join_as_guest(joining, address.clone());
         (host, self.child_at(name.to_owned(), arguments, address, shelf))
     }

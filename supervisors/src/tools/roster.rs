@@ -4,7 +4,7 @@
 //! one that lives is told of each change.
 
 use crate::family::{ChildSpec, SupervisorMessage};
-use bob_actors::rooms::Address;
+use bob_actors::address::Address;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The tool servers as children, in their order. Clones are the same roster.

@@ -9,14 +9,14 @@
 mod tests;
 
 use super::Roster;
-use super::brought::Brought;
+use super::brought_servers::{Brought, BroughtBounds};
 use crate::family::{ChildSpec, Fate};
+use bob_actors::address::Address;
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, Start};
 use bob_actors::metrics::Metrics;
 use bob_actors::pulse::Pulses;
-use bob_actors::rooms::Address;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::Policy;
 use bob_actors::tools::plane::{Joining, Shelf, ToolPlane};
@@ -62,6 +62,8 @@ pub struct Surroundings {
     pub is_replay: bool,
     /// How long a server that sessions brought stays after the last of them.
     pub brought_end_after: Duration,
+    /// How many of those there may be.
+    pub brought_bounds: BroughtBounds,
 }
 
 /// The tool servers of one runtime. Clones are the same servers.

@@ -50,6 +50,7 @@ impl Tools {
             recorder: None,
             is_replay: false,
             brought_end_after: super::super::brought::ENDS_AFTER,
+            brought_bounds: BroughtBounds::default(),
         };
         let servers = ToolServers::new(house, specs).unwrap();
         before(&rooms.tools);
@@ -313,7 +314,7 @@ async fn m7_a_server_that_is_ready_and_ends_again_is_given_up() {
         |id: u32, result: &str| format!(r#"read -r line; echo '{{"jsonrpc":"2.0","id":{id},"result":{result}}}'; "#);
     let hello =
         r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}"#;
-    let list = r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
+    let list = r#"{"tools":[{"name":"t","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}"#;
     let script = format!("{}read -r line; {}sleep 0.1; exit 0", answer(0, hello), answer(1, list));
     let (spec, file) = counted("loop", &script);
     let began = std::time::Instant::now();

@@ -7,13 +7,13 @@ use bob::{
     AgentEvent, AgentRequest, AgentRuntime, Brief, FnTool, Limits, Runtime, ScriptedLlm, ScriptedReply, ToolOutput,
     tool,
 };
-use bob_actors::drill::traps::Trap;
+use bob_drill::traps::{Edge, Harm, Trap, Victim};
+use bob_messages::brief::OnRestart;
 use bob_messages::event::CallState;
-use bob_messages::turn::OnRestart;
 use serde_json::json;
 
 use crate::stage::Stage;
-use crate::support::runtime::{Nothing, Recorder, build, model_name, say, session, within};
+use crate::support::runtime::{Nothing, Recorder, build, model_name, say, session, trapped, within};
 
 /// A tool that never comes back.
 fn endless(name: &str) -> FnTool {
@@ -76,10 +76,9 @@ fn spawn(runtime: &Runtime, request: AgentRequest) -> tokio::task::JoinHandle<()
 
 /// The turn's actor dies when it is to hear an answer: its successor goes on from the journal.
 pub(crate) async fn crash(stage: &Stage) {
-    let runtime = build(stage.with(obedient()).tools(Arc::new(endless("test/endless")))).await;
+    let (runtime, traps) = trapped(stage.with(obedient()).tools(Arc::new(endless("test/endless")))).await;
     for (at, text) in [("ParseAction", "hello"), ("Done", "hello again"), ("BuildPrompt", "hello once more")] {
-        let trap: Trap = format!("sessions/s before:{at} panic").parse().expect("a trap");
-        runtime.traps().arm(trap);
+        traps.arm(Trap::new(Victim::Turn(session("s")), Edge::Before(at), Harm::Panic));
         stage.say(&runtime, say(text)).await;
     }
     runtime.shutdown().await;

@@ -1,10 +1,12 @@
 //! What went wrong, in our words.
 //!
-//! A provider's body is looked at and never repeated: it may hold the prompt or the
-//! key. For the same reason genai's own texts are not used.
+//! Of a provider's body a short message and a code are shown (see `said`) and nothing
+//! else: it may hold the prompt or the key. For the same reason genai's own texts are
+//! not used.
 
 use super::pace::Halt;
-use super::{Attempt, retry_after};
+use super::wire::{Fault, MOST_ANSWER_BYTES, MOST_CALLS, MOST_WIRE_BYTES};
+use super::{Attempt, retry_after, said};
 use ::genai::Error;
 use ::genai::webc::{Error as WebError, StreamTimeout};
 use bob_messages::llm::{LlmError, LlmErrorKind as Kind};
@@ -50,13 +52,32 @@ pub(super) fn read(error: Error, attempt: &Attempt<'_>) -> LlmError {
         Error::MessageContentTypeNotSupported { .. } | Error::AdapterNotSupported { .. } => {
             failure(attempt, Kind::Rejected, "does not take this kind of content")
         }
-        _malformed_or_out_of_order => failure(attempt, Kind::Unavailable, "sent an answer that cannot be read"),
+        _malformed_or_out_of_order => unreadable(attempt),
     }
 }
 
-/// An answer beyond the bound.
-pub(super) fn too_large(attempt: &Attempt<'_>, most_bytes: usize) -> LlmError {
-    failure(attempt, Kind::TooLarge, &format!("sent more than {most_bytes} bytes for one answer"))
+/// Whether genai failed over what a frame holds, which was read from the wire as well.
+pub(super) fn is_of_content(error: &Error) -> bool {
+    matches!(error, Error::StreamParse { .. } | Error::ChatResponse { .. } | Error::JsonValueExt(_))
+}
+
+/// Why what came over the wire is no answer.
+pub(super) fn fault(fault: Fault, attempt: &Attempt<'_>) -> LlmError {
+    let too_large = |what: &str| failure(attempt, Kind::TooLarge, what);
+    match fault {
+        Fault::Unreadable => unreadable(attempt),
+        Fault::WireTooLarge => too_large(&format!("sent more than {MOST_WIRE_BYTES} bytes for one answer")),
+        Fault::AnswerTooLarge => too_large(&format!(
+            "sent more than {MOST_ANSWER_BYTES} bytes of text, reasoning and arguments in one answer, or very long \
+             arguments in very small pieces"
+        )),
+        Fault::TooManyCalls => too_large(&format!("asked for more than {MOST_CALLS} calls in one answer")),
+        Fault::Reported(body) => in_stream(&body, attempt),
+    }
+}
+
+fn unreadable(attempt: &Attempt<'_>) -> LlmError {
+    failure(attempt, Kind::Unavailable, "sent an answer that cannot be read")
 }
 
 /// An event that did not come to its end.
@@ -64,6 +85,7 @@ pub(super) fn halt(halt: Halt, attempt: &Attempt<'_>) -> LlmError {
     match halt {
         Halt::Silent => silent(attempt),
         Halt::Endless => failure(attempt, Kind::TooLarge, "sent an event or a body that does not end"),
+        Halt::Broken => unreadable(attempt),
     }
 }
 
@@ -91,7 +113,7 @@ fn boxed(error: ::genai::BoxError, attempt: &Attempt<'_>) -> LlmError {
             failure(attempt, Kind::Timeout, &format!("did not begin to answer within {limit_ms} ms"))
         }
         Some(StreamTimeout::Read) => silent(attempt),
-        None => failure(attempt, Kind::Unavailable, "sent an answer that cannot be read"),
+        None => unreadable(attempt),
     }
 }
 
@@ -103,7 +125,7 @@ fn web(error: WebError, attempt: &Attempt<'_>) -> LlmError {
         WebError::Reqwest(error) => transport(&error, attempt),
         WebError::ResponseFailedNotJson { .. }
         | WebError::ResponseFailedInvalidJson { .. }
-        | WebError::JsonValueExt(_) => failure(attempt, Kind::Unavailable, "sent an answer that cannot be read"),
+        | WebError::JsonValueExt(_) => unreadable(attempt),
     }
 }
 
@@ -123,7 +145,8 @@ fn in_stream(body: &Value, attempt: &Attempt<'_>) -> LlmError {
     if let Some(status) = code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)) {
         return http(status, &body.to_string(), None, attempt);
     }
-    let words = lowered(&body.to_string());
+    let text = body.to_string();
+    let words = lowered(&text);
     let status = if contains(&words, QUOTA) || words.contains("rate_limit") {
         429
     } else if contains(&words, CONTEXT) || words.contains("invalid_request") {
@@ -131,9 +154,10 @@ fn in_stream(body: &Value, attempt: &Attempt<'_>) -> LlmError {
     } else if words.contains("authentication_error") || words.contains("permission_error") {
         401
     } else {
-        return failure(attempt, Kind::Unavailable, "reported an error in the middle of its answer");
+        let error = failure(attempt, Kind::Unavailable, "reported an error in the middle of its answer");
+        return said::with(error, &text, &attempt.keys);
     };
-    LlmError { status: None, ..http(status, &words, None, attempt) }
+    LlmError { status: None, ..http(status, &text, None, attempt) }
 }
 
 /// An HTTP error.
@@ -159,12 +183,13 @@ fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<
         | Kind::MissingKey
         | Kind::Gone => "it refused the request".to_owned(),
     };
-    LlmError {
+    let error = LlmError {
         kind,
         message: format!("HTTP {status} from provider {name}: {advice}"),
         status: Some(status),
         retry_after_ms: headers.and_then(retry_after::read),
-    }
+    };
+    said::with(error, &body[..body.floor_char_boundary(MOST_BODY_BYTES)], &attempt.keys)
 }
 
 fn classify(status: u16, words: &str) -> Kind {

@@ -8,7 +8,8 @@ fn with_attempt<T>(use_it: impl FnOnce(&Attempt<'_>) -> T) -> T {
     let config = ProviderConfig { name: "openai".into(), ..ProviderConfig::default() };
     let provider = Provider::resolve(&config, &|_| Some("sk-secret".into())).unwrap();
     let model = ModelName::parse("openai:gpt-4o").unwrap();
-    use_it(&Attempt { provider: &provider, model: &model })
+    let keys = provider.key.iter().collect();
+    use_it(&Attempt { provider: &provider, model: &model, keys })
 }
 
 const ROWS: &[(u16, &str, Kind)] = &[
@@ -70,15 +71,22 @@ fn l7_every_shape_has_its_kind() {
 }
 
 #[test]
-fn l10_a_body_is_never_repeated() {
+fn l10_a_short_message_is_repeated_and_a_key_never() {
     with_attempt(|attempt| {
         for status in [400, 401, 404, 429, 500] {
-            let error = http(status, "sk-secret and the whole prompt", None, attempt);
-            assert!(!error.message.contains("secret") && !error.message.contains("prompt and"), "{error}");
+            let error = http(status, "sk-secret is no key, said the provider", None, attempt);
+            assert!(error.message.ends_with("; it said: [hidden] is no key, said the provider"), "{error}");
+            let error = http(status, r#"{"prompt":"all that was said","key":"sk-secret"}"#, None, attempt);
+            assert!(!error.message.contains("secret") && !error.message.contains("all that"), "{error}");
         }
         assert_eq!(
             http(401, "", None, attempt).message,
             "HTTP 401 from provider openai: check the key in OPENAI_API_KEY"
+        );
+        let in_stream = in_stream(&serde_json::json!({"message": "boom", "type": "server_error"}), attempt);
+        assert_eq!(
+            in_stream.message,
+            "provider openai reported an error in the middle of its answer; it said: boom (server_error)"
         );
     });
 }

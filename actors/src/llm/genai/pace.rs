@@ -9,6 +9,7 @@
 use super::tap::Tap;
 use ::genai::chat::{ChatStream, ChatStreamEvent};
 use futures_util::StreamExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub(super) enum Halt {
     Silent,
     /// Too much came that was never whole.
     Endless,
+    /// genai panicked over what came.
+    Broken,
 }
 
 type Next = Option<Result<ChatStreamEvent, ::genai::Error>>;
@@ -61,8 +64,11 @@ impl Pace {
         let mut event = pin!(stream.next());
         std::future::poll_fn(|context| {
             let began = worked();
-            if let Poll::Ready(event) = event.as_mut().poll(context) {
-                return Poll::Ready(Ok(event));
+            // A sum of token counts may be more than genai's numbers hold.
+            match catch_unwind(AssertUnwindSafe(|| event.as_mut().poll(context))) {
+                Ok(Poll::Ready(event)) => return Poll::Ready(Ok(event)),
+                Ok(Poll::Pending) => {}
+                Err(_panic) => return Poll::Ready(Err(Halt::Broken)),
             }
             let is_endless = self.is_endless(tap.frames(), worked().saturating_sub(began));
             if is_endless { Poll::Ready(Err(Halt::Endless)) } else { Poll::Pending }

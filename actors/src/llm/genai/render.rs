@@ -75,14 +75,14 @@ fn binary(part: &ContentPart) -> Option<Part> {
     }
 }
 
-/// How the call is made: everything is captured, so that the end of the stream holds
-/// the whole answer.
+/// How the call is made. What is said is read by the tap: genai's own collecting of calls believes any index and
+/// copies with every piece. Reasoning is captured because providers are asked for it only then.
 pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilities, tap: Arc<Tap>) -> ChatOptions {
     let silence = Duration::from_millis(provider.limits.timeout_ms);
     let mut options = ChatOptions::default()
-        .with_capture_content(true)
+        .with_capture_content(false)
         .with_capture_usage(true)
-        .with_capture_tool_calls(true)
+        .with_capture_tool_calls(false)
         .with_capture_reasoning_content(true)
         .with_stream_header_timeout(silence)
         .with_stream_read_timeout(silence)

@@ -1,19 +1,19 @@
 //! Reads a stream to its end marker; whatever ends otherwise is a failure.
+//!
+//! genai is asked for the next event only so that it reads on, and at the end for the usage. What was said is what
+//! the [`Wire`](super::wire::Wire) read.
 
 use super::pace::Pace;
 use super::tap::Tap;
-use super::{Attempt, errors, render};
+use super::wire::{Said, Wire};
+use super::{Attempt, errors};
 use crate::llm::deltas::DeltaSink;
-use crate::llm::providers::ProviderKind;
-use ::genai::chat::{self, ChatStream, ChatStreamEvent, ContentPart as Part, StreamEnd};
+use ::genai::chat::{self, ChatStream, ChatStreamEvent};
 use bob_messages::chat::{StopReason, Usage};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmAnswer, LlmError, LlmErrorKind, RawCall};
-use serde_json::Value;
+use futures_util::{FutureExt, StreamExt};
 use std::time::Duration;
-
-/// The largest answer we take, in bytes as they come over the wire.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 /// The whole answer, its pieces shown as they arrive.
 pub(super) async fn read(
@@ -24,48 +24,84 @@ pub(super) async fn read(
 ) -> Result<LlmAnswer, LlmError> {
     let silence = Duration::from_millis(attempt.provider.limits.timeout_ms);
     let mut pace = Pace::default();
-    // A stream may go on after an error; nothing it says then is believed.
-    while let Some(event) = pace.next(&mut stream, tap, silence).await.map_err(|halt| errors::halt(halt, attempt))? {
-        if tap.bytes() > MOST_BYTES {
-            return Err(errors::too_large(attempt, MOST_BYTES));
+    let mut shown = Shown::default();
+    loop {
+        let event = pace.next(&mut stream, tap, silence).await.map_err(|halt| errors::halt(halt, attempt))?;
+        // A provider that sends as fast as it is read would never let anything else run, nor the call be given up.
+        tokio::task::coop::consume_budget().await;
+        let (fault, has_ended, is_blocked) = tap.wire(|wire| {
+            shown.show(wire, deltas);
+            (wire.fault.take(), wire.has_ended, wire.is_blocked)
+        });
+        if let Some(fault) = fault {
+            return Err(errors::fault(fault, attempt));
         }
-        if tap.is_torn() {
-            return Err(errors::failure(attempt, LlmErrorKind::Unavailable, "sent an answer that cannot be read"));
+        if has_ended {
+            let usage = usage_of(event, &mut stream);
+            return answer(tap, usage, attempt, deltas);
         }
-        let event = match event {
-            Err(_) if tap.overheard().is_blocked => return answer(StreamEnd::default(), tap, attempt, deltas),
-            event => event.map_err(|error| errors::read(error, attempt))?,
-        };
         match event {
-            ChatStreamEvent::Chunk(piece) => deltas.text(&piece.content),
-            ChatStreamEvent::ReasoningChunk(piece) => deltas.reasoning(&piece.content),
+            // For a refused prompt there is no candidate that could end.
+            Some(Err(_)) | None if is_blocked => return answer(tap, None, attempt, deltas),
             // genai makes up an end for a Gemini stream that has none.
-            ChatStreamEvent::End(end) if end.captured_stop_reason.is_none() && adds_ends(attempt) => break,
-            ChatStreamEvent::End(end) => return answer(end, tap, attempt, deltas),
-            ChatStreamEvent::Start
-            | ChatStreamEvent::ThoughtSignatureChunk(_)
-            | ChatStreamEvent::ToolCallChunk(_)
-            | ChatStreamEvent::Heartbeat => {}
+            Some(Ok(ChatStreamEvent::End(_))) | None => break,
+            Some(Err(error)) if !errors::is_of_content(&error) => return Err(errors::read(error, attempt)),
+            // What genai cannot make sense of was read from the wire.
+            Some(Ok(_) | Err(_)) => {}
         }
     }
     Err(errors::failure(attempt, LlmErrorKind::Unavailable, "ended its answer without an end marker"))
 }
 
-fn adds_ends(attempt: &Attempt<'_>) -> bool {
-    attempt.provider.kind == ProviderKind::Gemini
+/// How much of an answer was shown.
+#[derive(Debug, Default)]
+struct Shown {
+    turns: u32,
+    text: usize,
+    reasoning: usize,
 }
 
-fn answer(end: StreamEnd, tap: &Tap, attempt: &Attempt<'_>, deltas: &DeltaSink) -> Result<LlmAnswer, LlmError> {
-    let overheard = tap.overheard();
-    let mut text = end.captured_texts().map(|texts| texts.concat()).unwrap_or_default();
-    let calls = calls(&end);
-    let mut stop_reason = stop_reason(end.captured_stop_reason.as_ref(), !calls.is_empty());
-    if text.is_empty() && calls.is_empty() && !overheard.refusal.is_empty() {
-        deltas.text(&overheard.refusal);
-        text = overheard.refusal;
+impl Shown {
+    fn show(&mut self, wire: &Wire, deltas: &DeltaSink) {
+        if wire.turns != self.turns {
+            *self = Self { turns: wire.turns, ..Self::default() };
+            deltas.reset();
+        }
+        let Said { text, reasoning, .. } = &wire.said;
+        if let Some(new) = reasoning.get(self.reasoning..).filter(|new| !new.is_empty()) {
+            deltas.reasoning(new);
+        }
+        if let Some(new) = text.get(self.text..).filter(|new| !new.is_empty()) {
+            deltas.text(new);
+        }
+        (self.reasoning, self.text) = (reasoning.len(), text.len());
+    }
+}
+
+/// What genai made of the usage. It tells with its end, which it has ready once the end marker was read.
+fn usage_of(event: Option<Result<ChatStreamEvent, ::genai::Error>>, stream: &mut ChatStream) -> Option<Usage> {
+    let mut next = event;
+    loop {
+        match next? {
+            Ok(ChatStreamEvent::End(end)) => return end.captured_usage.as_ref().and_then(usage),
+            Ok(_) => next = stream.next().now_or_never()?,
+            Err(_) => return None,
+        }
+    }
+}
+
+fn answer(tap: &Tap, usage: Option<Usage>, attempt: &Attempt<'_>, deltas: &DeltaSink) -> Result<LlmAnswer, LlmError> {
+    let (said, id, model, is_blocked) =
+        tap.wire(|wire| (std::mem::take(&mut wire.said), wire.id.take(), wire.model.take(), wire.is_blocked));
+    let Said { mut text, reasoning, refusal, calls, signatures, stop } = said;
+    let calls = raw(calls.into_inner(), signatures);
+    let mut stop_reason = stop_reason(stop.map(chat::StopReason::from), !calls.is_empty());
+    if text.is_empty() && calls.is_empty() && !refusal.is_empty() {
+        deltas.text(&refusal);
+        text = refusal;
         stop_reason = StopReason::Refusal;
     }
-    if overheard.is_blocked {
+    if is_blocked {
         stop_reason = StopReason::ContentFilter;
     }
     let may_be_empty = matches!(stop_reason, StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter);
@@ -73,52 +109,41 @@ fn answer(end: StreamEnd, tap: &Tap, attempt: &Attempt<'_>, deltas: &DeltaSink) 
         return Err(errors::failure(attempt, LlmErrorKind::Unavailable, "answered with neither text nor tool calls"));
     }
     let provider = attempt.model.provider();
-    let said = overheard.model.and_then(|model| ModelName::parse(&format!("{provider}:{model}")).ok());
+    let answered = model.and_then(|model| ModelName::parse(&format!("{provider}:{model}")).ok());
     Ok(LlmAnswer {
         text,
-        reasoning: end.captured_reasoning_content,
+        reasoning: Some(reasoning).filter(|reasoning| !reasoning.is_empty()),
         calls,
         stop_reason,
-        usage: end.captured_usage.as_ref().and_then(usage),
-        response_id: end.captured_response_id.or(overheard.id),
-        model: said.unwrap_or_else(|| attempt.model.clone()),
+        usage,
+        response_id: id,
+        model: answered.unwrap_or_else(|| attempt.model.clone()),
         latency_ms: 0,
     })
 }
 
-/// The calls; the first one carries the signed thoughts of the message, where a
-/// provider wants both back.
-fn calls(end: &StreamEnd) -> Vec<RawCall> {
-    let Some(content) = &end.captured_content else { return Vec::new() };
-    let mut calls: Vec<RawCall> = content.tool_calls().into_iter().map(raw).collect();
-    let signed: Vec<String> = content
-        .parts()
-        .windows(2)
-        .filter_map(|pair| match pair {
-            [Part::ThoughtSignature(signature), Part::ReasoningContent(thought)] => {
-                Some(render::sign(signature, thought))
-            }
-            _another_pair => None,
-        })
+/// The calls; the first one carries the signatures of the message, unless it has its own.
+fn raw(begun: Vec<super::wire::Begun>, signatures: Vec<String>) -> Vec<RawCall> {
+    let mut calls: Vec<RawCall> = begun
+        .into_iter()
+        .map(|call| RawCall { name: call.name, arguments: bare(call.arguments), signatures: call.signatures })
         .collect();
-    if let Some(first) = calls.first_mut().filter(|_| !signed.is_empty()) {
-        first.signatures = signed;
+    if let Some(first) = calls.first_mut().filter(|first| first.signatures.is_empty()) {
+        first.signatures = signatures;
     }
     calls
 }
 
-fn raw(call: &chat::ToolCall) -> RawCall {
-    let arguments = match &call.fn_arguments {
-        // What did not parse is passed on as it came; judging it is not our work.
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        value => value.to_string(),
-    };
-    let signatures = call.thought_signatures.clone().unwrap_or_default();
-    RawCall { name: call.fn_name.clone(), arguments, signatures }
+/// Arguments as a model meant them: `null` is none, and some servers quote the text once too often.
+fn bare(arguments: String) -> String {
+    match arguments.trim() {
+        "null" => String::new(),
+        quoted if quoted.starts_with('"') => serde_json::from_str(quoted).unwrap_or(arguments),
+        _object_or_anything => arguments,
+    }
 }
 
-fn stop_reason(said: Option<&chat::StopReason>, has_calls: bool) -> StopReason {
+fn stop_reason(said: Option<chat::StopReason>, has_calls: bool) -> StopReason {
     match said {
         Some(chat::StopReason::MaxTokens(_)) => StopReason::MaxTokens,
         Some(chat::StopReason::ContentFilter(raw)) if raw == "refusal" => StopReason::Refusal,

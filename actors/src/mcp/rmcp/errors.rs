@@ -2,14 +2,12 @@
 //! server's name.
 
 use super::trouble::Trouble;
+use super::trouble::clip;
 use super::{Failure, Misfit};
 use rmcp::model::ErrorData;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-
-/// How much of a server's complaint is repeated, in bytes.
-const COMPLAINT_BYTES: usize = 2 * 1024;
 
 /// Why there was no handshake.
 pub(super) fn misfit(error: &ClientInitializeError) -> Misfit {
@@ -88,14 +86,4 @@ fn complaint(error: &ServiceError) -> String {
 
 fn told(error: &ErrorData) -> String {
     format!("{} ({})", clip(&error.message), error.code.0)
-}
-
-/// A stranger's words, short enough for an error, without control characters.
-pub(super) fn clip(text: &str) -> String {
-    let (short, more) = match text.len() <= COMPLAINT_BYTES {
-        true => (text, ""),
-        false => (&text[..text.floor_char_boundary(COMPLAINT_BYTES)], "…"),
-    };
-    let clean: String = short.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("{}{more}", clean.trim())
 }

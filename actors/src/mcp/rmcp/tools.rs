@@ -5,8 +5,8 @@
 //! cannot keep its name is not offered under another.
 
 use bob_messages::ids::{ServerId, ToolName};
-use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolSource};
-use rmcp::model::Tool;
+use bob_messages::tools::{Risk, RiskSource, ToolDescriptor, ToolKind, ToolSource};
+use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -137,11 +137,7 @@ impl Listing<'_> {
 fn described(id: ToolName, server: &ServerId, schema: Value, tool: &Tool) -> ToolDescriptor {
     let said = tool.annotations.clone().unwrap_or_default();
     let read_only = said.read_only_hint == Some(true);
-    let risk = match (read_only, said.destructive_hint) {
-        (true, _) => Risk::Low,
-        (false, Some(true)) => Risk::High,
-        (false, Some(false) | None) => Risk::Medium,
-    };
+    let (risk, risk_from) = risk(&said);
     let title = tool.title.as_deref().or(said.title.as_deref()).unwrap_or(&tool.name);
     let description = tool.description.as_deref().unwrap_or_default();
     ToolDescriptor {
@@ -151,9 +147,22 @@ fn described(id: ToolName, server: &ServerId, schema: Value, tool: &Tool) -> Too
         schema,
         source: ToolSource::Server(server.clone()),
         risk,
+        risk_from,
         idempotent: read_only || said.idempotent_hint == Some(true),
         read_only,
         id,
+    }
+}
+
+/// How risky a tool is by its annotations, with the defaults of the protocol: a tool that does not say that it
+/// changes nothing changes something, and one that does not say that it destroys nothing may.
+fn risk(said: &ToolAnnotations) -> (Risk, RiskSource) {
+    let from = |name: &str, value| RiskSource::Annotation { name: name.to_owned(), value };
+    match (said.read_only_hint, said.destructive_hint) {
+        (Some(true), _) => (Risk::Low, from("readOnlyHint", true)),
+        (Some(false) | None, Some(false)) => (Risk::Medium, from("destructiveHint", false)),
+        (Some(false) | None, Some(true)) => (Risk::High, from("destructiveHint", true)),
+        (Some(false) | None, None) => (Risk::High, RiskSource::Default),
     }
 }
 

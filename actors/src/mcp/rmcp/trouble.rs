@@ -3,13 +3,15 @@
 //! A server's words are shortened and stripped, and what it repeats of a key is hidden.
 //! A challenge (`WWW-Authenticate`) is never followed.
 
-use super::clip;
 use crate::child::Secrets;
 use reqwest::Url;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use secrecy::{ExposeSecret, SecretString};
 use std::borrow::Cow;
 use std::error::Error;
+
+/// How much of a server's complaint is repeated, in bytes.
+const COMPLAINT_BYTES: usize = 2 * 1024;
 
 /// What a request came to that got no answer. Each reads after the server's name.
 #[derive(Debug, thiserror::Error)]
@@ -158,4 +160,14 @@ fn root_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static)
         cause = deeper;
     }
     cause
+}
+
+/// A stranger's words, short enough for an error, without control characters.
+pub(super) fn clip(text: &str) -> String {
+    let (short, more) = match text.len() <= COMPLAINT_BYTES {
+        true => (text, ""),
+        false => (&text[..text.floor_char_boundary(COMPLAINT_BYTES)], "…"),
+    };
+    let clean: String = short.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{}{more}", clean.trim())
 }

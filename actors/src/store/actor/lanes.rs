@@ -6,8 +6,8 @@
 
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
-use bob_messages::store::{Append, Claim, Record, StoreError};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use bob_messages::store::{Append, Claim, Part, Record, StoreError};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The most appends in one batch: enough for group commit to pay, little enough
@@ -18,9 +18,11 @@ pub(super) const MAX_BATCH: usize = 4096;
 #[derive(Debug)]
 pub(super) enum Work {
     Append(Append, Reply<Result<u64, StoreError>>),
-    Claim(Reply<Result<Claim, StoreError>>),
-    Load(Reply<Result<Vec<Arc<Record>>, StoreError>>),
-    Release(u64),
+    /// Whether all records are wanted.
+    Claim(bool, Reply<Result<Claim, StoreError>>),
+    /// A part of the records, or all.
+    Load(Option<Part>, Reply<Result<Vec<Arc<Record>>, StoreError>>),
+    Release(u64, Reply<()>),
     Delete(Reply<Result<bool, StoreError>>),
 }
 
@@ -41,16 +43,16 @@ pub(super) struct Lanes {
     startable: VecDeque<SessionId>,
     /// The sessions of the batch in flight.
     in_batch: Option<Vec<SessionId>>,
-    /// The numbers of what was accepted and has not ended.
-    outstanding: BTreeSet<u64>,
-    last: u64,
+    /// How much was accepted and has not ended.
+    outstanding: usize,
 }
 
-/// A session's operations by number. While one runs, the lane is in neither queue.
+/// A session's operations. While one runs, the lane is in neither queue.
 #[derive(Debug, Default)]
 struct Lane {
-    waiting: VecDeque<(u64, Work)>,
-    running: Vec<u64>,
+    waiting: VecDeque<Work>,
+    /// How many.
+    running: usize,
 }
 
 impl Lanes {
@@ -60,31 +62,22 @@ impl Lanes {
     }
 
     pub(super) fn outstanding(&self) -> usize {
-        self.outstanding.len()
-    }
-
-    /// The number of the last operation accepted.
-    pub(super) fn last_accepted(&self) -> u64 {
-        self.last
-    }
-
-    pub(super) fn all_ended_until(&self, number: u64) -> bool {
-        self.outstanding.first().is_none_or(|&first| first > number)
+        self.outstanding
     }
 
     pub(super) fn push(&mut self, session: SessionId, work: Work) {
-        let number = self.number();
+        self.outstanding += 1;
         let lane = self.lanes.entry(session.clone()).or_default();
-        lane.waiting.push_back((number, work));
-        if lane.waiting.len() == 1 && lane.running.is_empty() {
+        lane.waiting.push_back(work);
+        if lane.waiting.len() == 1 && lane.running == 0 {
             self.queue(session);
         }
     }
 
     /// Notes a batch of one session that was started before it was ever queued.
     pub(super) fn batch_started(&mut self, session: SessionId) {
-        let number = self.number();
-        self.lanes.entry(session.clone()).or_default().running.push(number);
+        self.outstanding += 1;
+        self.lanes.entry(session.clone()).or_default().running += 1;
         self.in_batch = Some(vec![session]);
     }
 
@@ -92,8 +85,8 @@ impl Lanes {
     pub(super) fn start(&mut self) -> Option<Start> {
         while let Some(session) = self.startable.pop_front() {
             let Some(lane) = self.lanes.get_mut(&session) else { continue };
-            let Some((number, work)) = lane.waiting.pop_front() else { continue };
-            lane.running.push(number);
+            let Some(work) = lane.waiting.pop_front() else { continue };
+            lane.running += 1;
             return Some(Start::One(session, work));
         }
         if self.in_batch.is_some() || self.batchable.is_empty() {
@@ -105,8 +98,8 @@ impl Lanes {
             let Some(lane) = self.lanes.get_mut(&session) else { continue };
             while appends.len() < MAX_BATCH {
                 match lane.waiting.pop_front() {
-                    Some((number, Work::Append(append, reply))) => {
-                        lane.running.push(number);
+                    Some(Work::Append(append, reply)) => {
+                        lane.running += 1;
                         appends.push(append);
                         replies.push(reply);
                     }
@@ -136,9 +129,7 @@ impl Lanes {
     /// What ran in this lane has ended; its next operation gets its turn.
     pub(super) fn one_ended(&mut self, session: &SessionId) {
         let Some(lane) = self.lanes.get_mut(session) else { return };
-        for number in lane.running.drain(..) {
-            self.outstanding.remove(&number);
-        }
+        self.outstanding -= std::mem::take(&mut lane.running);
         if lane.waiting.is_empty() {
             self.lanes.remove(session);
         } else {
@@ -146,16 +137,10 @@ impl Lanes {
         }
     }
 
-    fn number(&mut self) -> u64 {
-        self.last += 1;
-        self.outstanding.insert(self.last);
-        self.last
-    }
-
     fn queue(&mut self, session: SessionId) {
         match self.lanes.get(&session).and_then(|lane| lane.waiting.front()) {
-            Some((_, Work::Append(..))) => self.batchable.push_back(session),
-            Some((_, Work::Claim(_) | Work::Load(_) | Work::Release(_) | Work::Delete(_))) => {
+            Some(Work::Append(..)) => self.batchable.push_back(session),
+            Some(Work::Claim(..) | Work::Load(..) | Work::Release(..) | Work::Delete(_)) => {
                 self.startable.push_back(session);
             }
             None => {}

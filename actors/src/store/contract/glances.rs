@@ -3,10 +3,13 @@
 use super::{claim, session, store_one};
 use crate::store::SessionStore;
 use bob_messages::chat::{ContentPart, FinishReason};
-use bob_messages::ids::{CallId, ModelName, RecordId, ResumeToken, SessionId, TurnId};
-use bob_messages::session::{ParentTurn, SessionOptions, SessionState, TurnInput};
-use bob_messages::sessions::SuspendReason;
-use bob_messages::store::{Append, Ended, FORMAT, Fact, Record, SessionFilter, SessionSummary, Suspension};
+use bob_messages::ids::{CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, TurnId};
+use bob_messages::input::TurnInput;
+use bob_messages::options::{ParentTurn, SessionOptions};
+use bob_messages::outcome::SuspendReason;
+use bob_messages::store::{
+    Append, Ended, FORMAT, Fact, Record, SessionFilter, SessionState, SessionSummary, Suspension,
+};
 use std::sync::Arc;
 
 /// Writes facts behind what a session has.
@@ -80,7 +83,14 @@ fn ended(reason: Option<SuspendReason>) -> Fact {
         expires_at: None,
     });
     let finish_reason = if suspended.is_some() { FinishReason::Suspended } else { FinishReason::Final };
-    Fact::Outcome(Ended { finish_reason, guard_reason: None, content: "done".to_owned(), suspended, error: None })
+    Fact::Outcome(Ended {
+        finish_reason,
+        guard_reason: None,
+        content: "done".to_owned(),
+        suspended,
+        error: None,
+        duration_ms: None,
+    })
 }
 
 fn of(parent: &str) -> Fact {
@@ -117,6 +127,34 @@ pub async fn a_listing_shows_titles_and_states(store: Arc<dyn SessionStore>) {
     let mut next = Writer { epoch, ..one };
     next.write(vec![said("t3", "x"), started()]).await;
     assert_eq!(look(&store, "one").await.state, Some(SessionState::Running));
+}
+
+/// A listing shows where a session works and when it was begun.
+pub async fn a_listing_shows_folders_and_beginnings(store: Arc<dyn SessionStore>) {
+    let in_folder = |cwd: &str| SessionOptions { cwd: Some(cwd.to_owned()), ..SessionOptions::default() };
+    let shown = |seen: SessionSummary| (seen.cwd.map(String::from), seen.created_at);
+    let mut one = Writer::of(&store, "placed").await;
+    one.write(vec![Fact::Options(in_folder("/projects/é")), said("t1", "hi"), started(), ended(None)]).await;
+    assert_eq!(shown(look(&store, "placed").await), (Some("/projects/é".to_owned()), Some(1)));
+    let request_id = RequestId::new("r");
+    one.write(vec![Fact::Configured { request_id, options: in_folder("/projects/b") }]).await;
+    assert_eq!(shown(look(&store, "placed").await), (Some("/projects/b".to_owned()), Some(1)));
+    store.release(&one.session, one.epoch).await;
+    let epoch = claim(&store, &one.session).await;
+    let mut next = Writer { epoch, ..one };
+    let moved = TurnInput {
+        options: Some(SessionOptions::default()),
+        ..TurnInput::bare(TurnId::new("t2"), ResumeToken::new("t"), vec![ContentPart::text("x")])
+    };
+    next.write(vec![Fact::Input(Arc::new(moved)), started()]).await;
+    assert_eq!(shown(look(&store, "placed").await), (None, Some(1)), "the input brought options without a folder");
+
+    let mut long = Writer::of(&store, "far").await;
+    long.write(vec![Fact::Options(in_folder("/projects/c")), said("t0", "a beginning"), started()]).await;
+    for number in 1..10 {
+        long.write(vec![ended(None), said(&format!("t{number}"), &"m".repeat(9_000)), started()]).await;
+    }
+    assert_eq!(shown(look(&store, "far").await), (Some("/projects/c".to_owned()), Some(1)));
 }
 
 /// A session of very long messages has a title and a state as well.

@@ -1,31 +1,18 @@
 //! Appending to the journals of a folder.
 
-use super::journals::{Door, Entered, Journals, Slot, lock};
+use super::journals::{Entered, Journals, Slot};
 use super::name;
 use super::position::Position;
 use crate::store::line;
 use bob_messages::ids::SessionId;
-use bob_messages::store::{Append, StoreError};
-use std::time::Duration;
+use bob_messages::store::{Append, Record, StoreError};
+use std::sync::Arc;
 
 impl Journals {
-    /// Stores the appends of one session: written together, synced once. `None`
-    /// when another process keeps the journal locked for longer than this.
-    pub(super) fn append_within(
-        &self,
-        session: &SessionId,
-        appends: &[Append],
-        patience: Duration,
-    ) -> Option<Vec<Result<u64, StoreError>>> {
-        let shared = self.slot(session);
-        let mut slot = lock(&shared);
-        let answers = self.append_in(&mut slot, session, appends, patience);
-        let is_forgettable = slot.known.is_none() && slot.doubt.is_none();
-        drop(slot);
-        if is_forgettable {
-            self.forget(session, shared);
-        }
-        answers.unwrap_or_else(|error| Some(appends.iter().map(|_| Err(error.clone())).collect()))
+    /// Stores the appends of one session: written together, synced once.
+    pub(super) fn append(&self, session: &SessionId, appends: &[Append]) -> Vec<Result<u64, StoreError>> {
+        let answers = self.within(session, |slot| self.append_in(slot, session, appends));
+        answers.unwrap_or_else(|error| appends.iter().map(|_| Err(error.clone())).collect())
     }
 
     fn append_in(
@@ -33,43 +20,46 @@ impl Journals {
         slot: &mut Slot,
         session: &SessionId,
         appends: &[Append],
-        patience: Duration,
-    ) -> Result<Option<Vec<Result<u64, StoreError>>>, StoreError> {
-        let mut entered = match self.enter_within(session, false, patience)? {
-            Door::Entered(entered) => entered,
-            Door::Locked => return Ok(None),
-            Door::Absent if slot.known.is_some() || slot.doubt.is_some() => {
-                let path = self.folder.path_of(&name::of(session));
-                let gone = format!("{path} is gone; it was removed while the session was in use");
-                return Err(StoreError::Unavailable(gone));
-            }
-            Door::Absent => return Err(StoreError::Fenced { epoch: 0 }),
+    ) -> Result<Vec<Result<u64, StoreError>>, StoreError> {
+        self.hold.take()?;
+        let is_known = slot.known.is_some() || slot.doubt.is_some();
+        let mut entered = match self.enter(session, false)? {
+            Some(entered) => entered,
+            None if is_known => return Err(self.gone(session)),
+            None => return Err(StoreError::Fenced { epoch: 0 }),
         };
         self.settle(slot, &mut entered, session)?;
         let position = self.catch_up(slot, &mut entered, session)?;
+        if let Some(first) = appends.iter().filter_map(|append| position.ledger.wants(append)).min() {
+            // It is sent again, and more was written since than is remembered.
+            let mut newest = Vec::new();
+            let take = |record: Arc<Record>| newest.extend(Some(record).filter(|record| record.version >= first));
+            let read = Position::new(self.formats).read_on(&entered.file, Some(position.end), session, take);
+            read.map_err(|error| self.unreadable(session, error))?;
+            position.ledger.recall(&newest);
+        }
         let (start, mut bytes) = (position.end, Vec::new());
         let answers: Vec<_> = appends.iter().map(|append| take(position, append, &mut bytes)).collect();
         if bytes.is_empty() {
-            // Of a session that went to another process nothing need be remembered.
-            if !self.is_ours(position) {
+            if !is_known {
                 slot.known = None;
             }
-            return Ok(Some(answers));
+            return Ok(answers);
         }
-        match self.write(entered, &bytes).and_then(|file| self.disk.sync(&file)) {
+        match self.write(&entered, &bytes) {
             Ok(()) => {
                 position.wrote(&bytes);
-                Ok(Some(answers))
+                Ok(answers)
             }
             Err(error) => {
                 let in_doubt = self.doubt(slot, session, start, &error);
-                Ok(Some(answers.into_iter().map(|answer| answer.and(Err(in_doubt.clone()))).collect()))
+                Ok(answers.into_iter().map(|answer| answer.and(Err(in_doubt.clone()))).collect())
             }
         }
     }
 
-    /// Makes what is known of the journal true again: reads it when it is not known
-    /// or another file now, and reads on when another process has written.
+    /// Makes what is known of the journal true again: reads it when it is not known, or
+    /// another file than before.
     fn catch_up<'a>(
         &self,
         slot: &'a mut Slot,
@@ -78,19 +68,24 @@ impl Journals {
     ) -> Result<&'a mut Position, StoreError> {
         let seen = entered.seen;
         slot.known.take_if(|(position, inode)| *inode != seen.inode || position.end > seen.size);
-        let (position, _) = slot.known.get_or_insert_with(|| (Position::default(), seen.inode));
+        let (position, _) = slot.known.get_or_insert_with(|| (Position::new(self.formats), seen.inode));
         if position.end < seen.size {
-            if let Err(error) = position.read_on(entered.file(), None, session, drop) {
+            if let Err(error) = position.read_on(&entered.file, None, session, drop) {
                 slot.known = None;
                 return Err(self.unreadable(session, error));
             }
             if position.end < seen.size {
-                // Whoever wrote it has ended: we hold the file's lock.
                 tracing::warn!(%session, bytes = seen.size - position.end, "a torn line is cut off");
                 self.cut(entered, &name::of(session), position.end)?;
             }
         }
-        // Borrowed anew, since the error above gives the slot up.
+        if position.is_older() {
+            // It was claimed by an older program; who claims it here brings it up to date.
+            let epoch = position.ledger.epoch();
+            slot.known = None;
+            return Err(StoreError::Fenced { epoch });
+        }
+        // Borrowed anew, since the errors above give the slot up.
         slot.known.as_mut().map(|(position, _)| position).ok_or(StoreError::Fenced { epoch: 0 })
     }
 }

@@ -1,47 +1,53 @@
 //! Claiming, releasing and deleting a session of a folder.
 
-use super::journals::{Entered, Journals, Slot, lock};
+use super::journals::{Entered, Journals, Slot};
 use super::name;
 use super::position::{Position, Unreadable};
-use crate::store::line::{self, ClaimLine, ReleaseLine};
+use crate::store::line::{self, ClaimLine};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Claim, Record, StoreError};
 use rustix::fs::OFlags;
 use std::sync::Arc;
 
 impl Journals {
+    /// Claims a session and reads all of it.
     pub(super) fn claim(&self, session: &SessionId) -> Result<Claim, StoreError> {
-        let shared = self.slot(session);
-        let mut slot = lock(&shared);
-        let claim = self.claim_in(&mut slot, session);
-        let is_forgettable = slot.known.is_none() && slot.doubt.is_none();
-        drop(slot);
-        if is_forgettable {
-            self.forget(session, shared);
-        }
-        claim
+        self.within(session, |slot| self.claim_in(slot, session, true))
     }
 
-    fn claim_in(&self, slot: &mut Slot, session: &SessionId) -> Result<Claim, StoreError> {
-        let owner = self.owners.ours()?;
+    /// Claims a session and reads it from its last snapshot on.
+    pub(super) fn claim_latest(&self, session: &SessionId) -> Result<Claim, StoreError> {
+        self.within(session, |slot| self.claim_in(slot, session, false))
+    }
+
+    fn claim_in(&self, slot: &mut Slot, session: &SessionId, whole: bool) -> Result<Claim, StoreError> {
+        self.hold.take()?;
         slot.known = None;
         self.refuse_set_aside(session)?;
-        let mut entered = self.enter(session, true)?.ok_or_else(|| {
-            StoreError::Unavailable(format!("cannot make {}", self.folder.path_of(&name::of(session))))
-        })?;
+        let mut entered = self.enter(session, true)?.ok_or_else(|| self.gone(session))?;
         self.settle(slot, &mut entered, session)?;
-        let (mut position, records) = self.read_to_claim(&entered, session)?;
-        self.refuse_owned(session, &position)?;
+        let latest = if whole { None } else { self.read_latest(&entered, session) };
+        let (mut position, records) = latest.map_or_else(|| self.read_to_claim(&entered, session), Ok)?;
+        if position.is_older() {
+            (entered, position) = self.bring_up(session, &entered, &position, &records)?;
+        }
         if entered.seen.size > position.end {
             let (journal, bytes) = (name::of(session), entered.seen.size - position.end);
             tracing::warn!(%session, journal, bytes, "the last line was never written to its end; it is cut off");
             self.cut(&mut entered, &journal, position.end)?;
         }
-        let epoch = position.ledger.epoch() + 1;
-        let claim = ClaimLine { epoch, owner: owner.name.clone(), lock: owner.lock.clone() };
-        self.write_claim(slot, entered, session, &mut position, claim)?;
-        self.owners.claimed(session);
-        Ok(Claim { epoch, version: position_version(slot), records })
+        let (epoch, version) = (position.ledger.epoch() + 1, position.ledger.version());
+        self.write_claim(slot, &entered, session, position, epoch)?;
+        Ok(Claim { epoch, version, records })
+    }
+
+    /// Reads the journal from its last snapshot on; `None` when it must be read whole, to be understood or to see
+    /// what is wrong with it.
+    fn read_latest(&self, entered: &Entered, session: &SessionId) -> Option<(Position, Vec<Arc<Record>>)> {
+        let found = Position::before_snapshot(&entered.file, entered.seen.size, session, self.formats);
+        let (mut position, mut records) = (found.ok().flatten()?, Vec::new());
+        let read = position.read_on(&entered.file, None, session, |record| records.push(record));
+        read.is_ok().then_some((position, records))
     }
 
     /// Reads the whole journal; a damaged one is set aside, byte for byte.
@@ -50,14 +56,12 @@ impl Journals {
         entered: &Entered,
         session: &SessionId,
     ) -> Result<(Position, Vec<Arc<Record>>), StoreError> {
-        let (mut position, mut records) = (Position::default(), Vec::new());
-        match position.read_on(entered.file(), None, session, |record| records.push(record)) {
+        let (mut position, mut records) = (Position::new(self.formats), Vec::new());
+        match position.read_on(&entered.file, None, session, |record| records.push(record)) {
             Ok(_torn) => Ok((position, records)),
             Err(Unreadable::Damaged(what)) => {
-                // Whoever owned it before the damage may still write behind it.
-                self.refuse_owned(session, &position)?;
+                self.refuse_old_owner(&position)?;
                 let journal = name::of(session);
-                self.close(session);
                 let aside = self.set_aside(&journal);
                 let aside = aside.map_err(|error| self.unavailable("set aside", &journal, &error))?;
                 tracing::error!(%session, journal, aside, what, "a journal is damaged and was set aside");
@@ -70,45 +74,28 @@ impl Journals {
     fn write_claim(
         &self,
         slot: &mut Slot,
-        entered: Entered,
+        entered: &Entered,
         session: &SessionId,
-        position: &mut Position,
-        claim: ClaimLine,
+        mut position: Position,
+        epoch: u64,
     ) -> Result<(), StoreError> {
-        let (start, inode) = (position.end, entered.seen.inode);
+        let start = position.end;
         let mut bytes = Vec::new();
         if start == 0 {
-            bytes.extend_from_slice(&line::header(session));
+            bytes.extend_from_slice(&line::header(self.formats.newest(), session));
             bytes.push(b'\n');
         }
-        line::write_claim(&mut bytes, &claim);
-        let written = self.write(entered, &bytes).and_then(|file| {
-            self.disk.sync(&file)?;
-            if start == 0 { self.disk.sync_names() } else { Ok(()) }
-        });
+        let owner = self.hold.name().to_owned();
+        line::write_claim(&mut bytes, &ClaimLine { epoch, owner, lock: String::new() });
+        let written = self.write(entered, &bytes);
+        let written = written.and_then(|()| if start == 0 { self.disk.sync_names() } else { Ok(()) });
         if let Err(error) = written {
             return Err(self.doubt(slot, session, start, &error));
         }
         position.wrote(&bytes);
-        position.ledger.claimed(claim.epoch);
-        position.owner = Some(claim);
-        slot.known = Some((std::mem::take(position), inode));
+        position.ledger.claimed(epoch);
+        slot.known = Some((position, entered.seen.inode));
         Ok(())
-    }
-
-    /// Notes that a write failed: nothing that stands behind `end` counts any more.
-    pub(super) fn doubt(&self, slot: &mut Slot, session: &SessionId, end: u64, error: &std::io::Error) -> StoreError {
-        slot.known = None;
-        slot.doubt = Some(end);
-        self.close(session);
-        StoreError::InDoubt(format!("cannot write {}: {error}", self.folder.path_of(&name::of(session))))
-    }
-
-    fn refuse_owned(&self, session: &SessionId, position: &Position) -> Result<(), StoreError> {
-        match &position.owner {
-            Some(claim) => self.owners.refuse_others(session, &claim.owner, &claim.lock),
-            None => Ok(()),
-        }
     }
 
     /// Renames a journal so that nobody continues it, and never over another file.
@@ -143,44 +130,28 @@ impl Journals {
         ))
     }
 
+    /// Lets go of what is known of a session. The folder stays ours.
     pub(super) fn release(&self, session: &SessionId, epoch: u64) {
-        let Some(shared) = self.existing_slot(session) else { return };
-        let mut slot = lock(&shared);
-        let is_ours = slot.known.as_ref().is_some_and(|(position, _)| position.ledger.epoch() == epoch);
-        if !is_ours {
-            return;
-        }
-        let mut bytes = Vec::new();
-        line::write_release(&mut bytes, &ReleaseLine { epoch });
-        if let Ok(Some(entered)) = self.enter(session, false) {
-            let end = slot.known.as_ref().map_or(0, |(position, _)| position.end);
-            // Somebody else has written: then it is no longer ours to release. A
-            // release that is not on the disk costs nobody more than our lifetime.
-            if entered.seen.size == end && self.write(entered, &bytes).is_err() {
-                slot.doubt = Some(end);
-                slot.known = None;
-                self.close(session);
-                return;
-            }
-        }
-        slot.known = None;
-        drop(slot);
-        self.forget(session, shared);
+        self.within(session, |slot| slot.known.take_if(|(position, _)| position.ledger.epoch() == epoch));
     }
 
     pub(super) fn delete(&self, session: &SessionId) -> Result<bool, StoreError> {
-        let shared = self.slot(session);
-        let mut slot = lock(&shared);
+        self.hold.take()?;
+        self.within(session, |slot| self.delete_in(slot, session))
+    }
+
+    fn delete_in(&self, slot: &mut Slot, session: &SessionId) -> Result<bool, StoreError> {
         let journal = name::of(session);
         let failed = |error| self.unavailable("remove", &journal, &error);
         if let Some(file) = self.folder.open_file(&journal, OFlags::RDONLY).map_err(failed)? {
-            let mut position = Position::default();
+            let mut position = Position::new(self.formats);
             // A journal that does not read to its end may be deleted; the last claim
             // before its fault is the one that counts.
             let _ = position.read_on(&file, None, session, drop);
-            self.refuse_owned(session, &position)?;
+            self.refuse_old_owner(&position)?;
         }
         let mut found = self.disk.remove(&journal).map_err(failed)?;
+        self.disk.remove(&name::brought_up(&journal)).map_err(failed)?;
         for number in 1.. {
             if !self.disk.remove(&name::aside(&journal, number)).map_err(failed)? {
                 break;
@@ -191,12 +162,6 @@ impl Journals {
             self.disk.sync_names().map_err(failed)?;
         }
         *slot = Slot::default();
-        drop(slot);
-        self.forget(session, shared);
         Ok(found)
     }
-}
-
-fn position_version(slot: &Slot) -> u64 {
-    slot.known.as_ref().map_or(0, |(position, _)| position.ledger.version())
 }

@@ -1,7 +1,8 @@
 //! The n-th thing that is done to the disk fails, for every n; and what a crash of the
 //! whole machine may leave of a trace, by what POSIX promises, for every step of it.
 
-use super::journals::{Journals, lock};
+use super::journals::Journals;
+use super::lock::lock;
 use super::tests::{journals, store};
 use super::watch::Step;
 use crate::store::contract::{append, session};
@@ -28,7 +29,7 @@ type Confirmed = BTreeMap<SessionId, Vec<Arc<Record>>>;
 fn live(journals: &Journals, mut confirmed: impl FnMut(&Confirmed)) -> Confirmed {
     let mut known = Confirmed::new();
     let sessions = ["one", "Two", "three"].map(session);
-    for round in 0..3 {
+    for round in 0..5 {
         for (index, one) in (0..).zip(&sessions) {
             let claim = again(|| journals.claim(one));
             let known_here = known.get(one).cloned().unwrap_or_default();
@@ -195,7 +196,7 @@ fn perform(bytes: &mut Vec<u8>, step: &Step) {
             bytes[at..at + written.len()].copy_from_slice(written);
         }
         Step::Cut(_, end) => bytes.truncate(usize::try_from(*end).unwrap()),
-        Step::Make(_) | Step::Sync(_) | Step::Rename(..) | Step::Remove(_) | Step::SyncNames => {}
+        Step::Make(_) | Step::Sync(_) | Step::Rename(..) | Step::Replace(..) | Step::Remove(_) | Step::SyncNames => {}
     }
 }
 
@@ -257,7 +258,7 @@ fn crash_states(trace: &[Traced], made: &BTreeMap<usize, Inode>) -> BTreeSet<OnD
                     perform(&mut file.durable, &step);
                 }
             }
-            Step::Make(_) | Step::Remove(_) | Step::Rename(..) => {
+            Step::Make(_) | Step::Remove(_) | Step::Rename(..) | Step::Replace(..) => {
                 names_since.push((step.clone(), made.get(&index).copied()));
             }
             Step::SyncNames => {

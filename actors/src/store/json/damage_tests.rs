@@ -4,7 +4,7 @@ use super::journals::Journals;
 use super::tests::{journals, store};
 use crate::store::contract::{append, record, session};
 use bob_messages::ids::SessionId;
-use bob_messages::store::{Append, Record, SessionFilter, StoreError};
+use bob_messages::store::{Append, FORMAT, Record, SessionFilter, StoreError};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -189,12 +189,12 @@ fn s2_a_block_of_zeros_is_damage_wherever_it_may_have_been_confirmed() {
 
 #[test]
 fn s2_a_newer_journal_is_refused_and_left_alone() {
-    let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 2, known: 1 });
-    check_refused(b"{\"bob_journal\":2,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
-    let mut lines = crate::store::line::header(&session(ID));
+    let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 3, known: 2 });
+    check_refused(b"{\"bob_journal\":3,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
+    let mut lines = crate::store::line::header(FORMAT, &session(ID));
     lines.push(b'\n');
     let mut newer = record(&session(ID), 1, 1, "r").as_ref().clone();
-    newer.format = 2;
+    newer.format = 3;
     crate::store::line::write_record(&mut lines, &newer).unwrap();
     check_refused(&lines, is_too_new, true);
 }
@@ -209,7 +209,7 @@ fn s2_lines_that_were_moved_or_removed_are_noticed() {
         std::fs::write(path(&folder), changed.concat()).unwrap();
         journals.load(&one)
     };
-    // Behind the header: a claim, two records, a claim, two records, a release.
+    // Behind the header: a claim, two records, a claim, two records.
     for index in 1..=6 {
         let mut doubled = lines.clone();
         doubled.insert(index, lines[index]);

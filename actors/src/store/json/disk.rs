@@ -44,7 +44,7 @@ impl Disk {
     pub(super) fn write(&self, mut file: &File, which: Inode, at: u64, bytes: &[u8]) -> io::Result<()> {
         #[cfg(test)]
         if let Some(fault) = self.meet(Step::Write(which, at, bytes.to_vec())) {
-            let count = super::journals::lock(&self.watch).bytes_of_a_failing_write.min(bytes.len());
+            let count = super::lock::lock(&self.watch).bytes_of_a_failing_write.min(bytes.len());
             file.write_all(bytes.get(..count).unwrap_or_default())?;
             return Err(fault);
         }
@@ -84,6 +84,15 @@ impl Disk {
         self.folder.rename(from, to)
     }
 
+    /// Gives a journal another one's name, which leads to it from then on. Durable by [`sync_names`](Self::sync_names).
+    pub(super) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(fault) = self.meet(Step::Replace(from.to_owned(), to.to_owned())) {
+            return Err(fault);
+        }
+        self.folder.replace(from, to)
+    }
+
     /// Removes a journal. Whether there was one.
     pub(super) fn remove(&self, name: &str) -> io::Result<bool> {
         #[cfg(test)]
@@ -104,6 +113,6 @@ impl Disk {
 
     #[cfg(test)]
     fn meet(&self, step: Step) -> Option<io::Error> {
-        super::journals::lock(&self.watch).meet(step)
+        super::lock::lock(&self.watch).meet(step)
     }
 }

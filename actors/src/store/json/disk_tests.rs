@@ -1,11 +1,11 @@
 //! Disks that fail, links that were swapped in, folders that went away.
 
-use super::journals::{Journals, lock};
+use super::journals::Journals;
+use super::lock::lock;
 use super::tests::{journals, store};
 use super::{FileStore, StoreOptions};
 use crate::store::contract::{append, record, session};
-use crate::store::folder::Folder;
-use bob_messages::store::{Append, Fact, SessionFilter, StoreError};
+use bob_messages::store::{Append, Fact, Formats, SessionFilter, StoreError};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn s4_a_batch_is_in_doubt_as_a_whole_and_says_so_to_each() {
     let epoch = journals.claim(&one).unwrap().epoch;
     lock(&journals.disk.watch).is_next_sync_failing = true;
     let batch = [append(&one, epoch, 0, 1), append(&one, epoch, 9, 1), append(&one, epoch, 1, 1)];
-    let answers = journals.append_within(&one, &batch, super::LOCK_PATIENCE).unwrap();
+    let answers = journals.append(&one, &batch);
     assert!(matches!(
         answers.as_slice(),
         [Err(StoreError::InDoubt(_)), Err(StoreError::Conflict { version: 1 }), Err(StoreError::InDoubt(_))]
@@ -155,7 +155,7 @@ fn s9_a_folder_in_which_nothing_can_be_made_is_named_and_still_read() {
     // Who may do everything may write there as well; in /proc nobody makes files.
     let is_kept_out = std::fs::write(folder.path().join("probe"), "").is_err();
     for path in [Path::new("/proc/self"), folder.path()].into_iter().take(1 + usize::from(is_kept_out)) {
-        let journals = Journals::new(Folder::open(path).unwrap(), StoreOptions::default());
+        let journals = super::tests::journals_of(path, "test", Formats::KNOWN);
         let claim = journals.claim(&session("one")).map(drop);
         let named = path.display().to_string();
         assert!(matches!(&claim, Err(StoreError::Unavailable(text)) if text.contains(&named)), "{claim:?}");
@@ -170,7 +170,7 @@ fn s9_a_folder_that_is_swapped_for_a_link_leads_nowhere_else() {
     let parent = TempDir::new().unwrap();
     let (path, moved, elsewhere) =
         (parent.path().join("sessions"), parent.path().join("moved"), parent.path().join("elsewhere"));
-    let (journals, one) = (Journals::new(Folder::open(&path).unwrap(), StoreOptions::default()), session("one"));
+    let (journals, one) = (super::tests::journals_of(&path, "test", Formats::KNOWN), session("one"));
     let epoch = journals.claim(&one).unwrap().epoch;
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::rename(&path, &moved).unwrap();

@@ -2,10 +2,10 @@
 //!
 //! The title stands where the first message is, the state where the last records are. What is
 //! found in neither, since long records hide it, is not known here; nothing is written for it.
+//! A working folder that was changed between the two is the one of the beginning.
 
 use crate::store::line::{self, Line};
-use bob_messages::session::{Glance, SessionState};
-use bob_messages::store::SessionSummary;
+use bob_messages::store::{Formats, Glance, SessionState, SessionSummary};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -37,18 +37,24 @@ pub(super) fn seen(file: &File, summary: SessionSummary) -> SessionSummary {
     }
     let begun = glance(&head[..HEAD], true);
     let tail = read(summary.bytes.saturating_sub(TAIL as u64), TAIL).unwrap_or_default();
-    let last = lines(&tail).rev().find_map(|line| match line::parse(line) {
-        Ok(Line::Record(record)) => SessionState::told_by(&record.fact),
-        Ok(Line::Claim(_) | Line::Release(_)) | Err(_) => None,
-    });
-    SessionSummary { title: begun.title, parent: begun.parent, state: last, ..summary }
+    let (mut state, mut cwd) = (None, begun.cwd);
+    for line in lines(&tail) {
+        if let Ok(Line::Record(record)) = line::parse(line, &Formats::KNOWN) {
+            state = SessionState::told_by(&record.fact).or(state);
+            if let Some(options) = Glance::options_told_by(&record.fact) {
+                cwd = options.cwd.as_deref().map(Into::into);
+            }
+        }
+    }
+    let Glance { title, parent, created_at, .. } = begun;
+    SessionSummary { title, parent, state, cwd, created_at, ..summary }
 }
 
 /// What the records in these bytes show.
 fn glance(bytes: &[u8], only_begun: bool) -> Glance {
     let mut glance = Glance::default();
     for line in lines(bytes) {
-        if let Ok(Line::Record(record)) = line::parse(line) {
+        if let Ok(Line::Record(record)) = line::parse(line, &Formats::KNOWN) {
             glance.note(&record);
             if only_begun && glance.title.is_some() {
                 break;

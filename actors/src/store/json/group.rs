@@ -4,16 +4,12 @@ use super::journals::Journals;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, StoreError};
 use std::collections::HashMap;
-use std::time::Duration;
-
-/// What became of appends, each with its place in the batch.
-pub(super) type Answers = Vec<(usize, Result<u64, StoreError>)>;
 
 /// The appends of a batch that are of one session, with their places in it.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub(super) session: SessionId,
-    pub(super) places: Vec<usize>,
+    session: SessionId,
+    places: Vec<usize>,
     appends: Vec<Append>,
 }
 
@@ -30,11 +26,9 @@ impl Group {
         groups.into_values().collect()
     }
 
-    /// Stores it, or gives it back when the journal stays locked for longer than this.
-    pub(super) fn store(self, journals: &Journals, patience: Duration) -> Result<Answers, Self> {
-        match journals.append_within(&self.session, &self.appends, patience) {
-            Some(answers) => Ok(self.places.into_iter().zip(answers).collect()),
-            None => Err(self),
-        }
+    /// Stores it. Answers each append with its place in the batch.
+    pub(super) fn store(self, journals: &Journals) -> impl Iterator<Item = (usize, Result<u64, StoreError>)> + use<> {
+        let answers = journals.append(&self.session, &self.appends);
+        self.places.into_iter().zip(answers)
     }
 }

@@ -4,7 +4,7 @@ use super::tests::{journals, store};
 use super::{FileStore, StoreOptions};
 use crate::store::contract::{many, record, session};
 use crate::store::{SessionStore, line};
-use bob_messages::store::{Append, Fact};
+use bob_messages::store::{Append, FORMAT, Fact};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -13,7 +13,7 @@ async fn s13_very_many_sessions_are_listed_page_by_page() {
     let folder = TempDir::new().unwrap();
     for index in 0..many::sessions() {
         let one = session(&format!("s{index}"));
-        let mut journal = line::header(&one);
+        let mut journal = line::header(FORMAT, &one);
         journal.push(b'\n');
         // A listing reads no journal.
         std::fs::write(folder.path().join(super::name::of(&one)), journal).unwrap();

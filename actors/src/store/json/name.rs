@@ -61,6 +61,11 @@ pub(super) fn aside(journal: &str, number: u32) -> String {
     format!("{journal}{ASIDE}{number}")
 }
 
+/// The name under which a journal is rewritten, until it takes the journal's own.
+pub(super) fn brought_up(journal: &str) -> String {
+    format!("{journal}.new")
+}
+
 /// The session of which this is a journal that was set aside.
 pub(super) fn session_of_aside(name: &str) -> Option<SessionId> {
     let (journal, number) = name.rsplit_once(ASIDE)?;

@@ -1,12 +1,12 @@
 //! Reading a journal: what is known of it up to its last whole line.
 //!
-//! A position is built by reading and moved by reading on, so that lines another
-//! process wrote cost no more than themselves. It never writes.
+//! A position is built by reading, and moved by reading on or by what was written. It never
+//! writes.
 
 use crate::store::Ledger;
 use crate::store::line::{self, BadLine, ClaimLine, Line};
 use bob_messages::ids::SessionId;
-use bob_messages::store::Record;
+use bob_messages::store::{Formats, Record};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -18,14 +18,17 @@ const BLOCK: u64 = 512;
 const SMALLEST_CLAIM_AND_RECORD: usize = 250;
 
 /// What is known of a journal.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Position {
     pub(super) ledger: Ledger,
-    /// The last claim, unless it was released.
+    /// The last claim, unless it was released. Only in a journal of format 1 it says who may write.
     pub(super) owner: Option<ClaimLine>,
+    formats: Formats,
+    /// What the header says; nothing before it was read.
+    format: Option<u32>,
     /// Where the last whole line ends, in bytes.
     pub(super) end: u64,
-    lines: u64,
+    pub(super) lines: u64,
 }
 
 /// Why a journal cannot be read.
@@ -38,6 +41,26 @@ pub(super) enum Unreadable {
 }
 
 impl Position {
+    /// The beginning of a journal.
+    pub(super) fn new(formats: Formats) -> Self {
+        Self { ledger: Ledger::default(), owner: None, formats, format: None, end: 0, lines: 0 }
+    }
+
+    /// A place behind a line of a journal of the newest format.
+    pub(super) fn at(formats: Formats, ledger: Ledger, end: u64) -> Self {
+        Self { ledger, end, ..Self::new(formats) }
+    }
+
+    /// The journal's format; the newest before its header was read.
+    pub(super) fn format(&self) -> u32 {
+        self.format.unwrap_or(self.formats.newest())
+    }
+
+    /// Whether it is a journal of an older format.
+    pub(super) fn is_older(&self) -> bool {
+        self.format() < self.formats.newest()
+    }
+
     /// Reads on from here to the end of the file, or to this many bytes, and gives
     /// the records to the sink. Answers how many bytes of a torn write follow.
     ///
@@ -85,9 +108,11 @@ impl Position {
         sink: &mut impl FnMut(Arc<Record>),
     ) -> Result<(), Unreadable> {
         if self.end == 0 {
-            return line::check_header(whole, session).map_err(|bad| self.bad(bad));
+            let format = line::check_header(whole, session, &self.formats).map_err(|bad| self.bad(bad))?;
+            self.format = Some(format);
+            return Ok(());
         }
-        match line::parse(whole).map_err(|bad| self.bad(bad))? {
+        match line::parse(whole, &self.formats).map_err(|bad| self.bad(bad))? {
             Line::Record(record) if record.session != *session => {
                 Err(self.damaged(&format!("it is a record of {}", record.session)))
             }
@@ -127,14 +152,14 @@ impl Position {
     fn is_torn(&self, bytes: &[u8], session: &SessionId) -> bool {
         match bytes {
             [] => true,
-            _ if self.end == 0 => is_torn_start(bytes, session),
+            _ if self.end == 0 => is_torn_start(bytes, session, &self.formats),
             // Of a line that fills its blocks the end alone may not have reached the disk.
             [whole @ .., 0] if (self.end + whole.len() as u64).is_multiple_of(BLOCK) => true,
-            [whole @ .., _strange] => line::parse(whole).is_err(),
+            [whole @ .., _strange] => line::parse(whole, &self.formats).is_err(),
         }
     }
 
-    fn bad(&self, bad: BadLine) -> Unreadable {
+    pub(super) fn bad(&self, bad: BadLine) -> Unreadable {
         match bad {
             BadLine::TooNew(found) => Unreadable::TooNew(found),
             BadLine::Damaged(what) => self.damaged(&what),
@@ -148,12 +173,12 @@ impl Position {
 
 /// A header is known to the byte, so nothing foreign passes for the beginning of one. Zeros
 /// may follow it; there may be nothing else if so few that no record can have stood there.
-fn is_torn_start(bytes: &[u8], session: &SessionId) -> bool {
-    let header = line::header(session);
+fn is_torn_start(bytes: &[u8], session: &SessionId, formats: &Formats) -> bool {
+    let header = |format| line::header(format, session);
     let start = bytes.len() - bytes.iter().rev().take_while(|&&byte| byte == 0).count();
     match bytes.get(..start) {
-        Some([]) => bytes.len() < header.len() + SMALLEST_CLAIM_AND_RECORD,
-        Some(begun) => header.starts_with(begun),
+        Some([]) => bytes.len() < header(formats.newest()).len() + SMALLEST_CLAIM_AND_RECORD,
+        Some(begun) => formats.all().any(|format| header(format).starts_with(begun)),
         None => false,
     }
 }

@@ -1,31 +1,74 @@
 //! Reading the journals of a folder, and listing them.
 
 use super::glances;
-use super::journals::{Journals, lock};
+use super::journals::Journals;
 use super::name;
-use super::position::Position;
+use super::position::{Position, Unreadable};
 use crate::store::listing;
 use bob_messages::ids::SessionId;
-use bob_messages::store::{Record, SessionFilter, SessionPage, SessionSummary, StoreError};
+use bob_messages::store::{Part, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
 use rustix::fs::OFlags;
+use std::fs::File;
 use std::sync::Arc;
 
 impl Journals {
     /// Reads the records and writes nothing, whatever is found.
     pub(super) fn load(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
-        let slot = self.existing_slot(session);
-        let slot = slot.as_ref().map(|slot| lock(slot));
-        let doubt = slot.as_ref().and_then(|slot| slot.doubt);
+        self.load_with(session, |file, doubt| {
+            let mut records = Vec::new();
+            let read = Position::new(self.formats).read_on(file, doubt, session, |record| records.push(record));
+            read.map(|_torn| records)
+        })
+    }
+
+    /// Reads some of the records and writes nothing.
+    pub(super) fn load_part(&self, session: &SessionId, part: Part) -> Result<Vec<Arc<Record>>, StoreError> {
+        self.load_with(session, |file, doubt| {
+            let mut records = Vec::new();
+            match part {
+                Part::Latest => {
+                    let end = doubt.map_or_else(|| file.metadata().map(|file| file.len()), Ok);
+                    let found = end.and_then(|end| Position::before_snapshot(file, end, session, self.formats));
+                    if let Ok(Some(mut position)) = found
+                        && position.read_on(file, doubt, session, |record| records.push(record)).is_ok()
+                    {
+                        return Ok(records);
+                    }
+                    records.clear();
+                    let read = Position::new(self.formats).read_on(file, doubt, session, |record| records.push(record));
+                    read.map(|_torn| records)
+                }
+                Part::Page { behind, most } => {
+                    let found = Position::page(file, doubt, behind, most, self.formats).map_err(Unreadable::Io)?;
+                    let Some((mut position, end)) = found else { return Ok(records) };
+                    let read = position.read_on(file, end.or(doubt), session, |record| records.push(record));
+                    read.map(|_torn| records)
+                }
+            }
+        })
+    }
+
+    fn load_with(
+        &self,
+        session: &SessionId,
+        read: impl FnOnce(&File, Option<u64>) -> Result<Vec<Arc<Record>>, Unreadable>,
+    ) -> Result<Vec<Arc<Record>>, StoreError> {
+        self.within(session, |slot| self.load_to(slot.doubt, session, read))
+    }
+
+    fn load_to(
+        &self,
+        doubt: Option<u64>,
+        session: &SessionId,
+        read: impl FnOnce(&File, Option<u64>) -> Result<Vec<Arc<Record>>, Unreadable>,
+    ) -> Result<Vec<Arc<Record>>, StoreError> {
         let journal = name::of(session);
         let opened = self.folder.open_file(&journal, OFlags::RDONLY);
         let Some(file) = opened.map_err(|error| self.unavailable("open", &journal, &error))? else {
             self.refuse_set_aside(session)?;
             return Ok(Vec::new());
         };
-        let mut records = Vec::new();
-        let read = Position::default().read_on(&file, doubt, session, |record| records.push(record));
-        read.map_err(|error| self.unreadable(session, error))?;
-        Ok(records)
+        read(&file, doubt).map_err(|error| self.unreadable(session, error))
     }
 
     pub(super) fn list(&self, filter: &SessionFilter, cursor: Option<&str>) -> Result<SessionPage, StoreError> {

@@ -14,6 +14,7 @@ pub(super) enum Step {
     Cut(Inode, u64),
     /// Its name is durable at once, as the folder syncs it.
     Rename(String, String),
+    Replace(String, String),
     Remove(String),
     SyncNames,
 }
@@ -40,7 +41,12 @@ impl Watch {
         let is_planned = match &step {
             Step::Sync(_) => std::mem::take(&mut self.is_next_sync_failing),
             Step::Write(..) => std::mem::take(&mut self.is_next_write_failing),
-            Step::Make(_) | Step::Cut(..) | Step::Rename(..) | Step::Remove(_) | Step::SyncNames => false,
+            Step::Make(_)
+            | Step::Cut(..)
+            | Step::Rename(..)
+            | Step::Replace(..)
+            | Step::Remove(_)
+            | Step::SyncNames => false,
         };
         self.steps.push(step);
         match self.fails {

@@ -10,9 +10,13 @@ use bob_messages::store::{FORMAT, Fact, Record};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// All records of one session, from the first version on.
+/// Some records of one session, one behind the other.
 #[derive(Debug)]
-pub(super) struct Packed(Box<str>);
+pub(super) struct Packed {
+    /// The version of the first.
+    first: u64,
+    text: Box<str>,
+}
 
 /// What of a record does not follow from its place.
 type Line<R, F> = (R, u64, Of, Millis, F);
@@ -31,9 +35,10 @@ enum Of {
 impl Packed {
     /// `None` when there is something in them that does not read back from its place.
     pub(super) fn pack(records: &[Arc<Record>]) -> Option<Self> {
+        let first = records.first().map_or(1, |first| first.version);
         let mut before: Option<&TurnId> = None;
         let mut lines: Vec<Line<&RecordId, &Fact>> = Vec::with_capacity(records.len());
-        for (version, record) in (1..).zip(records) {
+        for (version, record) in (first..).zip(records) {
             if record.format != FORMAT || record.version != version {
                 return None;
             }
@@ -45,7 +50,8 @@ impl Packed {
             before = record.turn.as_ref();
             lines.push((&record.id, record.epoch, of, record.at, &record.fact));
         }
-        serde_json::to_string(&lines).ok().map(|text| Self(text.into_boxed_str()))
+        let text = serde_json::to_string(&lines).ok()?.into_boxed_str();
+        Some(Self { first, text })
     }
 
     /// The records as they were.
@@ -53,7 +59,7 @@ impl Packed {
     /// # Errors
     /// What does not read; a journal that was packed does.
     pub(super) fn unpack(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, serde_json::Error> {
-        let lines: Vec<Line<RecordId, Fact>> = serde_json::from_str(&self.0)?;
+        let lines: Vec<Line<RecordId, Fact>> = serde_json::from_str(&self.text)?;
         let mut turn: Option<TurnId> = None;
         let record = |(version, (id, epoch, of, at, fact)): (u64, Line<RecordId, Fact>)| {
             match of {
@@ -64,6 +70,6 @@ impl Packed {
             let (session, turn) = (session.clone(), turn.clone());
             Arc::new(Record { format: FORMAT, id, session, version, epoch, turn, at, fact })
         };
-        Ok((1..).zip(lines).map(record).collect())
+        Ok((self.first..).zip(lines).map(record).collect())
     }
 }

@@ -48,18 +48,28 @@ fn s2_another_programs_database_is_refused_and_left_as_it_is() {
 fn s2_a_newer_database_is_refused_and_left_as_it_is() {
     let folder = TempDir::new().unwrap();
     let path = path(folder.path());
-    Database::open(&path).unwrap().tamper("PRAGMA user_version = 3");
+    Database::open(&path).unwrap().tamper("PRAGMA user_version = 6");
     let content = fs::read(&path).unwrap();
     let answer = SqliteStore::open(&path, StoreOptions::default()).map(drop);
-    assert_eq!(answer, Err(StoreError::TooNew { found: 3, known: 2 }));
+    assert_eq!(answer, Err(StoreError::TooNew { found: 6, known: 5 }));
     assert_eq!(fs::read(&path).unwrap(), content);
 }
 
 #[test]
-fn a_file_that_was_only_just_made_is_a_new_database() {
+fn s2_tables_of_another_version_are_told_without_statements_and_left_alone() {
     let folder = TempDir::new().unwrap();
-    fs::write(path(folder.path()), b"").unwrap();
-    assert_eq!(Database::open(&path(folder.path())).unwrap().check(), "ok");
+    let path = path(folder.path());
+    for version in [0, 1, 3] {
+        Database::open(&path).unwrap().tamper(&format!("PRAGMA user_version = {version}"));
+        let told = refused(&path).to_string();
+        assert!(told.contains("does not have the tables of its version ("), "{told}");
+        assert!(!told.contains("CREATE") && !told.contains("ALTER") && !told.contains('\n'), "{told}");
+        // Nothing was changed: with its version it is whole.
+        let known = rusqlite::Connection::open(&path).unwrap();
+        known.pragma_update(None, "user_version", super::steps::STEPS.len() as i64).unwrap();
+        drop(known);
+        assert_eq!(Database::open(&path).unwrap().check(), "ok");
+    }
 }
 
 #[test]
@@ -166,11 +176,11 @@ async fn s2_a_newer_record_is_refused_and_left_alone() {
     let (store, one) = (open(&folder), session("one"));
     let epoch = claim(&store, &one).await;
     let mut newer = record(&one, epoch, 1, "r").as_ref().clone();
-    newer.format = 2;
+    newer.format = 3;
     let records = vec![Arc::new(newer)];
     let stored = store_one(&store, Append { session: one.clone(), epoch, expected_version: 0, records }).await;
     assert_eq!(stored, Ok(1));
-    let is_too_new = |answer: &StoreError| matches!(answer, StoreError::TooNew { found: 2, known: 1 });
+    let is_too_new = |answer: &StoreError| matches!(answer, StoreError::TooNew { found: 3, known: 2 });
     assert!(store.load(&one).await.is_err_and(|error| is_too_new(&error)));
     assert!(store.claim(&one).await.is_err_and(|error| is_too_new(&error)));
     let page = store.list(&SessionFilter::default(), None).await.unwrap();

@@ -1,14 +1,15 @@
 //! The database file: opened, checked, migrated, and spoken to in SQL.
 //!
-//! The only file that knows the SQL library. Everything here blocks; a database is
+//! This file and `statement.rs` are the only ones that know the SQL library. Everything here blocks; a database is
 //! used by one thread. A file that is not ours, or of a newer program, is refused
 //! before anything is written to it.
 
-use super::file::{self, Inode};
-use super::steps::{APPLICATION, STEPS, Steps};
+use super::Made;
+use super::file::{self, Inode, emptied};
+use super::steps::{APPLICATION, KNOWN, Known};
 use bob_messages::store::StoreError;
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+#[cfg(test)]
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,12 +21,10 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// An open database.
 #[derive(Debug)]
 pub(super) struct Database {
-    connection: Connection,
-    path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
     inode: Inode,
-    steps: Steps,
-    /// Whether the sessions and their indexes were found to agree.
-    is_checked: Cell<bool>,
+    pub(super) known: Known,
     /// The next commit happens and tells that it failed.
     #[cfg(test)]
     pub(super) loses_commit: Cell<bool>,
@@ -35,7 +34,7 @@ pub(super) struct Database {
 }
 
 /// What a database says it is.
-enum Nature {
+pub(super) enum Nature {
     Empty,
     /// Ours, after so many steps.
     Ours(usize),
@@ -44,39 +43,48 @@ enum Nature {
 impl Database {
     /// Opens a database to write to, makes it when it is not there, and brings it
     /// up to date.
+    #[cfg(test)]
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::open_of(path, STEPS)
+        Self::open_of(path, KNOWN)
     }
 
-    /// The same, for a program that knows these steps.
-    pub(super) fn open_of(path: &Path, known: Steps) -> Result<Self, StoreError> {
-        let inode = file::make(path)?;
-        let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_WRITE, known)?;
+    /// The same, for a program that knows this.
+    #[cfg(test)]
+    pub(super) fn open_of(path: &Path, known: Known) -> Result<Self, StoreError> {
+        Self::open_telling(path, known, None)
+    }
+
+    /// The same, which tells of a database that it makes.
+    pub(super) fn open_telling(path: &Path, known: Known, made: Option<&Made>) -> Result<Self, StoreError> {
+        let inode = match file::look(path)? {
+            Some(inode) => inode,
+            None => Self::make(path, known, made)?,
+        };
+        let database = Self::connect_to_write(path, inode, known)?;
         let steps = match database.nature()? {
-            Nature::Empty => 0,
+            Nature::Empty => return Err(emptied(path)),
             Nature::Ours(steps) => steps,
         };
         database.switch_on_the_log()?;
         database.pragma("synchronous", "FULL")?;
-        if steps < known.len() {
+        if steps < known.steps.len() {
             database.migrate()?;
         }
         Ok(database)
     }
 
-    /// Opens a database that is there, only to read; `None` when nothing was ever
-    /// stored in it.
+    /// Opens a database that is there, only to read; `None` when there is none.
     pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
-        Self::open_to_read_of(path, STEPS)
+        Self::open_to_read_of(path, KNOWN)
     }
 
-    /// The same, for a program that knows these steps.
-    pub(super) fn open_to_read_of(path: &Path, known: Steps) -> Result<Option<Self>, StoreError> {
+    /// The same, for a program that knows this.
+    pub(super) fn open_to_read_of(path: &Path, known: Known) -> Result<Option<Self>, StoreError> {
         let Some(inode) = file::look(path)? else { return Ok(None) };
         let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known)?;
         match database.nature()? {
-            Nature::Empty => Ok(None),
-            Nature::Ours(steps) if steps < known.len() => {
+            Nature::Empty => Err(emptied(path)),
+            Nature::Ours(steps) if steps < known.steps.len() => {
                 let path = path.display();
                 Err(StoreError::Unavailable(format!("another process is bringing {path} up to date; try again")))
             }
@@ -84,7 +92,11 @@ impl Database {
         }
     }
 
-    fn connect(path: &Path, inode: Inode, access: OpenFlags, steps: Steps) -> Result<Self, StoreError> {
+    pub(super) fn connect_to_write(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
+        Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_WRITE, known)
+    }
+
+    fn connect(path: &Path, inode: Inode, access: OpenFlags, known: Known) -> Result<Self, StoreError> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         file::look_beside(path)?;
         let real = file::real(path)?;
@@ -93,8 +105,7 @@ impl Database {
             connection,
             path: path.to_owned(),
             inode,
-            steps,
-            is_checked: Cell::default(),
+            known,
             #[cfg(test)]
             loses_commit: Cell::default(),
             #[cfg(test)]
@@ -114,7 +125,7 @@ impl Database {
         matches!(file::look(&self.path), Ok(Some(inode)) if inode == self.inode)
     }
 
-    fn nature(&self) -> Result<Nature, StoreError> {
+    pub(super) fn nature(&self) -> Result<Nature, StoreError> {
         // One statement sees one moment: another process may be making the database.
         let question = "SELECT (SELECT application_id FROM pragma_application_id),
                                (SELECT user_version FROM pragma_user_version),
@@ -124,9 +135,8 @@ impl Database {
             .query_row(question, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
         let (application, version, tables) = read.map_err(|error| self.failed("read", &error))?;
         let steps = usize::try_from(version).unwrap_or(usize::MAX);
-        if application == APPLICATION && steps > self.steps.len() {
-            let found = u32::try_from(version).unwrap_or(u32::MAX);
-            return Err(StoreError::TooNew { found, known: u32::try_from(self.steps.len()).unwrap_or(u32::MAX) });
+        if application == APPLICATION {
+            self.refuse_newer(version)?;
         }
         match (application, steps, tables) {
             (APPLICATION, steps, _) => Ok(Nature::Ours(steps)),
@@ -161,65 +171,52 @@ impl Database {
         }
     }
 
-    fn migrate(&self) -> Result<(), StoreError> {
-        let transaction = self.write()?;
-        // Another process may have been first.
-        let Nature::Ours(have) = self.nature()? else { return self.take_steps(transaction, 0) };
-        self.take_steps(transaction, have)
+    /// Notes that so many steps were taken.
+    pub(super) fn mark(&self, steps: usize) -> Result<(), StoreError> {
+        self.run(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {steps}"))
     }
 
-    fn take_steps(&self, transaction: Transaction<'_>, have: usize) -> Result<(), StoreError> {
-        for step in self.steps.iter().skip(have) {
-            self.run(step)?;
-        }
-        self.run(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}", self.steps.len()))?;
-        transaction.commit()
+    fn refuse_newer(&self, version: i64) -> Result<(), StoreError> {
+        let (found, known) = (u32::try_from(version).unwrap_or(u32::MAX), self.known.steps.len() as u32);
+        if found > known { Err(StoreError::TooNew { found, known }) } else { Ok(()) }
     }
 
-    /// That a session which is not found is not there: the sessions and their indexes
-    /// agree. Reads all of them, once for each connection.
-    pub(super) fn check_sessions(&self) -> Result<(), StoreError> {
-        if self.is_checked.get() {
-            return Ok(());
-        }
-        let check = "PRAGMA integrity_check(sessions)";
-        let said = self.connection.query_row(check, [], |row| row.get::<_, String>(0));
-        match said.map_err(|error| self.failed("read", &error))?.as_str() {
-            "ok" => {
-                self.is_checked.set(true);
-                Ok(())
-            }
-            what => {
-                let path = self.path.display();
-                Err(StoreError::Corrupt(format!(
-                    "the list of sessions in {path} is damaged ({what}), so that no session can begin; restore a copy, \
-                     or export what can be read of it, session by session"
-                )))
-            }
-        }
+    /// What is begun must see no steps that this program does not know: a newer one may have
+    /// taken them since the database was opened.
+    fn still_known<'c>(&self, begun: Transaction<'c>) -> Result<Transaction<'c>, StoreError> {
+        let read = self.connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+        self.refuse_newer(read.map_err(|error| self.failed("read", &error))?).map(|()| begun)
     }
 
-    fn pragma(&self, name: &str, value: &str) -> Result<(), StoreError> {
+    /// What SQLite says of the sessions and their indexes: `ok`, or what is wrong. Reads all of them.
+    pub(super) fn check_sessions(&self) -> Result<String, StoreError> {
+        let said = self.connection.query_row("PRAGMA integrity_check(sessions)", [], |row| row.get(0));
+        said.map_err(|error| self.failed("read", &error))
+    }
+
+    /// What ends a statement of this database from another thread.
+    pub(super) fn interrupt(&self) -> Interrupt {
+        Interrupt(self.connection.get_interrupt_handle())
+    }
+
+    pub(super) fn pragma(&self, name: &str, value: &str) -> Result<(), StoreError> {
         self.connection.pragma_update(None, name, value).map_err(|error| self.failed("open", &error))
     }
 
-    fn run(&self, sql: &str) -> Result<(), StoreError> {
+    pub(super) fn run(&self, sql: &str) -> Result<(), StoreError> {
         self.connection.execute_batch(sql).map_err(|error| self.failed("write", &error))
-    }
-
-    pub(super) fn statement(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
-        let prepared = self.connection.prepare(sql).map_err(|error| self.failed("use", &error))?;
-        Ok(Statement { prepared, database: self })
     }
 
     /// Reads from here on see one state of the database.
     pub(super) fn read(&self) -> Result<Transaction<'_>, StoreError> {
-        self.run("BEGIN").map(|()| Transaction { database: self })
+        self.run("BEGIN")?;
+        self.still_known(Transaction { database: self })
     }
 
     /// Nobody else writes from here on. Waits for whoever does.
     pub(super) fn write(&self) -> Result<Transaction<'_>, StoreError> {
-        self.run("BEGIN IMMEDIATE").map(|()| Transaction { database: self })
+        self.run("BEGIN IMMEDIATE")?;
+        self.still_known(Transaction { database: self })
     }
 
     /// Ends the open transaction; its commit will say so.
@@ -235,7 +232,7 @@ impl Database {
         !self.connection.is_autocommit()
     }
 
-    fn failed(&self, doing: &str, error: &rusqlite::Error) -> StoreError {
+    pub(super) fn failed(&self, doing: &str, error: &rusqlite::Error) -> StoreError {
         failed(&self.path, doing, error)
     }
 
@@ -254,6 +251,22 @@ impl Database {
     #[cfg(test)]
     pub(super) fn tamper(&self, sql: &str) {
         self.connection.execute_batch(sql).unwrap();
+    }
+}
+
+/// Ends what a database is doing.
+pub(super) struct Interrupt(rusqlite::InterruptHandle);
+
+impl Interrupt {
+    /// Ends the statement that runs now, if one does.
+    pub(super) fn now(&self) {
+        self.0.interrupt();
+    }
+}
+
+impl std::fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Interrupt")
     }
 }
 
@@ -291,73 +304,6 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// A prepared statement.
-pub(super) struct Statement<'c> {
-    prepared: rusqlite::Statement<'c>,
-    database: &'c Database,
-}
-
-/// A value for a statement.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'v> {
-    Number(i64),
-    Nothing,
-    Text(&'v [u8]),
-}
-
-impl ToSql for Value<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match *self {
-            Value::Number(number) => ValueRef::Integer(number),
-            Value::Nothing => ValueRef::Null,
-            Value::Text(text) => ValueRef::Text(text),
-        }))
-    }
-}
-
-impl Statement<'_> {
-    /// Runs it. Answers how many rows it changed.
-    pub(super) fn run(&mut self, values: &[Value<'_>]) -> Result<usize, StoreError> {
-        let done = self.prepared.execute(params_from_iter(values));
-        done.map_err(|error| self.database.failed("write", &error))
-    }
-
-    /// Runs it and gives each row to the sink, which may end it with an error.
-    pub(super) fn each<E: From<StoreError>>(
-        &mut self,
-        values: &[Value<'_>],
-        mut sink: impl FnMut(Row<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let database = self.database;
-        let failed = |error: &rusqlite::Error| E::from(database.failed("read", error));
-        let mut rows = self.prepared.query(params_from_iter(values)).map_err(|error| failed(&error))?;
-        while let Some(row) = rows.next().map_err(|error| failed(&error))? {
-            sink(Row { row, database })?;
-        }
-        Ok(())
-    }
-}
-
-/// One row of an answer. Columns count from 0.
-pub(super) struct Row<'r> {
-    row: &'r rusqlite::Row<'r>,
-    database: &'r Database,
-}
-
-impl<'r> Row<'r> {
-    pub(super) fn number(&self, column: usize) -> Result<i64, StoreError> {
-        self.row.get(column).map_err(|error| self.database.failed("read", &error))
-    }
-
-    /// The bytes of a text; nothing where there is none.
-    pub(super) fn text(&self, column: usize) -> Result<Option<&'r [u8]>, StoreError> {
-        match self.row.get_ref(column).map_err(|error| self.database.failed("read", &error))? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Some(bytes)),
-            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => Ok(None),
-        }
-    }
-}
-
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
@@ -365,6 +311,17 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 /// A failure in our words: what could not be done to which file, and what to do.
 fn failed(path: &Path, doing: &str, error: &rusqlite::Error) -> StoreError {
     let path = path.display();
+    // Statements are this program's own: that one does not fit is the database's fault.
+    let misfit = match error {
+        rusqlite::Error::SqlInputError { msg, .. } => Some(msg),
+        rusqlite::Error::SqliteFailure(failure, Some(msg)) if failure.code == ErrorCode::Unknown => Some(msg),
+        _ => None,
+    };
+    if let Some(said) = misfit {
+        return StoreError::Unavailable(format!(
+            "{path} does not have the tables of its version ({said}); another program has changed it: put a copy of it back"
+        ));
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(format!(
             "the database {path} has damaged pages ({error}); what can be read of it can be exported, session by session"

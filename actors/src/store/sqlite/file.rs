@@ -1,13 +1,16 @@
 //! The database as a file: made with mode 0600 in a folder of mode 0700, never
-//! through a link. SQLite gives the files beside it the mode of the first.
+//! through a link, and under another name until it is whole. SQLite gives the files beside it the mode of the first.
 //!
 //! The file itself is opened by nobody but SQLite once it is there: its locks end
 //! when any descriptor of the file is closed in the process.
 
+use crate::store::made::make_folder;
 use bob_messages::store::StoreError;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use rustix::fs::{self, RenameFlags};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Which file a path leads to: device and inode.
@@ -15,7 +18,7 @@ pub(super) type Inode = (u64, u64);
 
 /// Which regular file the path leads to; `None` when there is nothing.
 pub(super) fn look(path: &Path) -> Result<Option<Inode>, StoreError> {
-    let found = match fs::symlink_metadata(path) {
+    let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unavailable("look at", path, &error)),
@@ -43,23 +46,32 @@ pub(super) fn look_beside(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes the file, empty, and its folders where they are missing. Which file it is.
-pub(super) fn make(path: &Path) -> Result<Inode, StoreError> {
-    if let Some(inode) = look(path)? {
-        return Ok(inode);
-    }
+/// Makes an empty file of another name beside where a database is going to be, and the folders where they are missing.
+pub(super) fn make_beside(path: &Path) -> Result<PathBuf, StoreError> {
     let folder = folder(path);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| unavailable("make", folder, &error))?;
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(new) => {
-            let durable = new.sync_all().and_then(|()| File::open(folder)?.sync_all());
-            durable.map_err(|error| unavailable("make", path, &error))?;
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(unavailable("make", path, &error)),
+    make_folder(folder).map_err(|error| unavailable("make", folder, &error))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = folder.join(format!(".{name}-{}.new", uuid::Uuid::now_v7().simple()));
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
+    new.map(|_closed| beside).map_err(|error| unavailable("make", path, &error))
+}
+
+/// Gives a database that is whole its name, durably, unless another process was first. Whether the name was free.
+pub(super) fn give_name(beside: &Path, path: &Path) -> Result<bool, StoreError> {
+    let failed = |error: io::Error| unavailable("make", path, &error);
+    let durable = || File::open(folder(path)).and_then(|folder| folder.sync_all()).map_err(failed);
+    File::open(beside).and_then(|file| file.sync_all()).map_err(failed)?;
+    match fs::renameat_with(fs::CWD, beside, fs::CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) => durable().map(|()| true),
+        Err(Errno::EXIST) => Ok(false),
+        // Some file systems cannot rename like that, and can do the same in two steps.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match std::fs::hard_link(beside, path) {
+            Ok(()) => std::fs::remove_file(beside).map_err(failed).and_then(|()| durable()).map(|()| true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(failed(error)),
+        },
+        Err(error) => Err(failed(error.into())),
     }
-    look(path)?.ok_or_else(|| StoreError::Unavailable(format!("{} was removed while it was made", path.display())))
 }
 
 /// The path with no link in it but, perhaps, the file itself.
@@ -74,4 +86,13 @@ fn folder(path: &Path) -> &Path {
 
 pub(super) fn unavailable(doing: &str, path: &Path, error: &io::Error) -> StoreError {
     StoreError::Unavailable(format!("cannot {doing} {}: {error}", path.display()))
+}
+
+/// A database that has nothing in it was not made like that.
+pub(super) fn emptied(path: &Path) -> StoreError {
+    let path = path.display();
+    StoreError::Corrupt(format!(
+        "{path} is empty, and a database of sessions never is: it was truncated or replaced; put a copy of it back, or \
+         remove it (with the files beside it that begin with its name) to begin anew without its sessions"
+    ))
 }

@@ -156,6 +156,33 @@ async fn s2_a_session_hidden_by_a_damaged_index_does_not_begin_anew() {
 }
 
 #[tokio::test]
+async fn s2_a_damaged_list_of_sessions_is_found_beside_the_first_turn_and_then_begins_nothing() {
+    let folder = TempDir::new().unwrap();
+    written(&folder).await;
+    let whole = fs::read(path(folder.path())).unwrap();
+    // In the table or in its index: either way they disagree from then on.
+    let at = whole.windows(3).position(|bytes| bytes == b"s13").unwrap();
+    let mut damaged = whole;
+    damaged[at + 2] = b'x';
+    fs::write(path(folder.path()), &damaged).unwrap();
+    let store = open(&folder);
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    for number in 0.. {
+        match store.claim(&session(&format!("new{number}"))).await {
+            // Nobody waits for the look at all of them.
+            Ok(claimed) => assert_eq!(claimed.epoch, 1),
+            Err(StoreError::Corrupt(text)) => {
+                assert!(text.contains("list of sessions"), "{text}");
+                break;
+            }
+            Err(other) => panic!("{other}"),
+        }
+        assert!(std::time::Instant::now() < limit, "it is found");
+    }
+    assert_eq!(store.load(&session("s4")).await.unwrap().len(), 20, "what is there is read");
+}
+
+#[tokio::test]
 async fn s13_very_many_sessions_are_listed_page_by_page() {
     let folder = TempDir::new().unwrap();
     let store = open(&folder);

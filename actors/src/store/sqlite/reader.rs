@@ -1,69 +1,85 @@
-//! The thread that reads: loads and listings, and each session before its claim.
+//! The threads that read: one for claims, and others for loads and listings.
 //!
-//! It never writes, so a long journal holds up no append. What it is asked it
-//! answers in order; claims and flushes it passes on to the writer.
+//! They never write, so a long journal holds up no append; and whoever reads one holds up
+//! no claim. Claims are passed on to the writer in the order in which they came.
 
+use super::check::Check;
 use super::database::Database;
-use super::desk::damaged;
-use super::tables::{Entry, Journal, Tables, Unreadable};
-use super::writer::Job;
+use super::job::{Job, Seen, damaged};
+use super::tables::{Entry, Journal, Span, Tables, Unreadable};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
-use bob_messages::store::{Claim, Record, SessionFilter, SessionPage, StoreError};
+use bob_messages::store::{Claim, Part, Record, SessionFilter, SessionPage, StoreError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the reader is asked.
-pub(super) enum Ask {
-    Load(SessionId, Reply<Result<Vec<Arc<Record>>, StoreError>>),
-    List(SessionFilter, Option<String>, Reply<Result<SessionPage, StoreError>>),
-    Claim(SessionId, Reply<Result<Claim, StoreError>>),
-    Flush(Reply<Result<(), StoreError>>),
+/// How many threads load and list: a second one goes on while one reads something long.
+pub(super) const LOADERS: usize = 2;
+
+/// What is asked on the way to the writer.
+pub(super) enum ClaimAsk {
+    /// Whether all records are wanted.
+    Claim(SessionId, bool, Reply<Result<Claim, StoreError>>),
 }
 
-/// A session as the reader saw it: its row and, where that is not said to be
-/// damaged, its records.
-pub(super) type Seen = Option<(Entry, Result<Journal, Unreadable>)>;
+/// What is only read.
+pub(super) enum Ask {
+    Load(SessionId, Span, Reply<Result<Vec<Arc<Record>>, StoreError>>),
+    List(SessionFilter, Option<String>, Reply<Result<SessionPage, StoreError>>),
+}
 
 pub(super) struct Reader {
     path: PathBuf,
     /// Opened by the first question after the database was made.
     database: Option<Database>,
-    jobs: Sender<Job>,
+    check: Arc<Check>,
 }
 
 impl Reader {
-    pub(super) fn new(path: PathBuf, jobs: Sender<Job>) -> Self {
-        Self { path, database: None, jobs }
+    pub(super) fn new(path: PathBuf, check: Arc<Check>) -> Self {
+        Self { path, database: None, check }
     }
 
-    /// Answers until nobody can ask any more. A panic costs one question its answer.
-    pub(super) fn run(mut self, asks: &Receiver<Ask>) {
+    /// Reads what is claimed and passes it on, until nobody can ask any more.
+    pub(super) fn run_claims(mut self, asks: &Receiver<ClaimAsk>, jobs: &Sender<Job>) {
         while let Ok(ask) = asks.recv() {
-            if catch_unwind(AssertUnwindSafe(|| self.answer(ask))).is_err() {
-                tracing::error!("the store panicked while it read; its asker gets no answer");
-                self.database = None;
-            }
+            self.survive(|reader| match ask {
+                ClaimAsk::Claim(session, whole, reply) => {
+                    let span = if whole { Span::Whole } else { Span::Part(Part::Latest) };
+                    match reader.see(&session, span) {
+                        // The writer lives for as long as this sender.
+                        Ok(seen) => drop(jobs.send(Job::Claim(session, span, Box::new(seen), reply))),
+                        Err(error) => reply.send(Err(error)),
+                    }
+                }
+            });
         }
     }
 
-    fn answer(&mut self, ask: Ask) {
-        match ask {
-            Ask::Load(session, reply) => reply.send(self.load(&session)),
-            Ask::List(filter, cursor, reply) => reply.send(self.list(&filter, cursor.as_deref())),
-            Ask::Claim(session, reply) => match self.see(&session) {
-                // The writer lives for as long as this sender.
-                Ok(seen) => drop(self.jobs.send(Job::Claim(session, Box::new(seen), reply))),
-                Err(error) => reply.send(Err(error)),
-            },
-            Ask::Flush(reply) => drop(self.jobs.send(Job::Flush(reply))),
+    /// Answers, with others, until nobody can ask any more.
+    pub(super) fn run(mut self, asks: &Mutex<Receiver<Ask>>) {
+        loop {
+            let ask = asks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(ask) = ask else { break };
+            self.survive(|reader| match ask {
+                Ask::Load(session, span, reply) => reply.send(reader.load(&session, span)),
+                Ask::List(filter, cursor, reply) => reply.send(reader.list(&filter, cursor.as_deref())),
+            });
         }
     }
 
-    fn load(&mut self, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
-        let seen = self.see(session)?;
+    /// A panic costs one question its answer.
+    fn survive(&mut self, answer: impl FnOnce(&mut Self)) {
+        if catch_unwind(AssertUnwindSafe(|| answer(self))).is_err() {
+            tracing::error!("the store panicked while it read; its asker gets no answer");
+            self.database = None;
+        }
+    }
+
+    fn load(&mut self, session: &SessionId, span: Span) -> Result<Vec<Arc<Record>>, StoreError> {
+        let seen = self.see(session, span)?;
         match seen {
             None => Ok(Vec::new()),
             Some((Entry { damage: Some(damage), .. }, _)) => Err(damaged(&self.path, session, &damage)),
@@ -73,18 +89,19 @@ impl Reader {
         }
     }
 
-    fn see(&mut self, session: &SessionId) -> Result<Seen, StoreError> {
+    fn see(&mut self, session: &SessionId, span: Span) -> Result<Seen, StoreError> {
+        let check = Arc::clone(&self.check);
         let Some(database) = self.database()? else { return Ok(None) };
         let transaction = database.read()?;
         let mut tables = Tables::of(database)?;
         let Some(entry) = tables.find(session)? else {
             // Nothing begins anew because of a damaged index.
-            database.check_sessions()?;
+            check.is_absent(&tables, session)?;
             return Ok(None);
         };
         let journal = match entry.damage {
             Some(_) => Ok(Journal::default()),
-            None => tables.journal(session, &entry),
+            None => tables.journal(session, &entry, span),
         };
         drop(transaction);
         Ok(Some((entry, journal)))

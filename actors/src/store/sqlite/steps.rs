@@ -1,14 +1,34 @@
 //! What the database consists of, and how one of an older program becomes one of this.
 
+use bob_messages::store::Formats;
+
 /// Marks a database as one of this program's: "bob1".
 pub(super) const APPLICATION: i64 = 0x626f_6231;
 
 /// What brings a database from one version to the next; its version counts them.
-pub(super) type Steps = &'static [&'static str];
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    /// Changes the tables.
+    Tables(&'static str),
+    /// A newer format of records. Those of an older one that it changes are written anew; the
+    /// others stand as they are, and an older program is kept out by the version alone.
+    Records,
+}
+
+/// What a program knows: the steps, and the formats of records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub(super) steps: &'static [Step],
+    pub(super) formats: Formats,
+}
+
+/// What this program knows.
+pub(super) const KNOWN: Known = Known { steps: STEPS, formats: Formats::KNOWN };
 
 /// The steps of this program. One is never changed once it was released.
-pub(super) const STEPS: Steps = &[
-    "
+pub(super) const STEPS: &[Step] = &[
+    Step::Tables(
+        "
     CREATE TABLE sessions (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -29,10 +49,17 @@ pub(super) const STEPS: Steps = &[
         PRIMARY KEY (session, version)
     ) STRICT;
 ",
-    "
+    ),
+    Step::Tables(
+        "
     ALTER TABLE sessions ADD COLUMN title TEXT;
     ALTER TABLE sessions ADD COLUMN state TEXT;
     ALTER TABLE sessions ADD COLUMN turns INTEGER;
     ALTER TABLE sessions ADD COLUMN parent TEXT;
 ",
+    ),
+    // Format 2.
+    Step::Records,
+    Step::Tables("ALTER TABLE sessions ADD COLUMN snapshot INTEGER;"),
+    Step::Tables("ALTER TABLE sessions ADD COLUMN cwd TEXT; ALTER TABLE sessions ADD COLUMN created_at INTEGER;"),
 ];

@@ -4,14 +4,14 @@
 //! has, when it was written last. `records` has their lines, as they would stand in
 //! a journal file, each with its checksum.
 
-use super::database::{Database, Row, Statement, Value};
+use super::database::Database;
+use super::statement::{Row, Statement, Value};
 use crate::store::line::{self, BadLine, Line};
 use crate::store::{Ledger, listing};
 use Value::{Number, Text};
 use bob_messages::Millis;
 use bob_messages::ids::SessionId;
-use bob_messages::session::{Glance, SessionState};
-use bob_messages::store::{FORMAT, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
+use bob_messages::store::{Glance, Part, Record, SessionFilter, SessionPage, SessionState, SessionSummary, StoreError};
 use std::sync::Arc;
 
 /// A session's row.
@@ -24,6 +24,32 @@ pub(super) struct Entry {
     pub(super) owner: Option<(String, String)>,
     /// What is wrong with its records, once that was found.
     pub(super) damage: Option<String>,
+    /// What a list shows of it; `None` of a session that an older program wrote last.
+    glance: Option<Glance>,
+    /// The version of its last snapshot; 0 when there is none.
+    snapshot: u64,
+}
+
+/// Which of a session's records are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Span {
+    Whole,
+    Part(Part),
+}
+
+impl Entry {
+    /// The first version of this span and its last one.
+    fn bounds(&self, span: Span) -> (u64, u64) {
+        match span {
+            // What is read from a snapshot on says nothing of how the session looks.
+            Span::Part(Part::Latest) if self.glance.is_some() => (self.snapshot.max(1), self.version),
+            Span::Whole | Span::Part(Part::Latest) => (1, self.version),
+            Span::Part(Part::Page { behind, most }) => {
+                let first = behind.min(self.version) + 1;
+                (first, self.version.min((first - 1).saturating_add(most as u64)))
+            }
+        }
+    }
 }
 
 /// A session's records, and what a writer must know of them.
@@ -54,7 +80,8 @@ pub(super) struct Tables<'c> {
 
 impl<'c> Tables<'c> {
     pub(super) fn of(database: &'c Database) -> Result<Self, StoreError> {
-        let find = "SELECT number, epoch, version, owner, lock, damage FROM sessions WHERE id = ?1";
+        let find = "SELECT number, epoch, version, owner, lock, damage, coalesce(snapshot, 0),
+             title, state, coalesce(turns, -1), parent, cwd, coalesce(created_at, -1) FROM sessions WHERE id = ?1";
         Ok(Self { database, find: database.statement(find)? })
     }
 
@@ -67,24 +94,49 @@ impl<'c> Tables<'c> {
                 version: count(&row, 2)?,
                 owner: text(&row, 3)?.zip(text(&row, 4)?),
                 damage: text(&row, 5)?,
+                snapshot: count(&row, 6)?,
+                glance: glance(&row)?,
             });
             Ok::<_, StoreError>(())
         })?;
         Ok(found)
     }
 
-    /// Reads a session's records and checks every one.
-    pub(super) fn journal(&self, session: &SessionId, entry: &Entry) -> Result<Journal, Unreadable> {
-        let mut journal = Journal::default();
-        let mut lines = self.database.statement("SELECT line FROM records WHERE session = ?1 ORDER BY version")?;
-        lines.each(&[Number(entry.number)], |row| {
+    /// Whether a session that was not found is there all the same. Reads the whole table.
+    pub(super) fn is_hidden(&self, session: &SessionId) -> Result<bool, StoreError> {
+        let mut is_there = false;
+        let mut find = self.database.statement("SELECT 1 FROM sessions NOT INDEXED WHERE id = ?1 LIMIT 1")?;
+        find.each(&[Text(session.as_str().as_bytes())], |_row| {
+            is_there = true;
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(is_there)
+    }
+
+    /// Reads these of a session's records and checks every one.
+    pub(super) fn journal(&self, session: &SessionId, entry: &Entry, span: Span) -> Result<Journal, Unreadable> {
+        let (first, last) = entry.bounds(span);
+        let glance = entry.glance.clone().filter(|_| first > 1).unwrap_or_default();
+        let mut journal = Journal { ledger: Ledger::behind(first - 1, glance), records: Vec::new() };
+        let bounds = match span {
+            // Records that nobody counted are damage.
+            Span::Whole | Span::Part(Part::Latest) => [Number(number(first)), Number(i64::MAX)],
+            Span::Part(Part::Page { .. }) => [Number(number(first)), Number(number(last))],
+        };
+        let mut lines = self
+            .database
+            .statement("SELECT line FROM records WHERE session = ?1 AND version BETWEEN ?2 AND ?3 ORDER BY version")?;
+        let [from, to] = bounds;
+        lines.each(&[Number(entry.number), from, to], |row| {
             let next = journal.ledger.version() + 1;
             let damaged = |what: String| Unreadable::Damaged(format!("record {next}: {what}"));
-            let record = match line::parse(row.text(0)?.unwrap_or_default()) {
+            let record = match line::parse(row.text(0)?.unwrap_or_default(), &self.database.known.formats) {
                 Ok(Line::Record(record)) => record,
                 Ok(Line::Claim(_) | Line::Release(_)) => return Err(damaged("it is no record".to_owned())),
                 Err(BadLine::Damaged(what)) => return Err(damaged(what)),
-                Err(BadLine::TooNew(found)) => return Err(StoreError::TooNew { found, known: FORMAT }.into()),
+                Err(BadLine::TooNew(found)) => {
+                    return Err(StoreError::TooNew { found, known: self.database.known.formats.newest() }.into());
+                }
             };
             if record.session != *session || record.version != next {
                 return Err(damaged(format!("it is record {} of {}", record.version, record.session)));
@@ -94,8 +146,8 @@ impl<'c> Tables<'c> {
             Ok(())
         })?;
         let there = journal.ledger.version();
-        if there != entry.version {
-            return Err(Unreadable::Damaged(format!("{there} of {} records are there", entry.version)));
+        if there != last {
+            return Err(Unreadable::Damaged(format!("{there} of {last} records are there")));
         }
         journal.ledger.claimed(entry.epoch);
         Ok(journal)
@@ -106,7 +158,8 @@ impl<'c> Tables<'c> {
         let (at, id) = listing::after(cursor)?.unwrap_or((Millis::MAX, ""));
         let mut page = SessionPage::default();
         let mut sessions = self.database.statement(
-            "SELECT id, updated_at, bytes, title, state, coalesce(turns, -1), parent FROM sessions
+            "SELECT id, updated_at, bytes, title, state, coalesce(turns, -1), parent, cwd, coalesce(created_at, -1)
+             FROM sessions
              WHERE damage IS NULL AND updated_at <= ?1 AND (updated_at < ?1 OR id > ?2) AND substr(id, 1, ?3) = ?4
                AND (?6 = '' OR state = ?6) AND (?7 = '' OR parent = ?7)
              ORDER BY updated_at DESC, id LIMIT ?5",
@@ -164,8 +217,14 @@ impl<'c> Pen<'c> {
         Ok(Self {
             tables: Tables::of(database)?,
             insert: statement("INSERT INTO records (session, version, line) VALUES (?1, ?2, ?3)")?,
-            grow: statement("UPDATE sessions SET version = ?2, bytes = bytes + ?3, updated_at = ?4 WHERE number = ?1")?,
-            show: statement("UPDATE sessions SET title = ?2, state = ?3, turns = ?4, parent = ?5 WHERE number = ?1")?,
+            grow: statement(
+                "UPDATE sessions SET version = ?2, bytes = bytes + ?3, updated_at = ?4,
+                 snapshot = coalesce(?5, snapshot) WHERE number = ?1",
+            )?,
+            show: statement(
+                "UPDATE sessions SET title = ?2, state = ?3, turns = ?4, parent = ?5, cwd = ?6,
+                 created_at = coalesce(?7, created_at) WHERE number = ?1",
+            )?,
             save: statement("SAVEPOINT one")?,
             keep: statement("RELEASE one")?,
             undo: statement("ROLLBACK TO one")?,
@@ -179,16 +238,18 @@ impl<'c> Pen<'c> {
     }
 
     /// Writes lines behind the session's records: all of them or none.
-    /// What a list shows is written with them where it is another now.
+    /// What a list shows is written with them where it is another now, and the version of
+    /// the last snapshot among them.
     pub(super) fn write(
         &mut self,
         entry: &Entry,
         lines: &[Vec<u8>],
         glance: Option<&Glance>,
+        snapshot: Option<u64>,
     ) -> Result<(), StoreError> {
         self.save.run(&[])?;
         match self
-            .write_each(entry, lines)
+            .write_each(entry, lines, snapshot)
             .and_then(|()| glance.map_or(Ok(()), |glance| self.write_glance(entry, glance)))
         {
             Ok(()) => self.keep.run(&[]).map(drop),
@@ -202,14 +263,20 @@ impl<'c> Pen<'c> {
         }
     }
 
-    fn write_each(&mut self, entry: &Entry, lines: &[Vec<u8>]) -> Result<(), StoreError> {
+    fn write_each(&mut self, entry: &Entry, lines: &[Vec<u8>], snapshot: Option<u64>) -> Result<(), StoreError> {
         let (mut version, mut bytes) = (entry.version, 0);
         for line in lines {
             version += 1;
             bytes += line.len() as u64;
             self.insert.run(&[Number(entry.number), Number(number(version)), Text(line)])?;
         }
-        let changed = [Number(entry.number), Number(number(version)), Number(number(bytes)), Number(self.now)];
+        let changed = [
+            Number(entry.number),
+            Number(number(version)),
+            Number(number(bytes)),
+            Number(self.now),
+            snapshot.map_or(Value::Nothing, |version| Number(number(version))),
+        ];
         self.grow.run(&changed).map(drop)
     }
 
@@ -220,6 +287,8 @@ impl<'c> Pen<'c> {
             Text(glance.state.as_str().as_bytes()),
             Number(number(glance.turns)),
             maybe(glance.parent.as_ref().map(SessionId::as_str)),
+            maybe(glance.cwd.as_deref()),
+            glance.created_at.map_or(Value::Nothing, Number),
         ];
         self.show.run(&values).map(drop)
     }
@@ -255,6 +324,16 @@ impl<'c> Pen<'c> {
     }
 }
 
+/// What a row says that a list shows, if it says all of it.
+fn glance(row: &Row<'_>) -> Result<Option<Glance>, StoreError> {
+    let state = text(row, 8)?.and_then(|word| SessionState::parse(&word));
+    let parent = text(row, 10)?.and_then(|id| SessionId::parse(&id).ok());
+    let title = text(row, 7)?.map(Into::into);
+    let turns = u64::try_from(row.number(9)?).ok();
+    let (cwd, created_at) = (text(row, 11)?.map(Into::into), time(row, 12)?);
+    Ok(state.zip(turns).map(|(state, turns)| Glance { title, state, turns, parent, cwd, created_at }))
+}
+
 /// A session as its row shows it; one of an older program shows less.
 fn summary(row: &Row<'_>, session: SessionId) -> Result<SessionSummary, StoreError> {
     let parent = text(row, 6)?.and_then(|id| SessionId::parse(&id).ok());
@@ -263,8 +342,15 @@ fn summary(row: &Row<'_>, session: SessionId) -> Result<SessionSummary, StoreErr
         state: text(row, 4)?.and_then(|word| SessionState::parse(&word)),
         turns: u64::try_from(row.number(5)?).ok(),
         parent,
+        cwd: text(row, 7)?.map(Into::into),
+        created_at: time(row, 8)?,
         ..SessionSummary::bare(session, row.number(1)?, count(row, 2)?)
     })
+}
+
+/// A time that may be missing, which is then told as -1.
+fn time(row: &Row<'_>, column: usize) -> Result<Option<Millis>, StoreError> {
+    Ok(Some(row.number(column)?).filter(|time| *time >= 0))
 }
 
 fn maybe(text: Option<&str>) -> Value<'_> {

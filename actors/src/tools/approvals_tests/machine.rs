@@ -23,7 +23,9 @@ impl World {
             match effect {
                 Effect::Tell(message) => self.waits.push(Waits::Own(message)),
                 Effect::Claim { ticket, .. } => self.waits.push(Waits::Claim(ticket)),
-                Effect::Append { ticket, confirm, append } => self.waits.push(Waits::Append(ticket, append, confirm)),
+                Effect::Append { ticket, confirm, append, .. } => {
+                    self.waits.push(Waits::Append(ticket, append, confirm))
+                }
                 Effect::ListTools { ticket, .. } => self.waits.push(Waits::Tools(ticket)),
                 Effect::Profile { ticket, .. } => self.waits.push(Waits::Profile(ticket)),
                 Effect::Infer { ticket, .. } => self.waits.push(Waits::Infer(ticket)),

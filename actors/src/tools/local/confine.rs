@@ -70,6 +70,28 @@ fn tidy(path: &Path) -> PathBuf {
 }
 
 impl Place {
+    /// Where the path leads, from the root, with the links in it followed. What is not there yet is where it would be
+    /// made: `..` behind it takes back what is before it.
+    pub(super) fn real(&self) -> PathBuf {
+        let mut real = PathBuf::new();
+        for part in self.relative.components() {
+            match part {
+                Component::Normal(name) => {
+                    let next = real.join(name);
+                    let is_link = self.root.symlink_metadata(&next).is_ok_and(|found| found.is_symlink());
+                    // A link that leads nowhere, or out, is refused by the tool itself.
+                    let followed = if is_link { self.root.canonicalize(&next).ok() } else { None };
+                    real = followed.unwrap_or(next);
+                }
+                Component::ParentDir => {
+                    real.pop();
+                }
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        real
+    }
+
     /// Opens a regular file for reading. Never waits for the other end of a pipe.
     pub(super) fn open_file(&self) -> Result<File, ToolError> {
         let mut options = OpenOptions::new();

@@ -40,7 +40,7 @@ async fn no_tool_reaches_out_of_the_workspace() {
             workspace.error(&read::read_file(), json!({"path": way})).await,
             workspace.error(&write::write_file(), json!({"path": way, "content": "x"})).await,
             workspace.error(&write::edit_file(), json!({"path": way, "old": "secret", "new": "x"})).await,
-            workspace.error(&search::search_files(), json!({"path": way, "pattern": "secret"})).await,
+            workspace.error(&search::search_files(Arc::default()), json!({"path": way, "pattern": "secret"})).await,
             workspace.error(&read::list_dir(), json!({"path": way})).await,
         ];
         for refusal in refusals {
@@ -97,7 +97,7 @@ async fn what_is_no_file_is_refused_without_waiting() {
         ] {
             assert!(refusal.contains("not a regular file") || refusal.contains("cannot be used"), "{path}: {refusal}");
         }
-        let found = workspace.text(&search::search_files(), json!({"path": path, "pattern": "x"})).await;
+        let found = workspace.text(&search::search_files(Arc::default()), json!({"path": path, "pattern": "x"})).await;
         assert!(found.contains("no line"), "{found}");
     }
 }
@@ -128,7 +128,8 @@ async fn a_link_swapped_in_a_loop_never_leads_out() {
         if let Ok(output) = workspace.run(&read::read_file(), json!({"path": "swapped"})).await {
             assert_eq!(output.plain(), "inside");
         }
-        let found = workspace.run(&search::search_files(), json!({"pattern": "secret of", "path": "."})).await;
+        let found =
+            workspace.run(&search::search_files(Arc::default()), json!({"pattern": "secret of", "path": "."})).await;
         assert!(found.is_ok_and(|found| found.plain().contains("no line")));
     }
     swapping.store(false, Ordering::Relaxed);

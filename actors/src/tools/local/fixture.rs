@@ -22,7 +22,7 @@ pub(crate) const SECRET: &str = "the secret of another folder";
 impl Workspace {
     pub(crate) fn new() -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
-        let root = home.path().join("work");
+        let root = home.path().join("project");
         std::fs::create_dir(&root).expect("a folder");
         std::fs::write(home.path().join("secret.txt"), SECRET).expect("a file");
         let roots = vec![root.to_string_lossy().into_owned()];
@@ -31,7 +31,7 @@ impl Workspace {
 
     /// A path inside the workspace.
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
-        self.home.path().join("work").join(relative)
+        self.home.path().join("project").join(relative)
     }
 
     /// A path beside the workspace.
@@ -72,16 +72,17 @@ impl Workspace {
 
     pub(crate) async fn run(&self, tool: &FnTool, arguments: Value) -> Result<ToolOutput, ToolError> {
         let name = tool.list_tools().remove(0).id;
-        let call = call(name.as_str(), arguments);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        tool.call_tool(Invocation {
-            call,
+        tool.call_tool(self.invocation(name.as_str(), arguments)).await
+    }
+
+    pub(crate) fn invocation(&self, name: &str, arguments: Value) -> Invocation {
+        Invocation {
+            call: call(name, arguments),
             context: Arc::new(self.context()),
-            deadline,
+            deadline: Instant::now() + Duration::from_secs(10),
             may_repeat: false,
             progress: ProgressRoom::nobody(),
-        })
-        .await
+        }
     }
 
     pub(crate) async fn text(&self, tool: &FnTool, arguments: Value) -> String {

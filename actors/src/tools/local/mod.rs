@@ -2,10 +2,12 @@
 //!
 //! Each works on the folders its call brings along (the session's roots) and on
 //! nothing else; `confine` keeps paths inside them. File work blocks, so it runs
-//! on tokio's blocking threads; a call that is dropped lets a started file
-//! operation end, and a search stops at the next file.
+//! on tokio's blocking threads, a few at a time; a call that is dropped lets a started file
+//! operation end, and a search stops at the next file. What governs the agent, what
+//! is its own, and what holds secrets is told apart by `protection`, before a call runs.
 
 mod confine;
+mod protection;
 mod read;
 mod search;
 mod shell;
@@ -13,13 +15,20 @@ mod write;
 
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod so_far_tests;
+
+pub use protection::{Protection, SECRET_FILES};
 
 use super::function::FnTool;
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::child::Watcher;
 use bob_messages::tools::ToolOutput;
-use std::sync::Arc;
+use protection::{Access, Protected};
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use tokio::sync::Semaphore;
 
 /// The most of one file that is read or edited, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -28,12 +37,28 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// among them; it is the policy that keeps it from being offered.
 ///
 /// The shell's environment is taken from this process now, once; its commands are
-/// registered with the watcher.
-pub fn tools(watcher: &Watcher) -> Vec<Arc<dyn ToolPort>> {
-    let tools = [read::list_dir(), read::read_file(), search::search_files()];
-    let changing = [write::write_file(), write::edit_file(), shell::shell_exec(shell::inherited(), watcher.clone())];
-    tools.into_iter().chain(changing).map(|tool: FnTool| -> Arc<dyn ToolPort> { Arc::new(tool.local()) }).collect()
+/// registered with the watcher. What is protected is looked up now, too; it is kept from
+/// every tool here but the shell.
+pub fn tools(watcher: &Watcher, protection: &Protection) -> Vec<Arc<dyn ToolPort>> {
+    let protected = Arc::new(Protected::new(protection));
+    let guarded = [
+        (read::list_dir(), Access::List),
+        (read::read_file(), Access::Read),
+        (search::search_files(Arc::clone(&protected)), Access::Read),
+        (write::write_file(), Access::Write),
+        (write::edit_file(), Access::Write),
+    ];
+    let guarded = guarded.map(|(tool, access)| protected.guard(tool, access));
+    let tools = guarded.into_iter().chain([shell::shell_exec(shell::inherited(), watcher.clone())]);
+    tools.map(|tool: FnTool| -> Arc<dyn ToolPort> { Arc::new(tool.local()) }).collect()
 }
+
+/// How many file operations of this process run at once: enough to keep its processors busy while some wait for a disk,
+/// and few beside the 512 blocking threads of a runtime, which its stores and prompt files need, too.
+static AT_ONCE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(2, NonZero::get);
+    Arc::new(Semaphore::new(2 * processors))
+});
 
 /// Whether the call that some blocking work is done for has been dropped.
 #[derive(Clone, Default)]
@@ -59,9 +84,21 @@ async fn blocking(
     }
     let dropped = OnDrop(Unwanted::default());
     let unwanted = dropped.0.clone();
-    match tokio::task::spawn_blocking(move || work(&invocation, &unwanted)).await {
+    let Ok(turn) = Arc::clone(&AT_ONCE).acquire_owned().await else {
+        return Err(ToolError::new("the program is ending"));
+    };
+    let work = move || {
+        // Also work that nobody waits for any more has its place until it is over.
+        let _turn = turn;
+        work(&invocation, &unwanted)
+    };
+    match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
         Err(_cancelled) => Err(ToolError::new("the program is ending")),
     }
 }
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

@@ -3,6 +3,7 @@
 use super::super::function::{FnTool, tool};
 use super::super::port::ToolError;
 use super::confine::{Place, place, visible};
+use super::protection::Protected;
 use super::{Unwanted, blocking};
 use bob_messages::tools::{Location, ToolKind, ToolOutput};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -11,7 +12,9 @@ use grep_searcher::{BinaryDetection, SearcherBuilder};
 use ignore::WalkBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many lines are shown at most.
 const MAX_HITS: usize = 200;
@@ -32,10 +35,11 @@ struct SearchFiles {
     path: String,
 }
 
-pub(super) fn search_files() -> FnTool {
-    tool("local/search_files", "Find lines in files", |arguments: SearchFiles, invocation| {
+pub(super) fn search_files(protected: Arc<Protected>) -> FnTool {
+    tool("local/search_files", "Find lines in files", move |arguments: SearchFiles, invocation| {
+        let protected = Arc::clone(&protected);
         blocking(invocation, move |invocation, unwanted| {
-            search(&place(&invocation.context.roots, &arguments.path)?, &arguments.pattern, unwanted)
+            search(&place(&invocation.context.roots, &arguments.path)?, &arguments.pattern, &protected, unwanted)
         })
     })
     .kind(ToolKind::Search)
@@ -50,18 +54,30 @@ struct Hits {
     is_cut: bool,
 }
 
-fn search(place: &Place, pattern: &str, unwanted: &Unwanted) -> Result<ToolOutput, ToolError> {
+fn search(
+    place: &Place,
+    pattern: &str,
+    protected: &Arc<Protected>,
+    unwanted: &Unwanted,
+) -> Result<ToolOutput, ToolError> {
     let matcher = matcher(pattern)?;
     // Links in the path are followed here, inside the root; the walk follows none.
     let start = place.root.canonicalize(&place.relative).map_err(|error| place.explain(&error))?;
     let mut hits = Hits::default();
-    for entry in walk(&place.root_path.join(&start)).flatten() {
+    for entry in walk(&place.root_path, &start, protected).flatten() {
         if unwanted.is_so() {
             return Err(ToolError::new("the search was stopped"));
         }
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        // The walk leaves out folders only. One name of a file may be protected, and another one not.
+        let has_names = || entry.metadata().is_ok_and(|found| found.nlink() > 1);
+        let is_left_out = |relative: &Path| {
+            protected.is_left_out(&place.root_path, relative)
+                || (has_names() && protected.is_otherwise_left_out(place, relative))
+        };
         if let Ok(relative) = entry.path().strip_prefix(&place.root_path)
             && is_file
+            && !(entry.depth() > 0 && is_left_out(relative))
         {
             search_file(place, relative, &start, &matcher, &mut hits);
         }
@@ -90,17 +106,23 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
     })
 }
 
-/// Every file beneath, in order of names; what ignore files leave out is left out,
-/// and nothing outside the folder is asked for more of them.
-fn walk(start: &Path) -> ignore::Walk {
-    WalkBuilder::new(start)
+/// Every file beneath, in order of names; what ignore files leave out is left out, and so is what is
+/// protected, but where the search begins: that was looked at before the call ran. Nothing outside the
+/// folder is asked for more of them.
+fn walk(root: &Path, start: &Path, protected: &Arc<Protected>) -> ignore::Walk {
+    let (within, protected) = (root.to_owned(), Arc::clone(protected));
+    let is_left_out = move |path: &Path| {
+        let relative = path.strip_prefix(&within).unwrap_or(path);
+        protected.is_left_out(&within, relative)
+    };
+    WalkBuilder::new(root.join(start))
         .follow_links(false)
         .hidden(false)
         .parents(false)
         .git_global(false)
         .require_git(false)
         .max_filesize(Some(MAX_SEARCHED_BYTES))
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
+        .filter_entry(move |entry| entry.depth() == 0 || !is_left_out(entry.path()))
         .sort_by_file_name(std::ffi::OsStr::cmp)
         .build()
 }

@@ -17,7 +17,7 @@ fn garden() -> Workspace {
 #[tokio::test]
 async fn lines_are_found_with_their_places() {
     let workspace = garden();
-    let output = workspace.run(&search_files(), json!({"pattern": "plant"})).await.expect("a search");
+    let output = workspace.run(&search_files(Arc::default()), json!({"pattern": "plant"})).await.expect("a search");
     assert_eq!(
         output.plain(),
         "notes.txt:1: plant a tree\nsrc/deep/tree.rs:1: fn plant() {}\nsrc/deep/tree.rs:2: // plant it\nsrc/main.rs:2:     plant();"
@@ -28,7 +28,8 @@ async fn lines_are_found_with_their_places() {
 #[tokio::test]
 async fn a_search_is_narrowed_by_its_path() {
     let workspace = garden();
-    let within = async |path: &str| workspace.text(&search_files(), json!({"pattern": "^fn", "path": path})).await;
+    let within =
+        async |path: &str| workspace.text(&search_files(Arc::default()), json!({"pattern": "^fn", "path": path})).await;
     assert_eq!(within("src/deep").await, "src/deep/tree.rs:1: fn plant() {}");
     assert_eq!(within("src/main.rs").await, "src/main.rs:1: fn main() {");
     let absolute = workspace.path("src/deep").to_string_lossy().into_owned();
@@ -41,9 +42,9 @@ async fn a_link_on_the_way_to_the_folder_is_followed_inside_only() {
     let workspace = garden();
     std::os::unix::fs::symlink("src/deep", workspace.path("short")).expect("a link");
     std::os::unix::fs::symlink(workspace.outside(""), workspace.path("out")).expect("a link");
-    let found = workspace.text(&search_files(), json!({"pattern": "it$", "path": "short"})).await;
+    let found = workspace.text(&search_files(Arc::default()), json!({"pattern": "it$", "path": "short"})).await;
     assert_eq!(found, "short/tree.rs:2: // plant it");
-    let everywhere = workspace.text(&search_files(), json!({"pattern": "secret"})).await;
+    let everywhere = workspace.text(&search_files(Arc::default()), json!({"pattern": "secret"})).await;
     assert_eq!(everywhere, r#"[no line has "secret"]"#);
 }
 
@@ -51,12 +52,12 @@ async fn a_link_on_the_way_to_the_folder_is_followed_inside_only() {
 async fn hits_are_capped_exactly_and_long_lines_cut() {
     let workspace = Workspace::new();
     workspace.put("a.txt", "hit\n".repeat(MAX_HITS));
-    let text = workspace.text(&search_files(), json!({"pattern": "hit"})).await;
+    let text = workspace.text(&search_files(Arc::default()), json!({"pattern": "hit"})).await;
     assert_eq!(text.lines().count(), MAX_HITS);
     workspace.put("b.txt", format!("hit {}\n", "é".repeat(MAX_LINE_BYTES)));
-    let text = workspace.text(&search_files(), json!({"pattern": "hit"})).await;
+    let text = workspace.text(&search_files(Arc::default()), json!({"pattern": "hit"})).await;
     assert!(text.ends_with("narrower]") && text.lines().count() == MAX_HITS + 1);
-    let text = workspace.text(&search_files(), json!({"pattern": "hit", "path": "b.txt"})).await;
+    let text = workspace.text(&search_files(Arc::default()), json!({"pattern": "hit", "path": "b.txt"})).await;
     assert!(text.ends_with("é […]") && text.len() < MAX_LINE_BYTES + 40, "{}", text.len());
 }
 
@@ -64,7 +65,7 @@ async fn hits_are_capped_exactly_and_long_lines_cut() {
 async fn a_pattern_that_is_none_is_told() {
     let workspace = garden();
     for pattern in ["(", "a{99999999}", "a\\n b"] {
-        let told = workspace.error(&search_files(), json!({"pattern": pattern})).await;
+        let told = workspace.error(&search_files(Arc::default()), json!({"pattern": pattern})).await;
         assert!(told.contains("is not a regular expression"), "{told}");
         assert!(!told.contains('\n'), "{told}");
     }
@@ -76,6 +77,6 @@ fn a_search_nobody_wants_stops() {
     let place = place(workspace.roots(), ".").expect("the workspace");
     let unwanted = Unwanted::default();
     unwanted.0.store(true, std::sync::atomic::Ordering::Relaxed);
-    let stopped = search(&place, "plant", &unwanted).expect_err("stopped").to_string();
+    let stopped = search(&place, "plant", &Arc::default(), &unwanted).expect_err("stopped").to_string();
     assert_eq!(stopped, "the search was stopped");
 }

@@ -11,6 +11,7 @@ use super::super::function::{FnTool, tool};
 use super::super::port::{Invocation, ToolError};
 use crate::child::{self, Exit, ExitWatch, Group, Leader, Watcher};
 use bob_messages::chat::ContentPart;
+use bob_messages::reply::SoFar;
 use bob_messages::tools::{Risk, ToolKind, ToolOutput};
 use rustix::process::{Pid, Signal};
 use schemars::JsonSchema;
@@ -99,7 +100,8 @@ async fn run(
         .map_err(|error| ToolError::new(format!("the shell could not be started in {folder}: {error}")))?;
     let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
     let exit = {
-        let reading = async { tokio::join!(stdout.keep(from_stdout), stderr.keep(from_stderr)) };
+        let so_far = invocation.so_far();
+        let reading = async { tokio::join!(stdout.keep(from_stdout, so_far), stderr.keep(from_stderr, so_far)) };
         tokio::pin!(reading);
         let mut is_read = false;
         // What the command left running in its group has ended when this does.
@@ -150,13 +152,14 @@ struct Kept {
 impl Kept {
     const HALF: usize = MAX_OUTPUT_BYTES / 2;
 
-    /// Reads to the end. Dropped before, it has kept what was read until then.
-    async fn keep(&mut self, from: Option<impl AsyncRead + Unpin>) {
+    /// Reads to the end. Dropped before, it has kept what was read until then; whoever drops it has that in `so_far`.
+    async fn keep(&mut self, from: Option<impl AsyncRead + Unpin>, so_far: &SoFar) {
         let Some(mut from) = from else { return };
         let mut chunk = vec![0; 8192];
         // A broken pipe is an end like any other.
         while let Ok(read @ 1..) = from.read(&mut chunk).await {
             self.take(&chunk[..read]);
+            so_far.push(&chunk[..read]);
         }
     }
 

@@ -7,7 +7,7 @@
 use super::shelf::Host;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
-use bob_messages::session::ServerLaunch;
+use bob_messages::options::ServerLaunch;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -188,6 +188,14 @@ impl Brought {
         // Whoever is told of the end of a lease may ask the plane.
         drop(over);
         in_force
+    }
+
+    /// The hosts only this session sees.
+    pub(super) fn hosts(&self, session: &SessionId) -> Arc<[Arc<Host>]> {
+        if self.is_empty() {
+            return Arc::default();
+        }
+        self.read().get(session).map(|entry| Arc::clone(&entry.in_force)).unwrap_or_default()
     }
 
     /// The host of this server among those the session brought; `Err` when it brought it in

@@ -1,6 +1,7 @@
 //! What one host offers, and how it is doing.
 
-use super::{Door, Joining};
+use super::{HostAddress, Joining};
+use crate::tools::policy::Rules;
 use crate::tools::progress::ProgressRoom;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
@@ -10,11 +11,17 @@ use bob_messages::tools::ToolDescriptor;
 use bob_messages::tools::ToolsMessage;
 #[cfg(feature = "mcp")]
 use ractor::ActorCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
+
+/// How many starts of a host are remembered.
+#[cfg(feature = "mcp")]
+const STARTS: usize = 5;
 
 /// Where one host publishes. Whoever has it may publish: the host's actor what it
 /// offers, its supervisor how it is doing. Clones are the same shelf.
@@ -33,25 +40,35 @@ type Raise = Arc<dyn Fn(Vec<AgentEvent>) + Send + Sync>;
 pub(super) struct Host {
     /// Tells it from every other host there ever was.
     pub(super) serial: u64,
-    pub(super) door: Box<dyn Door>,
+    pub(super) address: Box<dyn HostAddress>,
     /// How long a turn's first prompt waits for its first start.
     pub(super) patience: Duration,
-    server: Option<Server>,
+    pub(super) server: Option<Server>,
+    /// The rules of whoever judges its calls.
+    pub(super) rules: OnceLock<Arc<Rules>>,
     standing: Mutex<Standing>,
+    /// Told of each publication.
+    pub(super) published: Notify,
 }
 
 #[derive(Debug)]
-struct Server {
-    id: ServerId,
+pub(super) struct Server {
+    pub(super) id: ServerId,
     transport: &'static str,
     required: bool,
 }
 
 /// How it is doing.
 #[derive(Debug, Default)]
-struct Standing {
-    state: ServerState,
+pub(super) struct Standing {
+    pub(super) state: ServerState,
+    /// Since when it is in this state.
+    pub(super) since: Option<Instant>,
     tools: Arc<[Arc<ToolDescriptor>]>,
+    /// What it offered when it went.
+    pub(super) gone: Arc<[Arc<ToolDescriptor>]>,
+    /// How long its last starts took, the newest last.
+    pub(super) starts: VecDeque<Duration>,
     /// When a first prompt stops waiting for it; `None` once it was ready or has failed.
     until: Option<Instant>,
     restarts: u32,
@@ -59,7 +76,7 @@ struct Standing {
     /// How its process ended, until that was told.
     exit: Option<String>,
     name: Option<String>,
-    last_error: Option<String>,
+    pub(super) last_error: Option<String>,
 }
 
 /// Whether a first prompt has to wait for a host.
@@ -75,16 +92,21 @@ fn next_serial() -> u64 {
 }
 
 impl Host {
-    pub(super) fn local(door: Box<dyn Door>) -> Self {
+    pub(super) fn local(address: Box<dyn HostAddress>) -> Self {
         let standing = Standing { state: ServerState::Ready, ..Standing::default() };
-        Self { serial: next_serial(), door, patience: Duration::ZERO, server: None, standing: Mutex::new(standing) }
+        Self::new(address, Duration::ZERO, None, standing)
     }
 
-    pub(super) fn server(joining: Joining, door: Box<dyn Door>) -> Self {
+    pub(super) fn server(joining: Joining, address: Box<dyn HostAddress>) -> Self {
         let Joining { id, transport, required, asleep, patience } = joining;
         let standing = if asleep { Standing::default() } else { Standing::starting(patience) };
         let server = Some(Server { id, transport, required });
-        Self { serial: next_serial(), door, patience, server, standing: Mutex::new(standing) }
+        Self::new(address, patience, server, standing)
+    }
+
+    fn new(address: Box<dyn HostAddress>, patience: Duration, server: Option<Server>, standing: Standing) -> Self {
+        let (rules, standing, published) = (OnceLock::new(), Mutex::new(standing), Notify::new());
+        Self { serial: next_serial(), address, patience, server, rules, standing, published }
     }
 
     pub(super) fn id(&self) -> Option<&ServerId> {
@@ -108,17 +130,6 @@ impl Host {
         }
     }
 
-    /// Why it is down for good; `None` when it may be back soon.
-    pub(super) fn down(&self) -> Option<String> {
-        let standing = self.standing();
-        let why = standing.last_error.as_deref().unwrap_or("nobody knows why");
-        match standing.state {
-            ServerState::GaveUp => Some(format!("its server died too often and is left down: {why}")),
-            ServerState::Stopped => Some("its server was stopped".to_owned()),
-            ServerState::Asleep | ServerState::Starting | ServerState::Ready | ServerState::Restarting => None,
-        }
-    }
-
     pub(super) fn status(&self) -> Option<ServerStatus> {
         let server = self.server.as_ref()?;
         let standing = self.standing();
@@ -139,14 +150,31 @@ impl Host {
         Some(ServerBrief { id: self.server.as_ref()?.id.clone(), state: self.standing().state, note: None })
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Standing {
     fn starting(patience: Duration) -> Self {
-        Self { state: ServerState::Starting, until: Some(Instant::now() + patience), ..Self::default() }
+        let now = Instant::now();
+        let (since, until) = (Some(now), Some(now + patience));
+        Self { state: ServerState::Starting, since, until, ..Self::default() }
+    }
+
+    /// It is in this state from now on, if it was not before.
+    fn turn(&mut self, state: ServerState) {
+        if self.state != state {
+            (self.state, self.since) = (state, Some(Instant::now()));
+        }
+    }
+
+    /// Nothing is offered any more; what was is remembered.
+    fn clear(&mut self) {
+        let tools = std::mem::take(&mut self.tools);
+        if !tools.is_empty() {
+            self.gone = tools;
+        }
     }
 }
 
@@ -166,10 +194,38 @@ impl Shelf {
             ServerState::Asleep => *standing = Standing::starting(patience),
             ServerState::Starting | ServerState::Restarting | ServerState::Ready => {}
             ServerState::GaveUp | ServerState::Stopped => {
-                standing.state = ServerState::Starting;
+                standing.turn(ServerState::Starting);
                 standing.restarts = standing.restarts.saturating_add(1);
             }
         });
+    }
+
+    /// These rules are over its tools. The first stay.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn ruled_by(&self, rules: Arc<Rules>) {
+        let _the_first_stay = self.host.rules.set(rules);
+    }
+
+    /// A start took so long, until the tools were listed.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn started_within(&self, took: Duration) {
+        let mut standing = self.host.standing();
+        if standing.starts.len() == STARTS {
+            standing.starts.pop_front();
+        }
+        standing.starts.push_back(took);
+    }
+
+    /// How long this question waits for the host to be there again.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn returns_within(&self, message: &ToolsMessage) -> Duration {
+        self.host.returns_within(message)
+    }
+
+    /// What a model is told of why the host cannot be called; `None` when it can.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn away(&self) -> Option<String> {
+        self.host.away()
     }
 
     /// The host runs under this process id, if it has a process.
@@ -189,9 +245,10 @@ impl Shelf {
     /// offered before. `name` is what the server calls itself.
     pub fn offer(&self, tools: Arc<[Arc<ToolDescriptor>]>, name: Option<String>) {
         self.publish(|standing| {
-            standing.state = ServerState::Ready;
+            standing.turn(ServerState::Ready);
             standing.until = None;
             standing.tools = tools;
+            standing.gone = Arc::default();
             standing.name = name.or_else(|| standing.name.take());
         });
     }
@@ -200,7 +257,7 @@ impl Shelf {
     /// stays on offer: calls wait for it a while.
     pub fn restarting(&self, why: String) {
         self.publish(|standing| {
-            standing.state = ServerState::Restarting;
+            standing.turn(ServerState::Restarting);
             standing.until = None;
             standing.restarts = standing.restarts.saturating_add(1);
             standing.last_error = Some(why);
@@ -210,9 +267,9 @@ impl Shelf {
     /// The host died too often: its tools are gone from the next prompt on.
     pub fn gave_up(&self, why: String) {
         self.publish(|standing| {
-            standing.state = ServerState::GaveUp;
+            standing.turn(ServerState::GaveUp);
             standing.until = None;
-            standing.tools = Arc::default();
+            standing.clear();
             standing.last_error = Some(why);
         });
     }
@@ -220,9 +277,9 @@ impl Shelf {
     /// The host was stopped and does not come back by itself.
     pub fn stopped(&self) {
         self.publish(|standing| {
-            standing.state = ServerState::Stopped;
+            standing.turn(ServerState::Stopped);
             standing.until = None;
-            standing.tools = Arc::default();
+            standing.clear();
         });
     }
 
@@ -251,6 +308,7 @@ impl Shelf {
         change(&mut standing);
         let events = self.host.server.as_ref().map(|server| processes(&server.id, before, &mut standing));
         drop(standing);
+        self.host.published.notify_waiters();
         (self.raise)(events.unwrap_or_default());
     }
 }

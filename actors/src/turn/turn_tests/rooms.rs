@@ -1,6 +1,7 @@
 //! A turn among rooms whose actors end with its questions in their hands.
 
 use super::*;
+use bob_messages::llm::LlmErrorKind;
 
 #[tokio::test(start_paused = true)]
 async fn a_room_that_drops_its_question_is_an_answer() {
@@ -73,9 +74,53 @@ async fn a_session_that_is_claimed_for_an_actor_that_ended_meanwhile_is_given_ba
             false => house.turn.kill(),
         }
         (&mut house.ends).await.unwrap();
-        let Held::Store(StoreMessage::Claim { session, reply }) = held else { panic!("a claim is held") };
+        let Held::Store(StoreMessage::Claim { session, reply, .. }) = held else { panic!("a claim is held") };
         reply.send(Ok(Claim { epoch: 7, version: 0, records: Vec::new() }));
         let told = next(&mut house.store).await;
-        assert!(matches!(&told, StoreMessage::Release { session: of, epoch: 7 } if *of == session), "{told:?}");
+        assert!(matches!(&told, StoreMessage::Release { session: of, epoch: 7, .. } if *of == session), "{told:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_was_answered_and_never_taken_up_is_given_back() {
+    for stopped in [true, false] {
+        let (mut house, held) = House::waiting_for(Wait::Claim).await;
+        let Held::Store(StoreMessage::Claim { reply, .. }) = held else { panic!("a claim is held") };
+        // The answer is in the mailbox of an actor that does not come to read it.
+        reply.send(Ok(Claim { epoch: 7, version: 0, records: Vec::new() }));
+        match stopped {
+            true => house.stop(EndReason::Cancelled),
+            false => house.turn.kill(),
+        }
+        (&mut house.ends).await.unwrap();
+        let told = next(&mut house.store).await;
+        assert!(matches!(&told, StoreMessage::Release { epoch: 7, .. }), "{told:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_said_again_until_a_store_has_done_it() {
+    let (mut house, held) = House::waiting_for(Wait::Claim).await;
+    house.turn.kill();
+    (&mut house.ends).await.unwrap();
+    // Nobody is in the room when it is said first.
+    house.rooms.store.clear();
+    let Held::Store(StoreMessage::Claim { reply, .. }) = held else { panic!("a claim is held") };
+    reply.send(Ok(Claim { epoch: 7, version: 0, records: Vec::new() }));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    for lost in [true, true, false] {
+        house.store = inhabit(&house.rooms.store).await;
+        let told = next(&mut house.store).await;
+        let StoreMessage::Release { epoch: 7, reply, .. } = told else { panic!("{told:?}") };
+        match lost {
+            // The store ends with it in its hand.
+            true => {
+                house.rooms.store.clear();
+                drop(reply);
+            }
+            false => reply.send(()),
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(house.store.try_recv().is_err(), "it is done");
 }

@@ -1,8 +1,0 @@
-//! The drill server as a program of its own, for tests.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    ExitCode::from(bob_actors::drill::serve(arguments))
-}

@@ -1,0 +1,99 @@
+//! Who writes the summary of a history that became too long: the port, and the model as its default.
+//!
+//! A turn asks in a task of its own, which ends when the turn no longer wants the answer: dropping the port's future
+//! lets go of whatever it does. Nothing here decides what is condensed or whether a summary is good enough; the machine
+//! does ([`bob_messages::condense`]).
+
+use crate::address::Address;
+use bob_messages::chat::StopReason;
+use bob_messages::condense::{CondenseRequest, Summary};
+use bob_messages::error::AgentError;
+use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage};
+use bob_messages::reply::Reply;
+use futures_util::future::BoxFuture;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A port: writes the summary that stands for the first messages of a history.
+pub trait ContextCompactorPort: Send + Sync + 'static {
+    /// A summary of at most `max_bytes` bytes. An empty one, a larger one and an error are all the same: it is asked for
+    /// once more with the next `attempt`, and then done without. What it costs is counted in the turn. The future is
+    /// dropped when the turn is cancelled and after `within_ms`.
+    ///
+    /// # Errors
+    /// Whatever kept it from being written; the turn goes on without.
+    fn condense(&self, request: Arc<CondenseRequest>) -> BoxFuture<'_, Result<Summary, AgentError>>;
+}
+
+/// Who writes the summaries of a runtime; its own models, unless somebody was brought.
+#[derive(Clone, Default)]
+pub struct Compactor(Option<Arc<dyn ContextCompactorPort>>);
+
+impl Compactor {
+    /// Somebody else than the runtime's models.
+    pub fn new(port: Arc<dyn ContextCompactorPort>) -> Self {
+        Self(Some(port))
+    }
+
+    /// Asks for a summary in a task. The reply answers also when the port panics.
+    pub(crate) fn ask(
+        &self,
+        llm: &Address<LlmMessage>,
+        request: Arc<CondenseRequest>,
+        mut reply: Reply<Result<Arc<Summary>, AgentError>>,
+    ) {
+        let port = self.0.clone().unwrap_or_else(|| Arc::new(ModelCompactor { llm: llm.clone() }));
+        let within = Duration::from_millis(request.within_ms);
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = reply.abandoned() => {}
+                summary = tokio::time::timeout(within, port.condense(request)) => {
+                    let late = || AgentError::Timeout("the summary was not written in time".into());
+                    reply.send(summary.unwrap_or_else(|_elapsed| Err(late())).map(Arc::new));
+                }
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Compactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Compactor(brought)" } else { "Compactor(model)" })
+    }
+}
+
+/// Asks the model side like a turn does, with its places, retries and breakers.
+struct ModelCompactor {
+    llm: Address<LlmMessage>,
+}
+
+impl ContextCompactorPort for ModelCompactor {
+    fn condense(&self, request: Arc<CondenseRequest>) -> BoxFuture<'_, Result<Summary, AgentError>> {
+        Box::pin(async move {
+            let (reply, answer) = Reply::channel();
+            let (remaining_ms, question) = (request.within_ms, Arc::new(request.question()));
+            self.llm.tell(LlmMessage::Infer { request: question, remaining_ms, reply });
+            let answered = answer.await.unwrap_or_else(|| Err(crate::llm::gone()));
+            written(answered).map_err(AgentError::Llm)
+        })
+    }
+}
+
+/// A model's answer as a summary. One that was cut at the limit of tokens says so, and is better than none.
+pub fn written(answer: Result<Arc<LlmAnswer>, LlmError>) -> Result<Summary, LlmError> {
+    let answer = answer?;
+    let text = match answer.stop_reason {
+        StopReason::Stop | StopReason::Other => answer.text.clone(),
+        StopReason::MaxTokens if !answer.text.trim().is_empty() => format!("{} […]", answer.text.trim_end()),
+        StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter | StopReason::ToolCalls => {
+            String::new()
+        }
+    };
+    Ok(Summary { text, usage: answer.usage })
+}
+
+#[cfg(test)]
+#[path = "compactor_tests.rs"]
+mod tests;

@@ -1,0 +1,43 @@
+//! What the LlmActor starts with, and what its calls share.
+
+use super::admission::Admission;
+use super::breakers::{Breakers, DEFAULT_BREAKER};
+use super::budget::Budgets;
+use super::port::LlmPort;
+use super::retry::RetryPolicy;
+use crate::feed::Feed;
+use bob_messages::breaker::BreakerPolicy;
+use std::sync::Arc;
+
+/// What an LlmActor starts with. Clones share the places at the providers, the retry
+/// budgets and the breakers: whoever starts the actor again starts it with a clone of
+/// the same, so that calls still running keep counting.
+#[derive(Clone)]
+pub struct LlmArguments {
+    pub(super) port: Arc<dyn LlmPort>,
+    pub(super) feed: Arc<Feed>,
+    pub(super) retry: RetryPolicy,
+    pub(super) admission: Admission,
+    pub(super) budgets: Budgets,
+    pub(super) breakers: Breakers,
+}
+
+impl LlmArguments {
+    /// The arguments of one runtime's LlmActor.
+    pub fn new(port: Arc<dyn LlmPort>, feed: Arc<Feed>, retry: RetryPolicy) -> Self {
+        let breakers = Breakers::new(DEFAULT_BREAKER);
+        Self { port, feed, retry, admission: Admission::default(), budgets: Budgets::default(), breakers }
+    }
+
+    /// The same with other breakers, all closed.
+    #[must_use]
+    pub fn with_breaker(self, policy: BreakerPolicy) -> Self {
+        Self { breakers: Breakers::new(policy), ..self }
+    }
+}
+
+impl std::fmt::Debug for LlmArguments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LlmArguments").field("retry", &self.retry).finish_non_exhaustive()
+    }
+}

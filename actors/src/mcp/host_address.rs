@@ -1,0 +1,47 @@
+//! The way of the tool plane to the actor of a server.
+
+use crate::address::Address;
+use crate::tools::plane::HostAddress;
+use bob_messages::mcp::McpMessage;
+use bob_messages::tools::ToolsMessage;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ractor::MessagingErr;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How long an actor that is to be woken may take to be there.
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
+
+impl HostAddress for Address<McpMessage> {
+    fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage> {
+        let Some(actor) = self.actor() else { return Err(message) };
+        match actor.send_message(McpMessage::Tools(message)) {
+            Err(MessagingErr::SendErr(McpMessage::Tools(message))) => Err(message),
+            // Ractor's other errors concern messages of another kind, which this cannot be.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn wake(&self) {
+        let Some(runtime) = Address::send(self, McpMessage::Wake).err().and_then(|_gone| Handle::try_current().ok())
+        else {
+            return;
+        };
+        // Its supervisor is starting it; a wake that is lost would leave it asleep.
+        let address = self.clone();
+        runtime.spawn(async move {
+            if let Some(actor) = Address::inhabited(&address, STARTS_WITHIN).await {
+                drop(actor.send_message(McpMessage::Wake));
+            }
+        });
+    }
+
+    fn look(&self) {
+        Address::tell(self, McpMessage::Refresh);
+    }
+
+    fn inhabited(&self) -> BoxFuture<'_, ()> {
+        self.moved_in().map(drop).boxed()
+    }
+}

@@ -1,0 +1,55 @@
+//! What the writer is asked to do, by readers and encoders.
+
+use super::tables::{Entry, Journal, Span, Unreadable};
+use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
+use bob_messages::store::{Append, Claim, StoreError};
+use std::path::Path;
+
+/// What the writer does.
+pub(super) enum Job {
+    Append(Vec<Encoded>, Reply<Vec<Result<u64, StoreError>>>),
+    Claim(SessionId, Span, Box<Seen>, Reply<Result<Claim, StoreError>>),
+    Release(SessionId, u64, Reply<()>),
+    Delete(SessionId, Reply<Result<bool, StoreError>>),
+}
+
+impl Job {
+    /// Answers as a database answers in which there is nothing.
+    pub(super) fn answer_empty(self) {
+        match self {
+            Self::Delete(_, reply) => reply.send(Ok(false)),
+            other => other.refuse(&StoreError::Fenced { epoch: 0 }),
+        }
+    }
+
+    /// Answers a job that is not done.
+    pub(super) fn refuse(self, error: &StoreError) {
+        match self {
+            Self::Append(batch, reply) => reply.send(vec![Err(error.clone()); batch.len()]),
+            Self::Claim(_, _, _, reply) => reply.send(Err(error.clone())),
+            Self::Release(_, _, reply) => reply.send(()),
+            Self::Delete(_, reply) => reply.send(Err(error.clone())),
+        }
+    }
+}
+
+/// An append and the lines of its records, without their ends.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    pub(super) append: Append,
+    /// An error where one of the records could not be read back.
+    pub(super) lines: Result<Vec<Vec<u8>>, StoreError>,
+}
+
+/// A session as the reader saw it: its row and, where that is not said to be
+/// damaged, its records.
+pub(super) type Seen = Option<(Entry, Result<Journal, Unreadable>)>;
+
+/// Where the damage is, and what to do.
+pub(super) fn damaged(path: &Path, session: &SessionId, what: &str) -> StoreError {
+    let path = path.display();
+    StoreError::Corrupt(format!(
+        "session {session} in {path}, {what}; it is left as it is: restore a copy of the database, or delete the session"
+    ))
+}

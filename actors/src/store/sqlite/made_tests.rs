@@ -1,0 +1,58 @@
+//! A database has its name only when it is whole, so that an empty one was emptied.
+
+use super::tests::path;
+use super::*;
+use crate::store::contract::{claim, session};
+use bob_messages::store::SessionFilter;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
+use tempfile::TempDir;
+
+#[tokio::test]
+async fn s15_an_emptied_database_is_reported_and_never_taken_for_a_new_one() {
+    let folder = TempDir::new().unwrap();
+    let path = path(folder.path());
+    let store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
+    claim(&(store as Arc<dyn SessionStore>), &session("one")).await;
+    for end in ["-wal", "-shm"] {
+        let _folded_in_already = fs::remove_file(folder.path().join(format!("sessions.db{end}")));
+    }
+    let emptied = |how: &str, answer: Result<(), StoreError>| {
+        assert!(matches!(&answer, Err(StoreError::Corrupt(text)) if text.contains("truncated")), "{how}: {answer:?}");
+    };
+    fs::write(&path, "").unwrap();
+    emptied("open", SqliteStore::open(&path, StoreOptions::default()).map(drop));
+    emptied("read", Database::open_to_read(&path).map(drop));
+    assert_eq!(fs::read(&path).unwrap(), b"", "it is left as it is");
+    // One that is emptied while a store that has not used it yet is open.
+    let other = folder.path().join("other.db");
+    let late = SqliteStore::open(&other, StoreOptions::default()).unwrap();
+    fs::write(&other, "").unwrap();
+    emptied("list", late.list(&SessionFilter::default(), None).await.map(drop));
+    emptied("claim", late.claim(&session("one")).await.map(drop));
+}
+
+#[test]
+fn those_who_make_one_database_at_once_all_get_the_same() {
+    let folder = TempDir::new().unwrap();
+    let path = path(&folder.path().join(".bob"));
+    let told: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let made: Made = {
+        let told = Arc::clone(&told);
+        Arc::new(move |path| told.lock().unwrap().push(fs::metadata(path).unwrap().ino()))
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| Database::open_telling(&path, KNOWN, Some(&made)).map(drop).unwrap());
+        }
+    });
+    let inode = fs::metadata(&path).unwrap().ino();
+    let told = told.lock().unwrap();
+    assert!(told.contains(&inode), "whoever made it told of it: {told:?}, {inode}");
+    assert_eq!(Database::open(&path).unwrap().check(), "ok");
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path().join(".bob")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [".gitignore", "sessions.db"], "nothing is left beside it");
+}

@@ -1,0 +1,32 @@
+//! How a database comes to be: under another name, until it is whole.
+
+use super::Made;
+use super::database::Database;
+use super::file::{self, Inode};
+use super::steps::Known;
+use bob_messages::store::StoreError;
+use std::path::Path;
+
+impl Database {
+    /// Makes a database under another name, and gives it its own when it is whole: one that is empty under its own name
+    /// was emptied.
+    pub(super) fn make(path: &Path, known: Known, made: Option<&Made>) -> Result<Inode, StoreError> {
+        let beside = file::make_beside(path)?;
+        let make = || {
+            let inode = file::look(&beside)?.unwrap_or_default();
+            let database = Self::connect_to_write(&beside, inode, known)?;
+            database.pragma("synchronous", "FULL")?;
+            database.migrate()?;
+            drop(database);
+            // Before it has its name, so that a crash leaves none that was not told of.
+            made.iter().for_each(|made| made(&beside));
+            if !file::give_name(&beside, path)? {
+                made.iter().for_each(|made| made(path));
+            }
+            file::look(path)
+        };
+        let named = make();
+        let _is_gone_when_it_was_renamed = std::fs::remove_file(&beside);
+        named?.ok_or_else(|| StoreError::Unavailable(format!("{} was removed while it was made", path.display())))
+    }
+}

@@ -1,0 +1,66 @@
+//! What a log tells of a turn: flat records with ids, for people and programs that read lines instead of spans.
+//!
+//! Under the target `bob::turn`, `info` has a record for each turn, tool call and retry, `debug` one for each step. They name
+//! what happened and what it took, and hold nothing that people, models or tools said.
+
+use super::tool_name;
+use bob_messages::event::{AgentEvent, Envelope};
+use bob_messages::ids::SessionId;
+use serde::Serialize;
+use tracing::{debug, info};
+
+/// Logs one event of a turn, if it is one that is logged.
+pub(super) fn log(envelope: &Envelope, session: &SessionId) {
+    let turn = envelope.turn_id.as_ref().map(tracing::field::display);
+    match &envelope.event {
+        AgentEvent::TurnStarted { model, tools, .. } => {
+            debug!(target: "bob::turn", parent: None, %session, turn, %model, tools = tools.len(), "turn started");
+        }
+        AgentEvent::LlmCompleted { step, model, latency_ms, usage, stop_reason, .. } => {
+            let usage = usage.unwrap_or_default();
+            debug!(
+                target: "bob::turn", parent: None,
+                %session, turn, step, %model, stop_reason = word(stop_reason),
+                input_tokens = usage.input_tokens, output_tokens = usage.output_tokens, duration_ms = latency_ms,
+                "model call ended"
+            );
+        }
+        AgentEvent::LlmFailed { step, error } => {
+            debug!(
+                target: "bob::turn", parent: None,
+                %session, turn, step, error = error.kind(), is_retryable = error.is_retryable(), "model call failed"
+            );
+        }
+        AgentEvent::LlmRetried { step, attempt, of, delay_ms, model, .. } => {
+            info!(
+                target: "bob::turn", parent: None,
+                %session, turn, step, %model, attempt, of, delay_ms, "model call is tried again"
+            );
+        }
+        AgentEvent::ToolCompleted { step, result } => {
+            info!(
+                target: "bob::turn", parent: None,
+                %session, turn, step, call = %result.call, tool = %tool_name(&result.name), status = word(&result.status),
+                duration_ms = result.duration_ms, "tool call ended"
+            );
+        }
+        AgentEvent::TurnFinished { outcome } => {
+            info!(
+                target: "bob::turn", parent: None,
+                %session, turn, finish_reason = word(&outcome.finish_reason),
+                guard_reason = outcome.guard_reason.map(|guard| word(&guard)),
+                error = outcome.error.as_ref().map(|error| error.kind()),
+                steps = outcome.steps,
+                input_tokens = outcome.usage.input_tokens, output_tokens = outcome.usage.output_tokens,
+                duration_ms = outcome.duration_ms, "turn ended"
+            );
+        }
+        _not_logged => {}
+    }
+}
+
+/// A value as it is called in JSON.
+fn word(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,120 @@
+//! What a turn's actor owns in the store: a session under an epoch, given back when the actor
+//! has ended, however it ends.
+//!
+//! A claim is noted where its answer arrives, before the actor hears of it, so that none is
+//! lost on the way. Giving back twice, or an epoch that is over, changes nothing.
+
+use crate::address::Address;
+use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
+use bob_messages::store::StoreMessage;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often a release is said, at most.
+const RELEASES: u32 = 8;
+
+/// How long a release that came back waits before it is said again.
+const RELEASE_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a release waits for the store each time: longer than a question, since nobody
+/// waits for it, and until it is done no other process gets the session.
+const RELEASED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Where claims of one actor are noted. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Lease(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    store: Address<StoreMessage>,
+    session: SessionId,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    epoch: Option<u64>,
+    /// The actor has ended: what is claimed now is given back at once.
+    is_over: bool,
+}
+
+impl Lease {
+    pub(super) fn new(store: Address<StoreMessage>, session: SessionId) -> Self {
+        Self(Arc::new(Shared { store, session, held: Mutex::default() }))
+    }
+
+    /// The session was claimed for the actor.
+    pub(super) fn claimed(&self, epoch: u64) {
+        let is_over = {
+            let mut held = self.held();
+            held.epoch = Some(epoch).filter(|_| !held.is_over);
+            held.is_over
+        };
+        if is_over {
+            self.give_back(epoch);
+        }
+    }
+
+    /// The actor gives the session back.
+    pub(super) fn release(&self, epoch: u64) {
+        self.held().epoch.take_if(|held| *held <= epoch);
+        self.give_back(epoch);
+    }
+
+    /// The actor has ended.
+    pub(super) fn end(&self) {
+        let left = {
+            let mut held = self.held();
+            held.is_over = true;
+            held.epoch.take()
+        };
+        if let Some(epoch) = left {
+            self.give_back(epoch);
+        }
+    }
+
+    fn give_back(&self, epoch: u64) {
+        release(&self.0.store, self.0.session.clone(), epoch);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Two plain values are not left half changed by a panic.
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The actor's own hold on its lease: dropped with its state, also when it was killed.
+#[derive(Debug)]
+pub(super) struct Tenant(pub(super) Lease);
+
+impl Drop for Tenant {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Gives the session back: said again when the store ended before it was done.
+fn release(store: &Address<StoreMessage>, session: SessionId, epoch: u64) {
+    say_release(store.clone(), session, epoch, RELEASES);
+}
+
+fn say_release(store: Address<StoreMessage>, session: SessionId, epoch: u64, left: u32) {
+    let (room, claimed) = (store.clone(), session.clone());
+    let reply = Reply::to(move |done: Option<()>| {
+        if done.is_some() {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Some(left) = left.checked_sub(1) else {
+            return tracing::warn!(session = %claimed, "the session was not given back; other processes find it in use");
+        };
+        runtime.spawn(async move {
+            tokio::time::sleep(RELEASE_PAUSE).await;
+            if room.inhabited(RELEASED_WITHIN).await.is_some() {
+                say_release(room, claimed, epoch, left);
+            }
+        });
+    });
+    store.tell(StoreMessage::Release { session, epoch, reply });
+}

@@ -1,0 +1,143 @@
+//! A person's decision on its way to its question: in a turn that runs, in one that an earlier process left at the
+//! question, or in one that is suspended on it.
+
+use super::runtime::Runtime;
+use bob_messages::approvals::{Decision, Heard};
+use bob_messages::brief::{Brief, OnRestart};
+use bob_messages::error::AgentError;
+use bob_messages::event::AgentEvent;
+use bob_messages::ids::{ApprovalId, ResumeToken, SessionId, TurnId};
+use bob_messages::input::ResumeReply;
+use bob_messages::reply::Reply;
+use bob_messages::session_state::{OpenTurn, Session};
+use bob_messages::submission::SessionsMessage;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a decision is said again to an actor that ended before it answered.
+const MOST_AGAIN: u32 = 2;
+
+/// How long a decision waits for a turn that is taken up to have its place and its actor.
+const LIVE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long it waits before it is said again meanwhile.
+const SAID_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// Decides; whether the decision counts.
+pub(super) async fn decide(
+    runtime: &Runtime,
+    session: SessionId,
+    approval: ApprovalId,
+    decision: Decision,
+) -> Result<bool, AgentError> {
+    match say(runtime, &session, &approval, &decision).await {
+        Some(Heard::Counts) => return Ok(true),
+        Some(Heard::NotAsked | Heard::NotLive) => {}
+        None => return Err(runtime.gone()),
+    }
+    let folded = runtime.folded(session.clone()).await?;
+    let Some(open) = folded.open.as_ref().filter(|open| is_asked(open, &approval)) else { return Ok(false) };
+    match &open.suspended {
+        Some(suspension) => go_on(runtime, session, suspension.token.clone(), approval, decision).await,
+        None => take_up(runtime, &folded, open, &approval, &decision).await,
+    }
+}
+
+/// Says it to the session's actor, again to its successor when it ended meanwhile.
+async fn say(runtime: &Runtime, session: &SessionId, approval: &ApprovalId, decision: &Decision) -> Option<Heard> {
+    for _again in 0..=MOST_AGAIN {
+        let (reply, heard) = Reply::channel();
+        let (session, approval, decision) = (session.clone(), approval.clone(), decision.clone());
+        runtime.0.tree.rooms.sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
+        if let Some(heard) = heard.await {
+            return Some(heard);
+        }
+    }
+    None
+}
+
+fn is_asked(open: &OpenTurn, approval: &ApprovalId) -> bool {
+    let mut calls = open.step.iter().flat_map(|step| &step.calls);
+    calls.any(|open| {
+        let asked = open.approval.as_ref().filter(|asked| asked.id == *approval && asked.allowed.is_none());
+        open.result.is_none() && asked.is_some()
+    })
+}
+
+/// An earlier process left the turn at its question: it goes on here, and hears the decision.
+async fn take_up(
+    runtime: &Runtime,
+    folded: &Session,
+    open: &OpenTurn,
+    approval: &ApprovalId,
+    decision: &Decision,
+) -> Result<bool, AgentError> {
+    let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(**runtime.brief()).clone() });
+    let input = super::finish::as_owed(open);
+    let mut owed = runtime.hand_in(folded.id.clone(), input, brief);
+    tokio::select! {
+        biased;
+        // Refused, or ended before it was heard.
+        ended = &mut owed => match ended {
+            Some(Err(refused)) => Err(refused),
+            Some(Ok(_)) | None => Ok(false),
+        },
+        heard = tokio::time::timeout(LIVE_WITHIN, say_when_live(runtime, &folded.id, approval, decision)) => {
+            // Nobody waits for the turn here, and it goes on.
+            drop(owed);
+            let waits = || AgentError::Busy("the turn waits for its place; decide again when it has one".into());
+            heard.map_err(|_late| waits())?.map(|heard| heard == Heard::Counts).ok_or_else(|| runtime.gone())
+        }
+    }
+}
+
+/// Says it when the session has its actor: the turn may wait at the door, or for an actor that leaves.
+async fn say_when_live(
+    runtime: &Runtime,
+    session: &SessionId,
+    approval: &ApprovalId,
+    decision: &Decision,
+) -> Option<Heard> {
+    loop {
+        match say(runtime, session, approval, decision).await {
+            Some(Heard::NotLive) => tokio::time::sleep(SAID_AGAIN_AFTER).await,
+            heard => return heard,
+        }
+    }
+}
+
+/// The turn is suspended: it goes on with the decision, if nobody was first and it waits for decisions. Whichever of
+/// its questions the suspension is about, the decision is about the one that it names.
+async fn go_on(
+    runtime: &Runtime,
+    session: SessionId,
+    token: ResumeToken,
+    approval: ApprovalId,
+    decision: Decision,
+) -> Result<bool, AgentError> {
+    let mut events = runtime.0.tree.feed.subscribe(&session);
+    let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
+    let said = ResumeReply::Decided { approval, decision };
+    let mut owed = runtime.hand_in_reply(session, submission.clone(), token, said);
+    loop {
+        tokio::select! {
+            biased;
+            event = events.next() => match event {
+                Ok(event) => {
+                    if let AgentEvent::TurnStarted { submission: begun, .. } = &event.event
+                        && *begun == submission
+                    {
+                        return Ok(true);
+                    }
+                }
+                Err(_detached) => return Ok(owed.await.is_some_and(|ended| ended.is_ok())),
+            },
+            ended = &mut owed => return match ended {
+                Some(Ok(_outcome)) => Ok(true),
+                Some(Err(AgentError::Invalid(_somebody_was_first))) => Ok(false),
+                Some(Err(error)) => Err(error),
+                None => Err(runtime.gone()),
+            },
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a [`Runtime`] answers to each question of an [`AgentRuntime`]: one door each, with nothing behind it that is not
+//! said elsewhere. What takes more than a few lines has a file of its own beside this one.
+
+use super::agent_runtime::AgentRuntime;
+use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
+use super::runtime::{Runtime, outcome};
+use super::sessions;
+use super::stream::AgentStream;
+use super::subscribe::{AgentEvents, EventsFrom};
+#[cfg(feature = "mcp")]
+use bob_actors::mcp::ServerSpec;
+use bob_actors::metrics::MetricsSnapshot;
+use bob_messages::approvals::Decision;
+use bob_messages::chat::ContentPart;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
+use bob_messages::input::ResumeReply;
+use bob_messages::mcp::ServerStatus;
+use bob_messages::options::{OptionsPatch, SessionOptions};
+use bob_messages::reply::Reply;
+use bob_messages::store::{Record, SessionFilter, SessionPage, StoreMessage};
+use bob_messages::submission::SessionsMessage;
+use bob_messages::tools::{ToolDescriptor, ToolSet};
+use bob_supervisors::NodeState;
+#[cfg(feature = "mcp")]
+use bob_supervisors::tools::servers::Reloaded;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long the tree may take to stop after the turns have ended.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long after the last process its end may still be told.
+const TOLD_WITHIN: Duration = Duration::from_millis(100);
+
+/// How long sinks are waited for to take what they were told.
+const SINKS_WITHIN: Duration = Duration::from_millis(500);
+
+impl AgentRuntime for Runtime {
+    fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
+        async move {
+            let model = self.session_model(&request).await?;
+            let (_, _, owed) = self.submit(request, model.as_ref())?;
+            outcome(self, owed).await
+        }
+        .boxed()
+    }
+
+    fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
+        async move {
+            let model = self.session_model(&request).await?;
+            let subscription = self.0.tree.feed.subscribe(&request.session);
+            let (session, turn, owed) = self.submit(request, model.as_ref())?;
+            Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
+        }
+        .boxed()
+    }
+
+    fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>> {
+        super::subscribe::subscribe(self, session, from).boxed()
+    }
+
+    fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool> {
+        async move {
+            let (reply, answer) = Reply::channel();
+            self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn: None, reply });
+            answer.await.unwrap_or(false)
+        }
+        .boxed()
+    }
+
+    fn steer(&self, session: SessionId, parts: Vec<ContentPart>) -> BoxFuture<'_, Result<bool, AgentError>> {
+        super::steer::steer(self, session, None, parts).boxed()
+    }
+
+    fn steer_as(
+        &self,
+        session: SessionId,
+        request_id: RequestId,
+        parts: Vec<ContentPart>,
+    ) -> BoxFuture<'_, Result<bool, AgentError>> {
+        super::steer::steer(self, session, Some(request_id), parts).boxed()
+    }
+
+    fn resume(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
+        super::resume::resume(self, token, said).boxed()
+    }
+
+    fn resume_stream(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
+        async move { super::resume::resume_stream(self, token, said) }.boxed()
+    }
+
+    fn decide(
+        &self,
+        session: SessionId,
+        approval: ApprovalId,
+        decision: Decision,
+    ) -> BoxFuture<'_, Result<bool, AgentError>> {
+        super::decide::decide(self, session, approval, decision).boxed()
+    }
+
+    fn sessions(
+        &self,
+        filter: SessionFilter,
+        cursor: Option<String>,
+    ) -> BoxFuture<'_, Result<SessionPage, AgentError>> {
+        self.ask_store(move |reply| StoreMessage::List { filter, cursor, reply }).boxed()
+    }
+
+    fn open(&self, session: SessionId, options: SessionOptions) -> BoxFuture<'_, Result<(), AgentError>> {
+        sessions::open(self, session, options).boxed()
+    }
+
+    fn configure(
+        &self,
+        session: SessionId,
+        patch: OptionsPatch,
+        request_id: Option<RequestId>,
+    ) -> BoxFuture<'_, Result<(), AgentError>> {
+        sessions::configure(self, session, patch, request_id).boxed()
+    }
+
+    fn session(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionLook>, AgentError>> {
+        sessions::look(self, session).boxed()
+    }
+
+    fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>> {
+        self.journal(session).boxed()
+    }
+
+    fn last_records(&self, session: SessionId, most: usize) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>> {
+        self.last_records(session, most).boxed()
+    }
+
+    fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>> {
+        sessions::delete(self, session).boxed()
+    }
+
+    fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>> {
+        super::finish::finish(self, session).boxed()
+    }
+
+    fn close(&self, session: SessionId) -> BoxFuture<'_, bool> {
+        async move { sessions::close(self, &session).await }.boxed()
+    }
+
+    fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>> {
+        async move {
+            let (reply, answer) = Reply::channel();
+            // It comes when the servers have started, or their startup timeouts are over.
+            self.0.tree.rooms.tools.list(None, |set: Arc<ToolSet>| reply.send(set));
+            answer.await.map(|set| set.tools().to_vec()).unwrap_or_default()
+        }
+        .boxed()
+    }
+
+    fn tools_now(&self) -> Vec<Arc<ToolDescriptor>> {
+        self.0.tree.rooms.tools.now().tools().to_vec()
+    }
+
+    fn servers(&self) -> Vec<ServerStatus> {
+        self.0.tree.rooms.tools.servers()
+    }
+
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        self.0.tree.rooms.tools.changes()
+    }
+
+    fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool> {
+        async move {
+            let is_known = self.servers().iter().any(|server| server.id == id);
+            is_known && self.0.tree.restart(&format!("tools/{id}")).await
+        }
+        .boxed()
+    }
+
+    #[cfg(feature = "mcp")]
+    fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError> {
+        self.0.tool_servers.reload(specs).map_err(|error| AgentError::Invalid(error.to_string()))
+    }
+
+    fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
+        self.ask_health().boxed()
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot> {
+        self.ask_metrics().boxed()
+    }
+
+    fn tree(&self) -> BoxFuture<'_, Vec<NodeState>> {
+        self.0.tree.tree().boxed()
+    }
+
+    fn tree_changes(&self) -> watch::Receiver<u64> {
+        self.0.tree.rooms.metrics.changes()
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        async move {
+            self.0.draining.store(true, Ordering::Release);
+            let grace_ms = u64::try_from(self.0.shutdown_grace.as_millis()).unwrap_or(u64::MAX);
+            let (reply, drained) = Reply::channel();
+            self.0.tree.rooms.sessions.tell(SessionsMessage::Drain { grace_ms, reply });
+            // A cancelled turn is saved within milliseconds; the second more is for a slow disk.
+            let limit = self.0.shutdown_grace.saturating_add(Duration::from_secs(1));
+            let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
+            self.0.tree.stop(STOP_WITHIN).await;
+            self.0.watcher.idle(STOP_WITHIN).await;
+            let _told_of_every_end = tokio::time::timeout(TOLD_WITHIN, self.without_processes()).await;
+            self.0.tree.feed.flush(SINKS_WITHIN).await;
+        }
+        .boxed()
+    }
+}

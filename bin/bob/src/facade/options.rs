@@ -1,0 +1,148 @@
+//! What a session's options may be: judged before anything is journaled or started.
+//!
+//! Whoever gives them (a request, `open`, `configure`), the same rules hold: folders are there
+//! and inside the workspace, the model is known, the tool servers can stand side by side.
+
+use super::runtime::Runtime;
+use super::submission::Owe;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::options::{Change, OptionsPatch, ServerLaunch, SessionOptions};
+use bob_messages::reply::Reply;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The most bytes the options of a session may have in its journal.
+const MAX_OPTIONS_BYTES: usize = 1024 * 1024;
+
+impl Runtime {
+    /// The options with their folders absolute and without links.
+    ///
+    /// # Errors
+    /// `Invalid` for a folder that is not there or outside the workspace; `Llm` for a model nobody knows.
+    pub(super) fn judged(&self, mut options: SessionOptions) -> Result<SessionOptions, AgentError> {
+        options.cwd = options.cwd.map(|cwd| self.inside(&cwd, "cwd")).transpose()?;
+        options.roots = options.roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
+        self.knows(options.model.as_ref())?;
+        bounded(&options)?;
+        Ok(options)
+    }
+
+    /// The same for what changes of them.
+    pub(super) fn judged_patch(&self, mut patch: OptionsPatch) -> Result<OptionsPatch, AgentError> {
+        if let Change::Set(cwd) = &mut patch.cwd {
+            *cwd = self.inside(cwd, "cwd")?;
+        }
+        if let Change::Set(roots) = &mut patch.roots {
+            *roots = roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
+        }
+        bounded(&patch.applied_to(&SessionOptions::default()))?;
+        if let Change::Set(model) = &patch.model {
+            self.knows(Some(model))?;
+        }
+        Ok(patch)
+    }
+
+    fn knows(&self, model: Option<&ModelName>) -> Result<(), AgentError> {
+        match model {
+            Some(model) => self.0.model.capabilities(model).map(drop).map_err(AgentError::from),
+            None => Ok(()),
+        }
+    }
+
+    /// A folder inside the workspace.
+    fn inside(&self, folder: &str, what: &str) -> Result<String, AgentError> {
+        let refuse = |why: String| AgentError::Invalid(format!("the session's {what} {folder:?} {why}"));
+        let path = Path::new(folder);
+        if !path.is_absolute() {
+            return Err(refuse("is no absolute path".to_owned()));
+        }
+        let real = path.canonicalize().map_err(|error| refuse(format!("cannot be used: {error}")))?;
+        if !real.is_dir() {
+            return Err(refuse("is no folder".to_owned()));
+        }
+        let text = real.to_str().ok_or_else(|| refuse("is not valid UTF-8".to_owned()))?;
+        if !self.0.brief.holds(text) {
+            let workspace = self.0.brief.roots.join(", ");
+            return Err(refuse(format!("is outside the workspace, {workspace}; choose a folder inside it")));
+        }
+        Ok(text.to_owned())
+    }
+
+    /// Has the session's own servers started, and gives back what of the options is journaled.
+    #[cfg(feature = "mcp")]
+    pub(super) fn bring(&self, session: &SessionId, options: SessionOptions) -> Result<SessionOptions, AgentError> {
+        if !options.servers.is_empty() {
+            let brought = self.0.tool_servers.bring(session, &options.servers, &self.seen_by_servers(&options));
+            brought.map_err(|error| AgentError::Invalid(error.to_string()))?;
+        }
+        Ok(options.stripped())
+    }
+
+    /// The same reply, at which the session loses these servers again when its request is refused.
+    pub(super) fn lent(&self, session: &SessionId, options: Option<&SessionOptions>, reply: Owe) -> Owe {
+        let Some(options) = options.filter(|options| !options.servers.is_empty()) else { return reply };
+        let take_back = self.to_take_back(session, &options.servers);
+        Reply::to(move |answer: Option<Result<_, AgentError>>| {
+            if !matches!(answer, Some(Ok(_))) {
+                take_back();
+            }
+            if let Some(answer) = answer {
+                reply.send(answer);
+            }
+        })
+    }
+
+    /// What takes these servers back that the session is about to be given, for when it is refused what they come with.
+    /// One that has no others may never be heard of again, and nobody would close it; what another one has too much
+    /// goes with its next turn, and what it had before stays its own.
+    pub(super) fn to_take_back(&self, session: &SessionId, servers: &Arc<[ServerLaunch]>) -> impl FnOnce() + use<> {
+        let tools = self.0.tree.rooms.tools.clone();
+        let (session, servers, is_first) = (session.clone(), Arc::clone(servers), !tools.has_own(session));
+        move || {
+            if is_first && !servers.is_empty() {
+                tools.take_back(&session, &servers);
+            }
+        }
+    }
+
+    /// The session works in other folders: the servers it has are told.
+    #[cfg(feature = "mcp")]
+    pub(super) fn move_servers(&self, session: &SessionId, options: &SessionOptions) -> Result<(), AgentError> {
+        let moved = self.0.tool_servers.move_to(session, &options.servers, &self.seen_by_servers(options));
+        moved.map_err(|error| AgentError::Invalid(error.to_string()))
+    }
+
+    /// The session's folders as far as they are inside the workspace: what was not given here and now is its journal's
+    /// word, and that may come from elsewhere.
+    #[cfg(feature = "mcp")]
+    fn seen_by_servers(&self, options: &SessionOptions) -> Arc<[String]> {
+        let brief = &self.0.brief;
+        let own: Vec<_> = options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect();
+        if own.is_empty() { Arc::clone(&brief.roots) } else { own.into() }
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    pub(super) fn bring(&self, _session: &SessionId, options: SessionOptions) -> Result<SessionOptions, AgentError> {
+        match options.servers.is_empty() {
+            true => Ok(options),
+            false => Err(AgentError::Invalid("this program was built without tool servers (the feature mcp)".into())),
+        }
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    pub(super) fn move_servers(&self, _session: &SessionId, _options: &SessionOptions) -> Result<(), AgentError> {
+        Ok(())
+    }
+}
+
+/// # Errors
+/// `Invalid` for options that would swell every look at the session.
+pub(super) fn bounded(options: &SessionOptions) -> Result<(), AgentError> {
+    let bytes = serde_json::to_vec(options).map_or(usize::MAX, |json| json.len());
+    if bytes > MAX_OPTIONS_BYTES {
+        let text = format!("the session's options have {bytes} bytes; at most {MAX_OPTIONS_BYTES} are taken");
+        return Err(AgentError::Invalid(text));
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! What is asked of a runtime, and what it answers.
+
+use bob_messages::chat::ContentPart;
+use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId};
+use bob_messages::input::ApprovalsMode;
+use bob_messages::limits::Limits;
+use bob_messages::options::SessionOptions;
+use bob_messages::outcome::{SuspendReason, TurnOutcome};
+use bob_messages::store::SessionState;
+use bob_messages::tools::Risk;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// One turn to be run: a message to a session.
+#[derive(Debug, Clone)]
+pub struct AgentRequest {
+    /// Which session; it is created when it does not exist.
+    pub session: SessionId,
+    /// What the user says. Text parts work with every model; a part that the model
+    /// does not take is refused by name before anything is sent.
+    pub input: Vec<ContentPart>,
+    /// The model for this turn; else the session's, else the default.
+    pub model: Option<ModelName>,
+    /// Kept in the journal and echoed in the outcome.
+    pub labels: BTreeMap<String, String>,
+    /// The caller's name for the request: repeating it returns the first outcome
+    /// and runs nothing. Without one the request is named after its turn, which the
+    /// outcome says; such a name is good for the session's last 64 submissions.
+    pub request_id: Option<RequestId>,
+    /// The tools this turn is limited to, by name or pattern; `None` means all that
+    /// policy allows.
+    pub allow_tools: Option<Vec<String>>,
+    /// W3C trace context of the caller.
+    pub traceparent: Option<String>,
+    /// What a call that needs a person does.
+    pub approvals: ApprovalsMode,
+    /// Requests of risk up to this need no person.
+    pub approve: Option<Risk>,
+    /// Bounds for this turn instead of the runtime's.
+    pub limits: Option<Limits>,
+    /// Options of the session from this turn on, all of them; `None` changes nothing. They are
+    /// judged as [`AgentRuntime::open`](super::AgentRuntime::open) judges them.
+    pub options: Option<SessionOptions>,
+    /// Whether a person is waiting; such turns go before batch work.
+    pub interactive: bool,
+    /// Cancelling it cancels the turn, as [`AgentRuntime::cancel`](super::AgentRuntime::cancel) does.
+    pub cancel: Option<CancellationToken>,
+    /// A JSON schema the final answer must fit: it is then the text of one JSON value. The
+    /// model is asked again for one that does not fit, within the guards; the second in a
+    /// row is a failure of the model. At most 64 KiB; one that is no schema is refused
+    /// before anything is sent.
+    pub output_schema: Option<Arc<Value>>,
+}
+
+impl AgentRequest {
+    /// A message of one text to a session, with the runtime's defaults.
+    pub fn text(session: SessionId, text: impl Into<String>) -> Self {
+        Self {
+            session,
+            input: vec![ContentPart::text(text)],
+            model: None,
+            labels: BTreeMap::new(),
+            request_id: None,
+            allow_tools: None,
+            traceparent: None,
+            approvals: ApprovalsMode::Deny,
+            approve: None,
+            limits: None,
+            options: None,
+            interactive: false,
+            cancel: None,
+            output_schema: None,
+        }
+    }
+}
+
+/// How a run ended: everything that is known of it.
+pub type AgentResponse = TurnOutcome;
+
+/// What a run returns. A turn that failed, was cancelled or met a guard has an
+/// outcome, too; only a request that was not taken is an error.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentRunResult {
+    /// The turn is over.
+    Finished(Box<AgentResponse>),
+    /// The turn waits for somebody; its run is over.
+    Suspended {
+        /// For whom.
+        reason: SuspendReason,
+        /// What resumes it, also from another process.
+        token: ResumeToken,
+        /// The question, for people.
+        question: String,
+        /// What there is so far.
+        response: Box<AgentResponse>,
+    },
+}
+
+impl AgentRunResult {
+    /// Everything that is known of the run, however it ended.
+    pub fn response(&self) -> &AgentResponse {
+        match self {
+            Self::Finished(response) | Self::Suspended { response, .. } => response,
+        }
+    }
+}
+
+impl From<Box<TurnOutcome>> for AgentRunResult {
+    fn from(response: Box<TurnOutcome>) -> Self {
+        match (response.suspend_reason, &response.token) {
+            (Some(reason), Some(token)) => Self::Suspended {
+                reason,
+                token: token.clone(),
+                question: response.question.clone().unwrap_or_default(),
+                response,
+            },
+            _ => Self::Finished(response),
+        }
+    }
+}
+
+/// One session, as its journal tells of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionLook {
+    /// Which.
+    pub session: SessionId,
+    /// What holds for its turns now.
+    pub options: SessionOptions,
+    /// What holds from the next turn on, when that is something else.
+    pub next_options: Option<SessionOptions>,
+    /// The first words of its first message.
+    pub title: Option<Box<str>>,
+    /// What it does; a turn that a crash interrupted is `Running` until it is finished.
+    pub state: SessionState,
+    /// How many of its turns have ended.
+    pub turns: u64,
+    /// How many accepted inputs wait for their turn.
+    pub waiting: usize,
+    /// How its last run ended.
+    pub last: Option<Box<AgentResponse>>,
+}
+
+/// How a runtime is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuntimeStatus {
+    /// Everything answers.
+    Ready,
+    /// Something is being started again.
+    Degraded,
+    /// No new turns are taken.
+    Draining,
+    /// The tree has ended.
+    Stopped,
+}
+
+/// The state of a runtime, asked for and never assumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuntimeHealth {
+    /// In one word.
+    pub status: RuntimeStatus,
+    /// Whether the LlmActor answers and knows the default model.
+    pub llm_ready: bool,
+    /// Whether the tools room answers.
+    pub tools_ready: bool,
+    /// Whether the tool servers are there; true when none is configured.
+    pub mcp_pool_ready: bool,
+    /// Whether the StoreActor answers.
+    pub store_ready: bool,
+    /// How many sessions have an actor, or a request that waits for its turn.
+    pub live_sessions: usize,
+    /// How many turns run, those that wait for a person included.
+    pub running_turns: usize,
+    /// How many requests wait until a turn may run; they are not accepted yet.
+    pub waiting_turns: usize,
+}

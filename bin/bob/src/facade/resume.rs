@@ -1,0 +1,38 @@
+//! A reply on its way to the suspended turn that its token names.
+
+use super::request::AgentRunResult;
+use super::runtime::{Runtime, outcome, refuse_oversized};
+use super::stream::AgentStream;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ResumeToken, SessionId, TurnId};
+use bob_messages::input::ResumeReply;
+
+/// Goes on with the turn, to its outcome.
+pub(super) async fn resume(
+    runtime: &Runtime,
+    token: ResumeToken,
+    said: ResumeReply,
+) -> Result<AgentRunResult, AgentError> {
+    let (session, submission) = checked(&token, &said)?;
+    outcome(runtime, runtime.hand_in_reply(session, submission, token, said)).await
+}
+
+/// The same, with its events.
+pub(super) fn resume_stream(
+    runtime: &Runtime,
+    token: ResumeToken,
+    said: ResumeReply,
+) -> Result<AgentStream, AgentError> {
+    let (session, submission) = checked(&token, &said)?;
+    let events = runtime.0.tree.feed.subscribe(&session);
+    let owed = runtime.hand_in_reply(session.clone(), submission.clone(), token, said);
+    Ok(AgentStream::new(runtime.clone(), session, submission, events, owed))
+}
+
+fn checked(token: &ResumeToken, said: &ResumeReply) -> Result<(SessionId, TurnId), AgentError> {
+    if let ResumeReply::Answer(text) = said {
+        refuse_oversized(text.len())?;
+    }
+    let nobodys = || AgentError::Invalid("invalid resume token; copy it in full".into());
+    Ok((token.session().ok_or_else(nobodys)?, TurnId::new(uuid::Uuid::now_v7().to_string())))
+}

@@ -1,0 +1,306 @@
+//! The handle to a running tree, and the one way in for requests.
+
+use super::request::{AgentRequest, AgentRunResult};
+use super::submission::{Handed, MOST_AGAIN, Owe, Submission};
+use bob_actors::child::Watcher;
+use bob_actors::clock;
+use bob_actors::llm::LlmPort;
+use bob_messages::brief::Brief;
+use bob_messages::chat::ContentPart;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, TurnId};
+use bob_messages::input::{ResumeReply, TurnInput};
+use bob_messages::limits::Limits;
+use bob_messages::outcome::TurnOutcome;
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::session_state::Session;
+use bob_messages::store::{Part, Record, StoreError, StoreMessage};
+use bob_messages::submission::SessionsMessage;
+#[cfg(feature = "mcp")]
+use bob_supervisors::tools::servers::ToolServers;
+use bob_supervisors::{Tree, TreeEnd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// The largest input of one request, in bytes.
+const MAX_INPUT_BYTES: usize = 1024 * 1024;
+
+/// The most bytes of images and sounds in one request, in Base64: 10 MiB of them. They are journaled
+/// once, with the input.
+const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024 / 3 * 4 + 4;
+
+pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
+
+/// A running runtime. Clones are handles to the same tree.
+#[derive(Clone)]
+pub struct Runtime(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) tree: Tree,
+    pub(super) model: Arc<dyn LlmPort>,
+    pub(super) brief: Arc<Brief>,
+    pub(super) limits: Limits,
+    pub(super) shutdown_grace: Duration,
+    pub(super) watcher: Watcher,
+    pub(super) draining: AtomicBool,
+    #[cfg(feature = "mcp")]
+    pub(super) tool_servers: ToolServers,
+}
+
+impl Runtime {
+    pub(super) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// How often a handler of an actor blocked its thread for longer than
+    /// [`RuntimeBuilder::blocked_after`](super::RuntimeBuilder::blocked_after) says.
+    pub fn times_blocked(&self) -> u64 {
+        self.0.tree.rooms.pulses.times_blocked()
+    }
+
+    /// Told when the tree has ended, and whether it gave up.
+    pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
+        self.0.tree.ended()
+    }
+
+    /// What is said of a turn without an outcome: a tree that ended owes an explanation.
+    pub(super) fn gone(&self) -> AgentError {
+        let kept = "what the turn did is in its session";
+        let text = match &*self.ended().borrow() {
+            Some(TreeEnd::GaveUp { reason }) => format!("the runtime gave up before the turn ended: {reason}; {kept}"),
+            Some(TreeEnd::Stopped | TreeEnd::Died) => format!("the runtime ended before the turn did; {kept}"),
+            None => format!("the supervisor of the sessions died before the turn ended; {kept}"),
+        };
+        AgentError::Internal(text)
+    }
+
+    /// Whom a turn belongs to whose caller went away.
+    pub(super) fn cancel_later(&self, session: &SessionId, turn: Option<TurnId>) {
+        let reply = Reply::to(|_nobody_waits_for_it| ());
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session: session.clone(), turn, reply });
+    }
+
+    /// The model the session would take for this request, where it matters before the request is
+    /// taken: whether a model takes more than text is judged at once.
+    pub(super) async fn session_model(&self, request: &AgentRequest) -> Result<Option<ModelName>, AgentError> {
+        let says = request.model.is_some() || request.options.is_some();
+        if says || request.input.iter().all(|part| matches!(part, ContentPart::Text { .. })) {
+            return Ok(None);
+        }
+        Ok(self.folded(request.session.clone()).await?.latest_options().model.clone())
+    }
+
+    /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong. `of_session` is
+    /// the session's model, where it is known.
+    pub(super) fn submit(
+        &self,
+        request: AgentRequest,
+        of_session: Option<&ModelName>,
+    ) -> Result<(SessionId, TurnId, Owed), AgentError> {
+        let inner = &self.0;
+        let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
+        refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
+        refuse_attached(attached.iter().map(|part| part.bytes()).sum())?;
+        if request.input.iter().all(|part| part.bytes() == 0) {
+            return Err(AgentError::Invalid("the input is empty: say something".into()));
+        }
+        let options = request.options.map(|options| self.judged(options)).transpose()?;
+        let model =
+            request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref())).or(of_session);
+        let capabilities = inner.model.capabilities(model.unwrap_or(&inner.brief.default_model))?;
+        if let Some(part) = request.input.iter().find(|part| !capabilities.takes(part)) {
+            let model = model.unwrap_or(&inner.brief.default_model);
+            return Err(AgentError::Invalid(format!("the model {model} does not take {} parts", part.kind())));
+        }
+        if let Some(schema) = &request.output_schema {
+            let misfit = |why| AgentError::Invalid(format!("the output schema cannot be used: {why}"));
+            bob_actors::tools::output::check_schema(schema).map_err(misfit)?;
+        }
+        let (reply, answer) = Reply::channel();
+        let mut reply = self.lent(&request.session, options.as_ref(), reply);
+        // Last, since it starts processes.
+        let options = options.map(|options| self.bring(&request.session, options)).transpose()?;
+        let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
+        let input = Arc::new(TurnInput {
+            turn: turn.clone(),
+            // Every input has a name: what it came to can be asked for by it.
+            request_id: Some(request.request_id.unwrap_or_else(|| RequestId::new(turn.as_str()))),
+            at: clock::now(),
+            parts: request.input,
+            labels: request.labels,
+            model: request.model,
+            allow_tools: request.allow_tools.map(Into::into),
+            approve: request.approve,
+            approvals: request.approvals,
+            limits: request.limits.unwrap_or(inner.limits),
+            options,
+            traceparent: request.traceparent,
+            token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
+            interactive: request.interactive,
+            output_schema: request.output_schema,
+        });
+        let (session, brief) = (request.session, Arc::clone(&inner.brief));
+        let (over, until_over) = oneshot::channel::<()>();
+        if request.cancel.is_some() {
+            reply = told_also(reply, over);
+        }
+        self.send_in(session.clone(), Handed::Input(input), brief, reply);
+        if let Some(token) = request.cancel {
+            self.cancel_with(token, session.clone(), turn.clone(), until_over);
+        }
+        Ok((session, turn, answer))
+    }
+
+    /// A token of the embedding program becomes the one cancel there is. It is watched
+    /// until the turn is over, also when nobody waits for the outcome. It does not keep the tree alive.
+    fn cancel_with(
+        &self,
+        token: tokio_util::sync::CancellationToken,
+        session: SessionId,
+        turn: TurnId,
+        until_over: oneshot::Receiver<()>,
+    ) {
+        let runtime = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = token.cancelled() => {
+                    if let Some(inner) = runtime.upgrade() {
+                        Self(inner).cancel_later(&session, Some(turn));
+                    }
+                }
+                _answered_or_gone = until_over => {}
+            }
+        });
+    }
+
+    /// The brief of turns here.
+    pub(super) fn brief(&self) -> &Arc<Brief> {
+        &self.0.brief
+    }
+
+    /// Hands in an input as it is.
+    pub(super) fn hand_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>) -> Owed {
+        let (reply, answer) = Reply::channel();
+        self.send_in(session, Handed::Input(input), brief, reply);
+        answer
+    }
+
+    /// Hands in a reply to a suspended turn.
+    pub(super) fn hand_in_reply(
+        &self,
+        session: SessionId,
+        submission: TurnId,
+        token: ResumeToken,
+        said: ResumeReply,
+    ) -> Owed {
+        let (reply, owed) = Reply::channel();
+        let handed = Handed::Reply { submission, token, said, limits: self.0.limits };
+        self.send_in(session, handed, Arc::clone(&self.0.brief), reply);
+        owed
+    }
+
+    fn send_in(&self, session: SessionId, handed: Handed, brief: Arc<Brief>, reply: Owe) {
+        let runtime = Arc::downgrade(&self.0);
+        Submission { runtime, session, handed, brief, left: MOST_AGAIN, is_again: false }.hand_in(reply);
+    }
+
+    /// Lets the session's actor go, unless a turn of it runs.
+    pub(super) async fn let_go(&self, session: &SessionId) -> bool {
+        let (reply, is_idle) = Reply::channel();
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Passivate { session: session.clone(), reply });
+        is_idle.await != Some(false)
+    }
+
+    /// The session's journal.
+    pub(super) async fn journal(&self, session: SessionId) -> Result<Vec<Arc<Record>>, AgentError> {
+        self.ask_store(move |reply| StoreMessage::Load { session, reply }).await
+    }
+
+    /// A part of the session's journal.
+    pub(super) async fn part(&self, session: SessionId, part: Part) -> Result<Vec<Arc<Record>>, AgentError> {
+        self.ask_store(move |reply| StoreMessage::LoadPart { session, part, reply }).await
+    }
+
+    /// The session as its journal tells, as a live one is kept: read from its last snapshot on.
+    pub(super) async fn folded(&self, session: SessionId) -> Result<Session, AgentError> {
+        let records = self.part(session.clone(), Part::Latest).await?;
+        self.folded_of(session, &records).await
+    }
+
+    /// The session of which these are the newest records.
+    pub(super) async fn folded_of(&self, session: SessionId, newest: &[Arc<Record>]) -> Result<Session, AgentError> {
+        match Session::fold_latest(session.clone(), None, newest) {
+            Some(folded) => Ok(folded),
+            None => Ok(Session::fold(session.clone(), &self.journal(session).await?)),
+        }
+    }
+
+    /// The last records of the session's journal, at most so many.
+    pub(super) async fn last_records(&self, session: SessionId, most: usize) -> Result<Vec<Arc<Record>>, AgentError> {
+        let newest = self.part(session.clone(), Part::Latest).await?;
+        let Some(last) = newest.last().map(|last| last.version) else { return Ok(newest) };
+        let behind = last.saturating_sub(most as u64);
+        if newest.first().is_some_and(|first| first.version <= behind + 1) {
+            return Ok(newest.into_iter().filter(|record| record.version > behind).collect());
+        }
+        self.part(session, Part::Page { behind, most }).await
+    }
+
+    pub(super) async fn ask_store<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(Reply<Result<T, StoreError>>) -> StoreMessage,
+    ) -> Result<T, AgentError> {
+        let (reply, answer) = Reply::channel();
+        self.0.tree.rooms.store.tell(question(reply));
+        let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
+        answer.map_err(AgentError::from)
+    }
+}
+
+/// Whether a part is one that is looked at or listened to; it has a limit of its own.
+fn is_attached(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Image { .. } | ContentPart::Audio { .. } => true,
+        ContentPart::Resource { blob, .. } => blob.is_some(),
+        ContentPart::Text { .. } | ContentPart::ResourceLink { .. } => false,
+    }
+}
+
+fn refuse_attached(bytes: usize) -> Result<(), AgentError> {
+    if bytes > MAX_ATTACHED_BYTES {
+        let text = format!("what is attached has {bytes} bytes in Base64; at most {MAX_ATTACHED_BYTES} are taken");
+        return Err(AgentError::Invalid(text));
+    }
+    Ok(())
+}
+
+pub(super) fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {
+    if bytes > MAX_INPUT_BYTES {
+        let text = format!("the input has {bytes} bytes; at most {MAX_INPUT_BYTES} are taken");
+        return Err(AgentError::Invalid(text));
+    }
+    Ok(())
+}
+
+/// The same reply, at whose end `over` is dropped.
+fn told_also<T: Send + 'static>(reply: Reply<T>, over: oneshot::Sender<()>) -> Reply<T> {
+    Reply::to(move |answer| {
+        drop(over);
+        if let Some(answer) = answer {
+            reply.send(answer);
+        }
+    })
+}
+
+pub(super) async fn outcome(runtime: &Runtime, owed: Owed) -> Result<AgentRunResult, AgentError> {
+    owed.await.unwrap_or_else(|| Err(runtime.gone())).map(AgentRunResult::from)
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("default_model", &self.0.brief.default_model).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+//! Wherever the journal ends and the live events begin, a reader is given each event once and in order.
+
+use super::*;
+use bob_messages::chat::{FinishReason, StopReason, ToolCall, ToolResult};
+use bob_messages::event::Delta;
+use bob_messages::ids::{ModelName, SessionId, ToolName};
+use bob_messages::outcome::TurnOutcome;
+use bob_messages::tools::{ToolKind, ToolOutput};
+
+fn model() -> ModelName {
+    ModelName::parse("scripted:m").unwrap()
+}
+
+fn session() -> SessionId {
+    SessionId::parse("s").unwrap()
+}
+
+fn started(submission: &str) -> AgentEvent {
+    AgentEvent::TurnStarted {
+        submission: TurnId::new(submission),
+        model: model(),
+        cwd: None,
+        traceparent: None,
+        tools: Vec::new(),
+        servers: Vec::new(),
+        parent: None,
+    }
+}
+
+fn finished(finish_reason: FinishReason) -> AgentEvent {
+    let token = (finish_reason == FinishReason::Suspended).then(|| bob_messages::ids::ResumeToken::new("token"));
+    let outcome = TurnOutcome { token, ..TurnOutcome::bare(session(), TurnId::new("t"), finish_reason, "done") };
+    AgentEvent::TurnFinished { outcome: Box::new(outcome) }
+}
+
+fn call(id: &str, state: CallState) -> AgentEvent {
+    let (id, name) = (CallId::new(id), ToolName::new("local/read"));
+    let call = ToolCall { id, name, arguments: serde_json::json!({}), argument_bytes: 2, signatures: Vec::new() };
+    AgentEvent::ToolCalled {
+        step: 1,
+        call: Arc::new(call),
+        title: String::new(),
+        kind: ToolKind::Read,
+        state,
+        progress: None,
+    }
+}
+
+fn done(id: &str) -> AgentEvent {
+    let result = ToolResult {
+        call: CallId::new(id),
+        name: ToolName::new("local/read"),
+        status: bob_messages::chat::CallStatus::Ok,
+        output: ToolOutput::text("ok"),
+        duration_ms: 1,
+    };
+    AgentEvent::ToolCompleted { step: 1, result: Arc::new(result) }
+}
+
+fn completed(step: u32) -> AgentEvent {
+    AgentEvent::LlmCompleted {
+        step,
+        model: model(),
+        latency_ms: 1,
+        usage: None,
+        stop_reason: StopReason::Stop,
+        response_id: None,
+    }
+}
+
+fn parsed(step: u32) -> AgentEvent {
+    AgentEvent::ActionParsed { step, action: "tool_call".into(), tools: Vec::new() }
+}
+
+fn text(step: u32) -> AgentEvent {
+    AgentEvent::LlmStreamChunk { step, message_id: format!("m{step}"), delta: Delta::Text("word".into()) }
+}
+
+fn said(id: &str) -> AgentEvent {
+    AgentEvent::MessageUser { message_id: id.into(), parts: Vec::new(), steered: false }
+}
+
+fn answered(step: u32) -> AgentEvent {
+    AgentEvent::MessageAssistant { step, message_id: format!("m{step}"), text: "word".into(), reasoning: None }
+}
+
+fn asked(step: u32) -> AgentEvent {
+    AgentEvent::LlmRequested { step, model: model() }
+}
+
+/// Two runs of one turn, the second one after a question.
+fn story() -> Vec<AgentEvent> {
+    vec![
+        started("t"),
+        said("t-user"),
+        asked(1),
+        text(1),
+        completed(1),
+        parsed(1),
+        answered(1),
+        call("c1", CallState::Proposed),
+        call("c2", CallState::Proposed),
+        said("t-user-steered"),
+        call("c1", CallState::Running),
+        done("c1"),
+        finished(FinishReason::Suspended),
+        started("t2"),
+        said("t2-user"),
+        call("c1", CallState::Proposed),
+        call("c2", CallState::Proposed),
+        call("c2", CallState::Running),
+        done("c2"),
+        asked(2),
+        text(2),
+        completed(2),
+        parsed(2),
+        answered(2),
+        finished(FinishReason::Final),
+    ]
+}
+
+fn envelope(event: &AgentEvent) -> Envelope {
+    Envelope::of_turn(&session(), &TurnId::new("t"), 1, 77, None, event.clone())
+}
+
+/// A journal never ends between the beginning of the second run, its reply, and the calls it shows again: they are of one record, or
+/// of two that are stored together.
+fn ends() -> impl Iterator<Item = usize> {
+    (0..=story().len()).filter(|end| !matches!(end, 14..=16))
+}
+
+fn is_only_live(event: &AgentEvent) -> bool {
+    key(event).is_none()
+}
+
+#[test]
+fn at_every_seam_each_event_is_given_once_and_in_order() {
+    let story = story();
+    for journaled in ends() {
+        for subscribed in 0..=journaled {
+            let mut seam = Seam::default();
+            let rebuilt = story[..journaled].iter().filter(|event| !is_only_live(event));
+            let mut given: Vec<_> = rebuilt.filter_map(|event| seam.rebuilt(envelope(event))).collect();
+            let live = story[subscribed..].iter();
+            given.extend(live.filter_map(|event| seam.live(Arc::new(envelope(event)))));
+
+            let at = format!("journaled until {journaled}, subscribed from {subscribed}");
+            let durable: Vec<_> = given.iter().map(|one| &one.event).filter(|event| !is_only_live(event)).collect();
+            let expected: Vec<_> = story.iter().filter(|event| !is_only_live(event)).collect();
+            assert_eq!(durable, expected, "{at}");
+            // Of what is only live nothing stands behind what came after it, and what came behind the seam is there.
+            let mut rest = story.iter();
+            assert!(given.iter().all(|one| rest.any(|event| *event == one.event)), "{at}: {given:#?}");
+            let late = story[journaled..].iter().filter(|event| is_only_live(event));
+            let there = |event: &&AgentEvent| given.iter().any(|one| one.event == **event);
+            assert!(late.clone().all(|event| there(&event)), "{at}");
+            let mut number = 0;
+            for one in &given {
+                number = if matches!(one.event, AgentEvent::TurnStarted { .. }) { 1 } else { number + 1 };
+                assert_eq!(one.seq, number, "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_joins_again_goes_on_where_it_was() {
+    let story = story();
+    for lost in 0..story.len() {
+        for journaled in ends().filter(|end| *end >= lost) {
+            let mut seam = Seam::default();
+            let mut given: Vec<_> =
+                story[..lost].iter().filter_map(|event| seam.live(Arc::new(envelope(event)))).collect();
+            seam.begin();
+            let rebuilt = story[..journaled].iter().filter(|event| !is_only_live(event));
+            given.extend(rebuilt.filter_map(|event| seam.rebuilt(envelope(event))));
+            given.extend(story[journaled..].iter().filter_map(|event| seam.live(Arc::new(envelope(event)))));
+            let durable: Vec<_> = given.iter().map(|one| &one.event).filter(|event| !is_only_live(event)).collect();
+            let expected: Vec<_> = story.iter().filter(|event| !is_only_live(event)).collect();
+            assert_eq!(durable, expected, "lost at {lost}, journaled until {journaled}");
+        }
+    }
+}
+
+#[test]
+fn a_crash_that_begins_again_is_not_told_twice_to_whoever_read_the_beginning() {
+    let mut seam = Seam::default();
+    assert!(seam.rebuilt(envelope(&started("t"))).is_some());
+    assert!(seam.live(Arc::new(envelope(&started("t")))).is_none());
+    assert!(seam.live(Arc::new(envelope(&asked(1)))).is_some());
+}
+
+#[test]
+fn only_the_newest_turns_are_remembered() {
+    let mut seam = Seam::default();
+    for number in 0..1_000 {
+        let turn = TurnId::new(format!("t{number}"));
+        let event = Envelope::of_turn(&session(), &turn, 1, 1, None, started(&format!("t{number}")));
+        assert!(seam.rebuilt(event).is_some());
+    }
+    assert_eq!(seam.turns.len(), MOST_TURNS);
+}

@@ -1,0 +1,163 @@
+//! Sessions as things: opened, changed, looked at, closed and deleted, without a turn.
+
+use super::options::bounded;
+use super::request::{AgentResponse, SessionLook};
+use super::runtime::Runtime;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::options::{Change, Configuring, OptionsPatch, SessionChange, SessionOptions};
+use bob_messages::reply::Reply;
+use bob_messages::store::{Glance, Part, Record, SessionState, StoreMessage};
+use bob_messages::submission::SessionsMessage;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a change waits for the sessions supervisor to be started again.
+const RETURNS_WITHIN: Duration = Duration::from_secs(2);
+
+/// How many of the first records are read at a time for a title.
+const FIRST_RECORDS: usize = 32;
+
+/// Begins a session with these options, or finds it there with the same.
+///
+/// # Errors
+/// `Invalid` for options a session cannot have, and when it is there with others.
+pub(super) async fn open(runtime: &Runtime, session: SessionId, options: SessionOptions) -> Result<(), AgentError> {
+    let options = runtime.judged(options)?;
+    let take_back = runtime.to_take_back(&session, &options.servers);
+    let options = runtime.bring(&session, options)?;
+    let asked = Configuring { request_id: new_name(), change: SessionChange::Open(Box::new(options)) };
+    let opened = send(runtime, session, asked).await;
+    if opened.is_err() {
+        take_back();
+    }
+    opened
+}
+
+/// Changes options of a session from its next turn on.
+///
+/// # Errors
+/// `Invalid` for options a session cannot have; what the store says.
+pub(super) async fn configure(
+    runtime: &Runtime,
+    session: SessionId,
+    patch: OptionsPatch,
+    request_id: Option<RequestId>,
+) -> Result<(), AgentError> {
+    let patch = runtime.judged_patch(patch)?;
+    let (moves, brings) = (patch.cwd != Change::Keep || patch.roots != Change::Keep, patch.servers != Change::Keep);
+    let mut take_back = None;
+    let stripped = match moves || brings {
+        false => patch,
+        true => {
+            // Where its servers run and what they see follows from all of its options.
+            let now = runtime.folded(session.clone()).await?;
+            let then = patch.applied_to(now.latest_options());
+            bounded(&then)?;
+            if brings {
+                take_back = Some(runtime.to_take_back(&session, &then.servers));
+                let servers = Change::Set(runtime.bring(&session, then)?.servers);
+                OptionsPatch { servers, ..patch }
+            } else {
+                runtime.move_servers(&session, &then)?;
+                patch
+            }
+        }
+    };
+    let request_id = request_id.unwrap_or_else(new_name);
+    let asked = Configuring { request_id, change: SessionChange::Patch(Box::new(stripped)) };
+    let changed = send(runtime, session, asked).await;
+    if let (Err(_), Some(take_back)) = (&changed, take_back) {
+        take_back();
+    }
+    changed
+}
+
+/// One session as its journal tells; `None` when there is none.
+pub(super) async fn look(runtime: &Runtime, session: SessionId) -> Result<Option<SessionLook>, AgentError> {
+    let newest = runtime.part(session.clone(), Part::Latest).await?;
+    if newest.is_empty() {
+        return Ok(None);
+    }
+    let glance = glance(runtime, &session, &newest).await?;
+    let folded = runtime.folded_of(session, &newest).await?;
+    Ok(Some(SessionLook {
+        session: folded.id,
+        options: folded.options,
+        next_options: folded.next_options.map(|options| *options),
+        title: glance.title,
+        state: glance.state,
+        turns: folded.turns,
+        waiting: folded.waiting.len(),
+        last: folded.last.as_deref().cloned().map(|last: AgentResponse| Box::new(last)),
+    }))
+}
+
+/// Lets the session's actor go, and with it what the session brought.
+pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
+    let may_go = runtime.let_go(session).await;
+    if may_go {
+        take_away(runtime, session);
+    }
+    may_go
+}
+
+/// Removes the session and everything that was kept of it.
+///
+/// # Errors
+/// `Busy` while a turn of it runs; what the store says.
+pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool, AgentError> {
+    if !close(runtime, &session).await {
+        return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
+    }
+    runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
+}
+
+fn take_away(runtime: &Runtime, session: &SessionId) {
+    runtime.0.tree.rooms.tools.take_away(session);
+}
+
+/// How a session looks of which these are the newest records. Its title stands at its beginning.
+async fn glance(runtime: &Runtime, session: &SessionId, newest: &[Arc<Record>]) -> Result<Glance, AgentError> {
+    let mut glance = Glance::default();
+    let begins = newest.first().map_or(1, |first| first.version);
+    let mut behind = 0;
+    while glance.title.is_none() && behind + 1 < begins {
+        let page = runtime.part(session.clone(), Part::Page { behind, most: FIRST_RECORDS }).await?;
+        let Some(last) = page.last() else { break };
+        behind = last.version;
+        page.iter().for_each(|record| glance.note(record));
+    }
+    if begins > 1 {
+        // A snapshot is written while a turn runs.
+        glance.state = SessionState::Running;
+    }
+    newest.iter().for_each(|record| glance.note(record));
+    Ok(glance)
+}
+
+fn new_name() -> RequestId {
+    RequestId::new(uuid::Uuid::now_v7().to_string())
+}
+
+/// Says it to the sessions supervisor, and a second time when that ended under it: a change
+/// has a name and is made once.
+async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
+    let (sessions, asked) = (&runtime.0.tree.rooms.sessions, Arc::new(asked));
+    let mut asked_of = None;
+    for again in [false, true] {
+        if again && sessions.successor(asked_of.take(), RETURNS_WITHIN).await.is_none() {
+            break;
+        }
+        let (reply, told) = Reply::channel();
+        let (session, asked, brief) = (session.clone(), Arc::clone(&asked), Arc::clone(runtime.brief()));
+        sessions.tell_knowing(|actor| {
+            asked_of = actor;
+            SessionsMessage::Configure { session, asked, brief, reply }
+        });
+        if let Some(result) = told.await {
+            return result;
+        }
+    }
+    Err(runtime.gone())
+}

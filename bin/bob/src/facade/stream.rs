@@ -1,0 +1,168 @@
+//! The events of one turn, as they happen.
+
+use super::request::AgentRunResult;
+use super::runtime::{Owed, Runtime};
+use bob_actors::clock;
+use bob_actors::feed::{Detached, Subscription};
+use bob_messages::error::AgentError;
+use bob_messages::event::{AgentEvent, Envelope, StreamItem, StreamView};
+use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::outcome::TurnOutcome;
+use std::sync::Arc;
+
+/// What dropping a stream means for its turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnDrop {
+    /// Nothing: the turn goes on and its outcome is in the session.
+    #[default]
+    Detach,
+    /// The turn is cancelled.
+    Cancel,
+}
+
+/// The stream of one turn; it ends after the one `Finished`.
+///
+/// A reader that falls more than 1,024 events or 16 MiB behind is detached: the stream then
+/// goes straight to `Finished`. Pieces of text that nobody reads yet are joined.
+#[derive(Debug)]
+pub struct AgentStream {
+    runtime: Runtime,
+    session: SessionId,
+    submission: TurnId,
+    /// The turn whose events these are: the submission's own, or the suspended one
+    /// that it resumed.
+    turn: TurnId,
+    events: Option<Subscription>,
+    owed: Option<Owed>,
+    ended: Option<Result<AgentRunResult, AgentError>>,
+    view: StreamView,
+    on_drop: OnDrop,
+}
+
+impl AgentStream {
+    pub(super) fn new(
+        runtime: Runtime,
+        session: SessionId,
+        submission: TurnId,
+        events: Subscription,
+        owed: Owed,
+    ) -> Self {
+        Self {
+            runtime,
+            session,
+            turn: submission.clone(),
+            submission,
+            events: Some(events),
+            owed: Some(owed),
+            ended: None,
+            view: StreamView::default(),
+            on_drop: OnDrop::Detach,
+        }
+    }
+
+    /// Chooses what dropping the stream before its end means.
+    #[must_use]
+    pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
+        self.on_drop = on_drop;
+        self
+    }
+
+    /// The session of the turn.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The turn's id.
+    pub fn turn(&self) -> &TurnId {
+        &self.turn
+    }
+
+    /// The next event that concerns a reader of the answer; `None` after the last,
+    /// and at once for a request that was refused. Cancel-safe.
+    pub async fn next(&mut self) -> Option<StreamItem> {
+        loop {
+            let event = self.next_event().await?;
+            if let Some(item) = self.view.item(&event) {
+                return Some(item);
+            }
+        }
+    }
+
+    /// The next event of any kind; `None` after `turn.finished`. Cancel-safe.
+    pub async fn next_event(&mut self) -> Option<Arc<Envelope>> {
+        loop {
+            let owed = self.owed.as_mut()?;
+            let event = tokio::select! {
+                biased;
+                event = next(self.events.as_mut()) => event,
+                // Without a last event before it: refused, answered before, or detached.
+                result = owed => {
+                    self.owed = None;
+                    return self.end_with(result.unwrap_or_else(|| Err(self.runtime.gone())));
+                }
+            };
+            match event {
+                Ok(event) => {
+                    if let Some(event) = self.ours(event) {
+                        return Some(event);
+                    }
+                }
+                Err(Detached) => self.events = None,
+            }
+        }
+    }
+
+    /// Reads on to the end; the outcome, or why the request was refused.
+    ///
+    /// # Errors
+    /// When the request was refused.
+    pub async fn finish(mut self) -> Result<AgentRunResult, AgentError> {
+        while self.next_event().await.is_some() {}
+        self.ended.take().unwrap_or_else(|| Err(self.runtime.gone()))
+    }
+
+    /// The outcome or the refusal, once the stream has ended.
+    pub fn ended(&self) -> Option<&Result<AgentRunResult, AgentError>> {
+        self.ended.as_ref()
+    }
+
+    /// The event, if it is of this turn and not of one before it in the session.
+    fn ours(&mut self, event: Arc<Envelope>) -> Option<Arc<Envelope>> {
+        if let AgentEvent::TurnStarted { submission, .. } = &event.event
+            && *submission == self.submission
+            && let Some(turn) = &event.turn_id
+        {
+            self.turn.clone_from(turn);
+        }
+        if event.turn_id.as_ref() != Some(&self.turn) {
+            return None;
+        }
+        if let AgentEvent::TurnFinished { outcome } = &event.event {
+            self.owed = None;
+            self.ended = Some(Ok(outcome.clone().into()));
+        }
+        Some(event)
+    }
+
+    fn end_with(&mut self, result: Result<Box<TurnOutcome>, AgentError>) -> Option<Arc<Envelope>> {
+        let last = result.as_ref().ok().map(|outcome| Arc::new(Envelope::finished(clock::now(), outcome.clone())));
+        self.ended = Some(result.map(AgentRunResult::from));
+        last
+    }
+}
+
+/// The next event; never, for a reader that was detached.
+async fn next(events: Option<&mut Subscription>) -> Result<Arc<Envelope>, Detached> {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Drop for AgentStream {
+    fn drop(&mut self) {
+        if self.on_drop == OnDrop::Cancel && self.owed.is_some() {
+            self.runtime.cancel_later(&self.session, Some(self.submission.clone()));
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The events of one session, for any number of readers: first rebuilt from the journal, then live.
+//!
+//! A reader subscribes to the live events before the journal is read, and the session's actor sends what it has written
+//! before that, so there is no gap; the [`seam`](super::seam) sees to it that nothing is given twice. A reader that falls
+//! too far behind is let go by the feed and joins again in the same way: it is given what the journal tells.
+
+use super::runtime::Runtime;
+use super::seam::Seam;
+use bob_actors::feed::{Detached, Subscription};
+use bob_messages::error::AgentError;
+use bob_messages::event::{Envelope, Rebuild, StreamItem, StreamView};
+use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::reply::Reply;
+use bob_messages::session_state::Session;
+use bob_messages::store::{Fact, Part, Record, StoreError};
+use bob_messages::submission::SessionsMessage;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use std::vec;
+
+/// How many records a reader holds at a time.
+const PAGE: usize = 256;
+
+/// How many messages the session of a reader keeps: only the last ones tell something.
+const MESSAGES_KEPT: usize = 16;
+
+/// How long a reader waits for the session's journal: what the store has accepted of the session comes before it.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// Where a reader of a session's events begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum EventsFrom {
+    /// With the first turn of the session.
+    Beginning,
+    /// With the beginning of this turn.
+    Turn(TurnId),
+    /// With what was journaled behind this version, which counts the session's records.
+    Version(u64),
+    /// With what happens from now on.
+    #[default]
+    Now,
+}
+
+/// The events of one session. Dropping it ends the reading and nothing else: turns go on.
+///
+/// Within a run of a turn (from its `turn.started` to its `turn.finished`) the numbers rise by one, rebuilt and live
+/// events together. They are this reader's own: pieces of text that were joined, and what is only live and came before
+/// the reader did, make others count differently.
+#[derive(Debug)]
+pub struct AgentEvents {
+    runtime: Runtime,
+    session: SessionId,
+    live: Subscription,
+    seam: Seam,
+    view: StreamView,
+    /// The journal that is read, until it was read whole.
+    journal: Option<Journal>,
+    rebuilt: VecDeque<Arc<Envelope>>,
+    is_over: bool,
+}
+
+/// A journal on its way to a reader: of all that is read a page is held.
+#[derive(Debug)]
+struct Journal {
+    rebuild: Rebuild,
+    page: vec::IntoIter<Arc<Record>>,
+    /// The version of the last record of the page.
+    read: u64,
+    /// The version that the journal had when the reader joined; what comes behind it is live.
+    last: u64,
+    /// Events up to this version are known and not given.
+    silent_until: u64,
+    /// What is not given was given before, and is remembered as far as need be.
+    is_again: bool,
+}
+
+/// Subscribes to a session.
+pub(super) async fn subscribe(
+    runtime: &Runtime,
+    session: SessionId,
+    from: EventsFrom,
+) -> Result<AgentEvents, AgentError> {
+    let (live, newest) = attach(runtime, &session).await?;
+    let last = last_of(&newest);
+    let journal = match from {
+        EventsFrom::Beginning => Journal::whole(&session, last, 0),
+        EventsFrom::Version(version) => Journal::whole(&session, last, version),
+        EventsFrom::Now => Journal::begin(&session, newest, last),
+        EventsFrom::Turn(turn) => match newest.iter().find(|record| begins(record, &turn)) {
+            Some(first) => {
+                let behind = first.version - 1;
+                Journal::begin(&session, newest, behind)
+            }
+            None => {
+                let behind = behind_of(runtime, &session, last, &turn).await?;
+                Journal::whole(&session, last, behind)
+            }
+        },
+    };
+    let (seam, view, rebuilt) = (Seam::default(), StreamView::default(), VecDeque::new());
+    let journal = Some(journal);
+    Ok(AgentEvents { runtime: runtime.clone(), session, live, seam, view, journal, rebuilt, is_over: false })
+}
+
+/// The live events from now on, and the newest records of a journal that has everything before them.
+async fn attach(runtime: &Runtime, session: &SessionId) -> Result<(Subscription, Vec<Arc<Record>>), AgentError> {
+    let rooms = &runtime.0.tree.rooms;
+    let live = runtime.0.tree.feed.subscribe(session);
+    let (reply, sent) = Reply::channel();
+    rooms.sessions.tell(SessionsMessage::Flush { session: session.clone(), reply });
+    // Nobody there: then there is no actor either that has written something.
+    let _sent_or_nobody_there = sent.await;
+    // Behind what the store has accepted of this session, and nothing else.
+    let read = tokio::time::timeout(READ_WITHIN, runtime.part(session.clone(), Part::Latest)).await;
+    let late = || StoreError::Unavailable(format!("it has not given the journal within {} s", READ_WITHIN.as_secs()));
+    let newest = read.unwrap_or_else(|_| Err(late().into()))?;
+    Ok((live, newest))
+}
+
+fn last_of(records: &[Arc<Record>]) -> u64 {
+    records.last().map_or(0, |last| last.version)
+}
+
+/// The version behind which this turn begins that is not among the newest.
+async fn behind_of(runtime: &Runtime, session: &SessionId, last: u64, turn: &TurnId) -> Result<u64, AgentError> {
+    let is_known = &mut false;
+    let first = first_of(runtime, session, last, |record| {
+        *is_known |= record.turn.as_ref() == Some(turn);
+        begins(record, turn)
+    });
+    match (first.await?, *is_known) {
+        (Some(first), _) => Ok(first - 1),
+        // It waits its turn: whatever comes of it comes behind all of this.
+        (None, true) => Ok(last),
+        (None, false) => Err(AgentError::Invalid(format!("the session has no turn {turn}"))),
+    }
+}
+
+/// The version of the first of the records up to `last` that is one, page by page.
+async fn first_of(
+    runtime: &Runtime,
+    session: &SessionId,
+    last: u64,
+    mut is_it: impl FnMut(&Record) -> bool,
+) -> Result<Option<u64>, AgentError> {
+    let mut behind = 0;
+    while behind < last {
+        let page = runtime.part(session.clone(), Part::Page { behind, most: PAGE }).await?;
+        if let Some(first) = page.iter().find(|record| record.version <= last && is_it(record)) {
+            return Ok(Some(first.version));
+        }
+        let Some(end) = page.last() else { break };
+        behind = end.version;
+    }
+    Ok(None)
+}
+
+/// Whether the events of this turn begin with this record: its input may have waited behind another turn.
+fn begins(record: &Record, turn: &TurnId) -> bool {
+    record.turn.as_ref() == Some(turn) && !matches!(record.fact, Fact::Input(_))
+}
+
+impl Journal {
+    /// A journal that is read from its first record on.
+    fn whole(session: &SessionId, last: u64, silent_until: u64) -> Self {
+        let rebuild = Rebuild::behind(Session::fold_keeping(session.clone(), MESSAGES_KEPT, []));
+        Self { rebuild, page: Vec::new().into_iter(), read: 0, last, silent_until, is_again: false }
+    }
+
+    /// A journal of which only these newest records need be read, since everything that is given, and the run that it
+    /// belongs to, is behind a snapshot. Whole, where that is not so.
+    fn begin(session: &SessionId, newest: Vec<Arc<Record>>, silent_until: u64) -> Self {
+        let last = last_of(&newest);
+        let whole = || Self::whole(session, last, silent_until);
+        let Some((first, behind)) = newest.split_first().filter(|(first, _)| first.version > 1) else { return whole() };
+        let snapshot = std::slice::from_ref(first);
+        let Some(found) = Session::fold_latest(session.clone(), None, snapshot) else { return whole() };
+        let is_given = behind.partition_point(|record| record.version <= silent_until);
+        let mut then = found.clone();
+        behind[..is_given].iter().for_each(|record| then.apply(record));
+        let turn = |session: &Session| session.open.as_ref().map(|open| open.input.turn.clone());
+        if turn(&found).is_none() || turn(&found) == turn(&then) {
+            return whole();
+        }
+        let mut page = newest.into_iter();
+        let _snapshot = page.next();
+        Self { rebuild: Rebuild::behind(found), page, read: last, last, silent_until, is_again: false }
+    }
+
+    /// What is to be read next; `None` when everything was.
+    fn next_page(&self) -> Option<Part> {
+        let is_read = self.page.len() > 0 || self.read >= self.last;
+        let most = usize::try_from(self.last.saturating_sub(self.read)).unwrap_or(PAGE).min(PAGE);
+        (!is_read).then_some(Part::Page { behind: self.read, most })
+    }
+
+    fn take_page(&mut self, page: Vec<Arc<Record>>) {
+        // A session that was deleted meanwhile has no more.
+        self.read = page.last().map_or(self.last, |last| last.version);
+        self.page = page.into_iter();
+    }
+}
+
+impl AgentEvents {
+    /// The session.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The next event of any kind; `None` when the runtime has ended and everything was given. Cancel-safe.
+    ///
+    /// # Errors
+    /// When the journal could not be read, with which this reader begins, or joins again when it fell behind. The next
+    /// call tries that once more.
+    pub async fn next(&mut self) -> Option<Result<Arc<Envelope>, AgentError>> {
+        loop {
+            if let Some(event) = self.next_rebuilt() {
+                return Some(Ok(event));
+            }
+            if let Some(part) = self.journal.as_ref().and_then(Journal::next_page) {
+                match self.runtime.part(self.session.clone(), part).await {
+                    Ok(page) => {
+                        if let Some(journal) = &mut self.journal {
+                            journal.take_page(page);
+                        }
+                    }
+                    Err(error) => {
+                        if self.runtime.ended().borrow().is_some() {
+                            // Nobody is there any more to read it.
+                            (self.journal, self.is_over) = (None, true);
+                        }
+                        return Some(Err(error));
+                    }
+                }
+                continue;
+            }
+            self.journal = None;
+            if self.is_over {
+                return None;
+            }
+            let mut ended = self.runtime.ended();
+            let event = tokio::select! {
+                biased;
+                event = self.live.next() => event,
+                _ = ended.wait_for(Option::is_some) => {
+                    self.is_over = true;
+                    continue;
+                }
+            };
+            match event {
+                Ok(event) => {
+                    if let Some(event) = self.seam.live(event) {
+                        return Some(Ok(Arc::new(event)));
+                    }
+                }
+                Err(Detached) => {
+                    if let Err(error) = self.join_again().await {
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next event that concerns a reader of answers, as a stream of one turn has them. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub async fn next_item(&mut self) -> Option<Result<StreamItem, AgentError>> {
+        loop {
+            match self.next().await? {
+                Ok(event) => {
+                    if let Some(item) = self.view.item(&event) {
+                        return Some(Ok(item));
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    fn next_rebuilt(&mut self) -> Option<Arc<Envelope>> {
+        while self.rebuilt.is_empty() {
+            let journal = self.journal.as_mut()?;
+            let record = journal.page.next()?;
+            let is_silent = record.version <= journal.silent_until;
+            let told = journal.rebuild.read(&record);
+            if is_silent && journal.is_again {
+                continue;
+            }
+            for event in told {
+                let event = self.seam.rebuilt(event);
+                self.rebuilt.extend(event.filter(|_| !is_silent).map(Arc::new));
+            }
+        }
+        self.rebuilt.pop_front()
+    }
+
+    /// This reader was let go: it goes on where it was, with what the journal tells.
+    async fn join_again(&mut self) -> Result<(), AgentError> {
+        let (live, newest) = attach(&self.runtime, &self.session).await?;
+        let seam = &self.seam;
+        let goes_on =
+            |record: &Record| record.turn.as_ref().is_some_and(|turn| begins(record, turn) && seam.goes_on_with(turn));
+        let last = last_of(&newest);
+        let first = first_of(&self.runtime, &self.session, last, goes_on).await?;
+        self.seam.begin();
+        let journal = Journal::whole(&self.session, last, first.map_or(0, |first| first - 1));
+        self.journal = Some(Journal { is_again: true, ..journal });
+        self.live = live;
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! What a turn that is run step by step begins with.
+
+use bob_actors::tools::Policy;
+use bob_messages::brief::Brief;
+use bob_messages::chat::ContentPart;
+use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::limits::Limits;
+use bob_messages::store::Record;
+use bob_messages::tools::{Risk, ToolDescriptor};
+use std::sync::Arc;
+
+/// One turn to be run step by step.
+#[derive(Debug, Clone)]
+pub struct RunnerRequest {
+    pub(super) session: SessionId,
+    pub(super) input: Vec<ContentPart>,
+    pub(super) brief: Brief,
+    pub(super) tools: Vec<ToolDescriptor>,
+    pub(super) policy: Policy,
+    pub(super) limits: Limits,
+    pub(super) approve: Option<Risk>,
+    pub(super) journal: Vec<Arc<Record>>,
+}
+
+impl RunnerRequest {
+    /// A message of one text to this model, in a new session, without tools.
+    pub fn text(session: SessionId, model: ModelName, text: impl Into<String>) -> Self {
+        Self {
+            session,
+            input: vec![ContentPart::text(text)],
+            brief: Brief::new(model),
+            tools: Vec::new(),
+            policy: Policy::default(),
+            limits: Limits::default(),
+            approve: None,
+            journal: Vec::new(),
+        }
+    }
+
+    /// What the user says, instead of the text.
+    #[must_use]
+    pub fn input(self, input: Vec<ContentPart>) -> Self {
+        Self { input, ..self }
+    }
+
+    /// How turns are run: instructions, tool mode, history. Its model is the turn's.
+    #[must_use]
+    pub fn brief(self, brief: Brief) -> Self {
+        Self { brief, ..self }
+    }
+
+    /// The tools the model is offered; whoever drives the runner runs them.
+    #[must_use]
+    pub fn tools(self, tools: Vec<ToolDescriptor>) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// The rules over the tools.
+    #[must_use]
+    pub fn policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The guards of the turn.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Calls up to this risk need no approval, whatever policy wants.
+    #[must_use]
+    pub fn approve(self, risk: Risk) -> Self {
+        Self { approve: Some(risk), ..self }
+    }
+
+    /// The session's journal, for a turn that goes on with a session.
+    #[must_use]
+    pub fn journal(self, journal: Vec<Arc<Record>>) -> Self {
+        Self { journal, ..self }
+    }
+}

@@ -1,0 +1,332 @@
+//! The arguments: commands, options, and the help a stranger reads first.
+//!
+//! Only forms are declared here. What an id or a model may look like is judged where it is used, so that the complaint is
+//! ours and repeats nothing it should not.
+
+mod batch;
+mod choices;
+mod decisions;
+mod resume;
+mod running;
+#[cfg(feature = "skills")]
+mod skills;
+mod taping;
+
+use std::path::PathBuf;
+
+pub(crate) use batch::BatchArgs;
+#[cfg(feature = "soak")]
+pub(crate) use bob_drill::soak::SoakArgs;
+pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
+use clap::{Args, Parser, Subcommand};
+pub(crate) use decisions::{DecisionsAction, DecisionsArgs};
+pub(crate) use resume::ResumeArgs;
+#[cfg(feature = "top")]
+pub(crate) use running::TopArgs;
+pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
+#[cfg(feature = "skills")]
+pub(crate) use skills::{SkillsAction, SkillsArgs};
+pub(crate) use taping::{ReplayArgs, TapeArg};
+
+/// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cli-agent",
+    version,
+    after_help = "\
+Examples:
+  cli-agent init                                 write a commented agent.toml
+  cli-agent                                      chat, with ./agent.toml
+  cli-agent chat --model openai:gpt-4o-mini      chat with a model of a provider
+  cli-agent run \"List the files here.\"           one question, one answer
+  git diff | cli-agent run --output json -       the same for scripts
+  cli-agent batch questions.jsonl                many questions of many sessions
+  cli-agent ps                                   what a running batch or chat is doing
+  cli-agent doctor                               what is wrong, and what to do about it
+
+Exit codes: 0 answer, 1 a soak's FAIL, a replay's difference or a broken skill, 2 usage or configuration, 3 a guard
+ended the turn, 4 the turn waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later,
+129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
+Answers go to stdout, everything else to stderr."
+)]
+pub(crate) struct Cli {
+    /// The configuration file [default: ./agent.toml]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// What to do; without a command: chat
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Talk with the model, line by line (the default)
+    Chat(ChatArgs),
+    /// Run one turn without asking anybody anything, for scripts
+    Run(RunArgs),
+    /// Run many turns of many sessions: JSON lines in, one result a line out
+    Batch(BatchArgs),
+    /// Go on with a turn that waits for a person
+    Resume(ResumeArgs),
+    /// List, show, change, export or delete stored sessions
+    Sessions(SessionsArgs),
+    /// List what was decided about tools for good, or take it back
+    Approvals(DecisionsArgs),
+    /// Run a recorded journal through the machine of turns, and say where it would go on differently now
+    Replay(ReplayArgs),
+    /// List the tools the model may use, with their risk and where they come from
+    Tools(ListArgs),
+    /// List, show or check the skills of the configuration
+    #[cfg(feature = "skills")]
+    Skills(SkillsArgs),
+    /// List the tool servers of the configuration, with their state and what went wrong last
+    Mcp(McpArgs),
+    /// Show the live tree of a running process
+    Ps(PsArgs),
+    /// Watch and steer a running process on the whole screen
+    #[cfg(feature = "top")]
+    Top(TopArgs),
+    /// Cancel what runs in a session of a running process
+    Cancel(CancelArgs),
+    /// Have a running process begin no new turn, and end when those that run have ended
+    Drain(DrainArgs),
+    /// Check configuration, keys, model, tools and store, and say what to do about each fault
+    Doctor(ListArgs),
+    /// Run many sessions under chaos, and judge what became of them
+    #[cfg(feature = "soak")]
+    Soak(SoakArgs),
+    /// Look at what a configuration found here would start and where it would send keys, and trust it
+    #[command(after_help = "\
+A configuration in the current folder may have come with somebody else's files. One that starts programs, or sends keys
+of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
+no trust. What is trusted is kept in ~/.local/state/bob.")]
+    Trust(TrustArgs),
+    /// Print the JSON schema of the events that `run --output stream-json` prints
+    EventsSchema,
+    /// Write a configuration with every key explained to ./agent.toml
+    Init(InitArgs),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  cli-agent completions bash > ~/.local/share/bash-completion/completions/cli-agent"
+    )]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `chat`.
+#[derive(Debug, Default, Args)]
+#[command(after_help = "\
+At the prompt: /help lists the commands. Ctrl-C during an answer cancels it; at the prompt it clears the line, and
+on an empty line it leaves, as Ctrl-D does.
+On a pipe every line is one message (a line that is one of the commands is obeyed), nothing is decorated, and the
+exit code is that of the first turn that failed.
+
+Examples:
+  cli-agent chat --session notes
+  echo \"What is in this folder?\" | cli-agent chat")]
+pub(crate) struct ChatArgs {
+    /// Go on with this session, or create it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The model, as provider:model
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Take sessions over that another running process has; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+With a PROMPT stdin is never read; without one, or with -, the prompt is all of stdin, at most 1048576 bytes.
+With --output json exactly one line is printed, whatever happens:
+  {session_id, turn_id, request_id, model, finish_reason, guard_reason, content, question, token, stop_reason,
+   tool_transcript, usage, steps, duration_ms, saved, denied, error}
+With --output stream-json one event a line is printed: turn.started first, turn.finished (with the keys above) last.
+
+Examples:
+  cli-agent run \"Which files here mention TODO?\"
+  cli-agent run --session review \"Look at src.\" && cli-agent run --session review \"And the tests?\"
+  cli-agent run --output json --timeout-ms 20000 - < prompt.txt")]
+pub(crate) struct RunArgs {
+    /// What to say to the model; - or nothing: read stdin
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Go on with this session, or create it [default: a new one]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["resume", "continue_last"])]
+    pub(crate) session: Option<String>,
+    /// Go on with this session, which must exist
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub(crate) resume: Option<String>,
+    /// Go on with the session that was used last
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) continue_last: bool,
+    /// The session's working folder, inside policy.workspace [default: policy.workspace]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// The model, as provider:model
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// A file beside the message: an image or a sound, for models that take them, or a text; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+    /// What is printed
+    #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
+    pub(crate) output: OutputForm,
+    /// The final answer must be JSON that fits the schema in this file; if it does not, the model is asked again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+    /// Tool calls up to this risk need no approval; those of low and medium risk need none in any case
+    #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
+    pub(crate) approve: ApproveArg,
+    /// What a call that needs an approval does: end the turn, to be resumed later, or be denied
+    #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
+    pub(crate) approvals: ApprovalsArg,
+    /// Model calls in the turn at most
+    #[arg(long, value_name = "N")]
+    pub(crate) max_steps: Option<u64>,
+    /// Time for the turn, milliseconds
+    #[arg(long, value_name = "N")]
+    pub(crate) timeout_ms: Option<u64>,
+    /// Finish a turn of the session that a crash interrupted, instead of closing it, before this one begins
+    #[arg(long)]
+    pub(crate) finish: bool,
+    /// Take the session over if another running process has it; its turn there ends with an error
+    #[arg(long)]
+    pub(crate) take_over: bool,
+    /// record:FILE keeps what model and tools say (overwrite:FILE: over an old one), replay:FILE takes it from there
+    #[arg(long, value_name = "HOW:FILE")]
+    pub(crate) tape: Option<TapeArg>,
+}
+
+/// `sessions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cli-agent sessions list\n  cli-agent sessions export notes > notes.jsonl")]
+pub(crate) struct SessionsArgs {
+    /// What to do with them
+    #[command(subcommand)]
+    pub(crate) action: SessionsAction,
+}
+
+/// What can be done with stored sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsAction {
+    /// List all sessions, the last used first, with their titles and states
+    List(ListArgs),
+    /// Show the conversation of a session
+    Show {
+        /// The session
+        id: String,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the journal of a session, one JSON record a line
+    Export {
+        /// The session
+        id: String,
+        /// Accepted for symmetry: an export is always JSON
+        #[arg(long, hide = true)]
+        json: bool,
+    },
+    /// Change options of a session, from its next turn on
+    Set {
+        /// The session, which must exist
+        id: String,
+        /// The model, as provider:model
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// The working folder, inside policy.workspace
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// The instructions instead of the configuration's
+        #[arg(long, value_name = "TEXT")]
+        instructions: Option<String>,
+        /// Give it back to the configuration; repeatable
+        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
+        clear: Vec<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete a session for good
+    Delete {
+        /// The session
+        id: String,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The one option of a command that prints a list.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Do not ask; for scripts that know the file
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) yes: bool,
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) revoke: bool,
+}
+
+/// `mcp`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json\n  cli-agent mcp restart files")]
+pub(crate) struct McpArgs {
+    /// What to do with them
+    #[command(subcommand)]
+    pub(crate) action: McpAction,
+}
+
+/// What can be done with tool servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpAction {
+    /// Start each, wait until it is ready or has failed, show it, and stop it again
+    List(ListArgs),
+    /// Start a server of a running process again; in a chat: /mcp restart ID
+    Restart {
+        /// The server
+        id: String,
+        /// Which process, when several use the store
+        #[arg(long, value_name = "PID")]
+        pid: Option<u32>,
+    },
+    /// Have a running process read its servers from the configuration again; in a chat: /mcp reload
+    Reload {
+        /// Which process, when several use the store
+        #[arg(long, value_name = "PID")]
+        pid: Option<u32>,
+    },
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Replace an existing agent.toml
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declaration_holds() {
+        Cli::command().debug_assert();
+    }
+}

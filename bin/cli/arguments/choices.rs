@@ -1,0 +1,97 @@
+//! The options of `run` whose value is one of a few words.
+
+use bob::{ApprovalsMode, Risk};
+use clap::ValueEnum;
+
+/// What `run` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputForm {
+    /// The answer
+    #[default]
+    Text,
+    /// One line of JSON
+    Json,
+    /// One event a line, as JSON
+    StreamJson,
+}
+
+/// `--approve`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApproveArg {
+    /// Nothing
+    Never,
+    /// What reads
+    Low,
+    /// What changes something local
+    Medium,
+    /// Everything
+    All,
+}
+
+impl ApproveArg {
+    /// The highest risk that needs no person.
+    pub(crate) fn risk(self) -> Option<Risk> {
+        match self {
+            Self::Never => None,
+            Self::Low => Some(Risk::Low),
+            Self::Medium => Some(Risk::Medium),
+            Self::All => Some(Risk::High),
+        }
+    }
+}
+
+/// `--approvals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApprovalsArg {
+    /// The turn ends, to be resumed
+    Suspend,
+    /// The call is denied
+    Deny,
+}
+
+impl ApprovalsArg {
+    /// The same in the words of a request.
+    pub(crate) fn mode(self) -> ApprovalsMode {
+        match self {
+            Self::Suspend => ApprovalsMode::Suspend,
+            Self::Deny => ApprovalsMode::Deny,
+        }
+    }
+}
+
+/// The form of output these arguments ask for, read without understanding the rest of them: whoever asked for JSON gets
+/// its one line even when the other arguments make no sense.
+pub(crate) fn output_form(args: &[String]) -> OutputForm {
+    if !args.iter().any(|arg| matches!(arg.as_str(), "run" | "resume")) {
+        return OutputForm::Text;
+    }
+    let mut form = OutputForm::Text;
+    for (at, arg) in args.iter().enumerate() {
+        if arg == "--" {
+            break;
+        }
+        let (name, value) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (arg.as_str(), args.get(at + 1).map(String::as_str)),
+        };
+        if matches!(name, "--output" | "--output-format") {
+            form = value.and_then(|value| OutputForm::from_str(value, false).ok()).unwrap_or(form);
+        }
+    }
+    form
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_noticed_among_nonsense() {
+        let form = |line: &str| output_form(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(form("cli-agent run --nonsense --output json"), OutputForm::Json);
+        assert_eq!(form("cli-agent --config x run --output-format=stream-json"), OutputForm::StreamJson);
+        assert_eq!(form("cli-agent run --output"), OutputForm::Text);
+        assert_eq!(form("cli-agent run -- --output json"), OutputForm::Text);
+        assert_eq!(form("cli-agent tools --output json"), OutputForm::Text);
+    }
+}

@@ -1,0 +1,272 @@
+//! The one loop of a batch: reads, begins, prints, and listens to signals. It never waits for one of them alone.
+
+use std::collections::HashMap;
+
+use bob::{AgentRequest, AgentRuntime, SessionId};
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::Manner;
+use super::again::{Earlier, Seen};
+use super::input::{Found, Input};
+use super::line::Line;
+use super::one::{self, Ended};
+use super::outbox::Outbox;
+use super::progress::Progress;
+use super::queue::{Queue, Rested};
+use super::stop::{Stop, Wish};
+use super::tally::Tally;
+use crate::commands::output::ResultObject;
+use crate::control::Control;
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::signals::{Caught, Signals};
+use crate::terminal::print;
+
+/// Sessions without a line in sight whose actors are kept.
+const KEPT: usize = 1_024;
+
+/// Found lines that are taken in at once.
+const AT_ONCE: usize = 256;
+
+/// A batch under way.
+pub(crate) struct Conductor<'a> {
+    house: &'a House,
+    manner: Manner,
+    input: Input,
+    /// Whether more may be found.
+    is_reading: bool,
+    /// Lines found so far, the bad ones included.
+    found: u64,
+    queue: Queue,
+    rested: Rested,
+    running: FuturesUnordered<BoxFuture<'static, Ended>>,
+    /// The lines that run, by session.
+    in_flight: HashMap<SessionId, u64>,
+    seen: Seen,
+    earlier: HashMap<SessionId, Earlier>,
+    outbox: Outbox,
+    tally: Tally,
+    progress: Progress,
+    stop: Stop,
+    control: Control,
+}
+
+impl<'a> Conductor<'a> {
+    /// A batch that has not begun.
+    pub(crate) fn new(house: &'a House, manner: Manner, input: Input, control: Control) -> Self {
+        Self {
+            house,
+            progress: Progress::new(manner.is_quiet),
+            manner,
+            input,
+            is_reading: true,
+            found: 0,
+            queue: Queue::default(),
+            rested: Rested::default(),
+            running: FuturesUnordered::new(),
+            in_flight: HashMap::new(),
+            seen: Seen::default(),
+            earlier: HashMap::new(),
+            outbox: Outbox::new(),
+            tally: Tally::default(),
+            stop: Stop::default(),
+            control,
+        }
+    }
+
+    /// Runs the batch to its end.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(crate) async fn run(mut self, signals: &mut Signals) -> Result<Exit, Failure> {
+        let mut tick = interval_at(Instant::now() + self.progress.every(), self.progress.every());
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut tree = self.house.runtime.ended();
+        let mut found = Vec::with_capacity(AT_ONCE);
+        loop {
+            self.begin();
+            if self.is_over() {
+                break;
+            }
+            let wants_input = self.is_reading && !self.stop.is_asked() && !self.queue.is_full();
+            tokio::select! {
+                caught = signals.next() => self.obey(caught),
+                () = self.stop.out_of_patience() => break,
+                () = self.control.drained(), if !self.stop.is_asked() => self.drain(),
+                _ = tree.wait_for(Option::is_some), if !self.stop.is_asked() => self.stop.gave_up(),
+                is_read = self.outbox.go_on(), if self.stop.is_read() => if !is_read { self.nobody_reads() },
+                Some(ended) = self.running.next() => self.ended(ended),
+                _count = self.input.found.recv_many(&mut found, AT_ONCE), if wants_input => self.take(&mut found),
+                _ = tick.tick() => self.show(),
+            }
+        }
+        self.close(signals).await
+    }
+
+    fn is_over(&self) -> bool {
+        let nothing_follows = self.stop.is_asked() || (!self.is_reading && self.queue.len() == 0);
+        self.running.is_empty() && nothing_follows
+    }
+
+    /// Lines that were found; none means that there are no more.
+    fn take(&mut self, found: &mut Vec<Found>) {
+        if found.is_empty() {
+            self.is_reading = false;
+            self.input.total.set(self.found);
+        }
+        for found in found.drain(..) {
+            match found {
+                Found::Line(line) => {
+                    self.found += 1;
+                    self.rested.wake(&line.session);
+                    self.queue.push(line);
+                }
+                Found::Bad(bad) => {
+                    self.found += 1;
+                    self.refuse(bad.number, bad.session.as_deref(), &Failure::usage(bad.message));
+                }
+                Found::Broken(why) => {
+                    print::note(&format!("error: {why}"));
+                    self.tally.mark(Exit::Usage);
+                }
+            }
+        }
+    }
+
+    /// Begins what may begin.
+    fn begin(&mut self) {
+        while self.running.len() < self.manner.concurrency && !self.stop.is_asked() && !self.outbox.is_behind() {
+            let Some(line) = self.queue.next() else { return };
+            let (runtime, number) = (self.house.runtime.clone(), line.number);
+            self.in_flight.insert(line.session.clone(), number);
+            if self.manner.finish {
+                let nth = self.seen.before(&line);
+                let known = self.earlier.remove(&line.session);
+                self.running.push(one::finish(runtime, number, self.request(line), nth, known).boxed());
+            } else {
+                self.running.push(one::run(runtime, number, self.request(line)).boxed());
+            }
+        }
+    }
+
+    fn request(&self, line: Line) -> AgentRequest {
+        AgentRequest {
+            model: line.model,
+            labels: line.labels,
+            request_id: line.request_id,
+            output_schema: line.output_schema,
+            approve: self.manner.approve,
+            approvals: self.manner.approvals,
+            ..AgentRequest::text(line.session, line.prompt)
+        }
+    }
+
+    /// A line has ended: its result goes out, and its session makes room.
+    fn ended(&mut self, ended: Ended) {
+        let Ended { line, session, result, is_new, earlier } = ended;
+        self.in_flight.remove(&session);
+        match result {
+            Ok(outcome) => {
+                self.tally.outcome(&outcome, is_new);
+                self.outbox.push(print::json_text(&ResultObject::of(&outcome).at_line(line)));
+            }
+            Err(error) => self.refuse(line, Some(session.as_str()), &error.into()),
+        }
+        if !self.queue.done(&session) {
+            self.earlier.extend(earlier.map(|earlier| (session, earlier)));
+            return;
+        }
+        self.rested.rest(&session);
+        while let Some(session) = self.rested.beyond(KEPT) {
+            let runtime = self.house.runtime.clone();
+            tokio::spawn(async move { runtime.close(session).await });
+        }
+    }
+
+    fn refuse(&mut self, line: u64, session: Option<&str>, failure: &Failure) {
+        self.tally.failure(failure);
+        self.outbox.push(print::json_text(&ResultObject::without_turn(session, failure).at_line(line)));
+    }
+
+    fn obey(&mut self, caught: Caught) {
+        match self.stop.signal(caught) {
+            Wish::Drain if self.running.is_empty() => {}
+            Wish::Drain => {
+                let running = self.running.len();
+                print::note(&format!("no further line begins; {running} running; Ctrl-C again cancels them"));
+            }
+            Wish::ShutDown => self.shut_down(),
+            Wish::Cancel => self.cancel_running(),
+            Wish::CancelAndShutDown => {
+                self.cancel_running();
+                self.shut_down();
+            }
+            // Whatever still runs as a child is ended by the watcher when this process is gone.
+            Wish::Leave(exit) => {
+                self.progress.end();
+                exit.leave();
+            }
+        }
+    }
+
+    /// Somebody asked from outside: as after one Ctrl-C.
+    fn drain(&mut self) {
+        self.stop.drain();
+        let running = self.running.len();
+        print::note(&format!("asked to drain: no further line begins; {running} running; Ctrl-C twice cancels them"));
+    }
+
+    fn nobody_reads(&mut self) {
+        self.stop.nobody_reads();
+        self.cancel_running();
+    }
+
+    fn cancel_running(&self) {
+        for session in self.in_flight.keys().cloned() {
+            let runtime = self.house.runtime.clone();
+            tokio::spawn(async move { runtime.cancel(session).await });
+        }
+    }
+
+    fn shut_down(&self) {
+        let runtime = self.house.runtime.clone();
+        tokio::spawn(async move { runtime.shutdown().await });
+    }
+
+    fn show(&mut self) {
+        self.progress.show(self.tally.done(), self.input.total.get(), self.running.len());
+    }
+
+    /// Writes what is left to be written, and the summary.
+    async fn close(mut self, signals: &mut Signals) -> Result<Exit, Failure> {
+        for (session, line) in std::mem::take(&mut self.in_flight) {
+            self.refuse(line, Some(session.as_str()), &Failure::signalled(Exit::Interrupted));
+        }
+        let written = tokio::select! {
+            written = self.outbox.finish() => written,
+            () = self.stop.out_of_patience() => Ok(()),
+            caught = signals.next() => {
+                self.stop.signal(caught);
+                Ok(())
+            }
+        };
+        self.progress.end();
+        if let Err(error) = written {
+            return self.stop.exit().map_or_else(|| Err(error.into()), Ok);
+        }
+        let not_run = self.input.total.get().map(|total| total.saturating_sub(self.tally.done()));
+        if !self.manner.is_quiet {
+            print::note(&self.tally.summary(self.progress.elapsed(), not_run));
+        }
+        if self.stop.is_drained() && not_run != Some(0) {
+            self.tally.mark(Exit::TryLater);
+        }
+        if self.stop.has_given_up() {
+            self.tally.mark(Exit::GaveUp);
+        }
+        Ok(self.stop.exit().unwrap_or_else(|| self.tally.exit()))
+    }
+}

@@ -1,0 +1,90 @@
+//! The way of the results to stdout: a thread writes them, so that a reader who is slow stops nothing but new lines.
+
+use std::collections::VecDeque;
+use std::io;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::terminal::print;
+
+/// Results the thread may be behind.
+const BEHIND: usize = 64;
+
+/// Size from which results are not joined for one write any more, bytes.
+const ENOUGH: usize = 1 << 16;
+
+/// Results on their way out.
+pub(crate) struct Outbox {
+    to: mpsc::Sender<String>,
+    waiting: VecDeque<String>,
+    ended: oneshot::Receiver<io::Result<()>>,
+}
+
+impl Outbox {
+    /// Starts the thread.
+    pub(crate) fn new() -> Self {
+        let (to, from) = mpsc::channel(BEHIND);
+        let (tell, ended) = oneshot::channel();
+        // Nobody waits for this thread but through `ended`: a pipe that nobody reads may hold it for ever.
+        std::thread::spawn(move || {
+            let _nobody_waits_any_more = tell.send(write_all(from));
+        });
+        Self { to, waiting: VecDeque::new(), ended }
+    }
+
+    /// Hands a line over, without its newline.
+    pub(crate) fn push(&mut self, line: String) {
+        self.waiting.push_back(line);
+        while let Ok(place) = self.to.try_reserve() {
+            let Some(line) = self.waiting.pop_front() else { return };
+            place.send(line);
+        }
+    }
+
+    /// Whether results wait for the reader of stdout; nothing new should begin then.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Hands over one line that waits, or waits for the end of stdout. `false`: it can no longer be written. Cancel-safe.
+    pub(crate) async fn go_on(&mut self) -> bool {
+        if self.waiting.is_empty() {
+            self.to.closed().await;
+            return false;
+        }
+        let Ok(place) = self.to.reserve().await else { return false };
+        if let Some(line) = self.waiting.pop_front() {
+            place.send(line);
+        }
+        true
+    }
+
+    /// Waits until everything is written.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(crate) async fn finish(self) -> io::Result<()> {
+        let Self { to, waiting, ended } = self;
+        for line in waiting {
+            if to.send(line).await.is_err() {
+                break;
+            }
+        }
+        drop(to);
+        ended.await.unwrap_or_else(|_gone| Err(io::Error::other("the thread that writes has ended")))
+    }
+}
+
+fn write_all(mut from: mpsc::Receiver<String>) -> io::Result<()> {
+    while let Some(mut text) = from.blocking_recv() {
+        text.push('\n');
+        while text.len() < ENOUGH
+            && let Ok(more) = from.try_recv()
+        {
+            text.push_str(&more);
+            text.push('\n');
+        }
+        print::cleaned(&text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! How a batch ends before its input does: which signals came, and what is still allowed.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::exit::Exit;
+use crate::runtime::signals::Caught;
+
+/// How long outcomes are still waited for once the running turns were cancelled.
+const LAST_WAIT: Duration = Duration::from_millis(1_500);
+
+/// Why no further line begins, if none does.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    caught: Vec<Caught>,
+    nobody_reads: bool,
+    is_drained: bool,
+    gave_up: bool,
+    deadline: Option<Instant>,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Begin nothing; what runs may end.
+    Drain,
+    /// Begin nothing, and give what runs the grace of a shutdown.
+    ShutDown,
+    /// Cancel what runs, and wait a moment.
+    Cancel,
+    /// The same; the runtime is shut down as well.
+    CancelAndShutDown,
+    /// End this process now.
+    Leave(Exit),
+}
+
+impl Stop {
+    /// A signal came.
+    pub(crate) fn signal(&mut self, caught: Caught) -> Wish {
+        self.caught.push(caught);
+        match self.caught.as_slice() {
+            [Caught::Interrupt] => Wish::Drain,
+            [_] => Wish::ShutDown,
+            [_, second] => {
+                self.deadline = Some(Instant::now() + LAST_WAIT);
+                if *second == Caught::Interrupt { Wish::Cancel } else { Wish::CancelAndShutDown }
+            }
+            [first, ..] => Wish::Leave(first.exit()),
+            [] => Wish::Drain,
+        }
+    }
+
+    /// Stdout cannot be written any more: nothing is worth waiting for.
+    pub(crate) fn nobody_reads(&mut self) {
+        self.nobody_reads = true;
+        self.deadline.get_or_insert(Instant::now() + LAST_WAIT);
+    }
+
+    /// Somebody asked this process to drain.
+    pub(crate) fn drain(&mut self) {
+        self.is_drained = true;
+    }
+
+    /// Whether somebody did.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
+    /// The runtime ended by itself.
+    pub(crate) fn gave_up(&mut self) {
+        self.gave_up = true;
+    }
+
+    /// Whether no further line begins.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.caught.is_empty() || self.nobody_reads || self.is_drained || self.gave_up
+    }
+
+    /// Whether somebody is reading stdout, as far as is known.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.nobody_reads
+    }
+
+    /// Whether the runtime ended by itself.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.gave_up
+    }
+
+    /// The code of a process that ends for a signal.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.caught.first().map(|caught| caught.exit())
+    }
+
+    /// Ends when outcomes are not waited for any longer. Cancel-safe.
+    pub(crate) async fn out_of_patience(&self) {
+        match self.deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Caught::{HangUp, Interrupt, Terminate};
+
+    #[test]
+    fn each_signal_asks_for_more() {
+        let cases: [(&[Caught], &[Wish]); 4] = [
+            (&[Interrupt, Interrupt, Interrupt], &[Wish::Drain, Wish::Cancel, Wish::Leave(Exit::Interrupted)]),
+            (&[Terminate, Interrupt], &[Wish::ShutDown, Wish::Cancel]),
+            (&[Interrupt, Terminate], &[Wish::Drain, Wish::CancelAndShutDown]),
+            (&[HangUp, HangUp, Interrupt], &[Wish::ShutDown, Wish::CancelAndShutDown, Wish::Leave(Exit::HungUp)]),
+        ];
+        for (signals, wishes) in cases {
+            let mut stop = Stop::default();
+            assert!(!stop.is_asked() && stop.exit().is_none());
+            let asked: Vec<Wish> = signals.iter().map(|caught| stop.signal(*caught)).collect();
+            assert_eq!(asked, wishes);
+            assert_eq!(stop.exit(), Some(signals[0].exit()));
+            assert!(stop.is_asked() && stop.deadline.is_some());
+        }
+    }
+}

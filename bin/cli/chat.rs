@@ -1,0 +1,275 @@
+//! `chat`: a conversation, line by line.
+//!
+//! Owns the loop: read a line, run it as a turn or obey it as a command, show what happens. The lines come from the
+//! editor on a terminal and plainly from anything else; turns go the way of every turn.
+//!
+//! - `editor`, `helper`, `history`: the line editor on a thread of its own, what it helps with, and what it remembers
+//! - `message`: a message of several lines
+//! - `lines`: lines of a pipe
+//! - `commands`, `help`, `cost`: what begins with a slash
+//! - `say`: one turn
+//! - `floor`, `keys`, `draft`: who has the terminal during a turn, and what is typed into it
+//! - `questions`, `approvals`, `forms`: what is asked during a turn
+//! - `look_back`: what a session waits for that is gone on with
+
+mod approvals;
+mod commands;
+mod cost;
+mod draft;
+mod editor;
+mod floor;
+#[cfg(feature = "mcp")]
+mod forms;
+mod help;
+mod helper;
+mod history;
+mod keys;
+mod lines;
+mod look_back;
+mod look_up;
+mod message;
+mod questions;
+mod say;
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
+
+use bob::{ModelName, SessionId};
+use bob_config::Config;
+use bob_config::assemble::Choices;
+
+use crate::arguments::ChatArgs;
+use crate::commands::prompt;
+use crate::commands::run::new_session;
+use crate::control::Control;
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::origin::Origin;
+use crate::runtime::signals::Signals;
+use crate::terminal::screen::{self, Live};
+use crate::terminal::spending::{Prices, Spending};
+use crate::terminal::warnings::Warnings;
+use crate::terminal::{print, progress, settings};
+use commands::Obeyed;
+use editor::Editor;
+use floor::{Typed, Typing};
+use history::History;
+use lines::Lines;
+use look_back::Left;
+use questions::Asked;
+
+/// What stands before a person's line.
+const PROMPT: &str = "you> ";
+
+/// The same when the model has asked something.
+const ANSWER_PROMPT: &str = "answer> ";
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// A line without its end.
+    Line(Vec<u8>),
+    /// Ctrl-C on a line with text: nothing to do.
+    Cleared,
+    /// Ctrl-C at a question.
+    Interrupted,
+    /// The end: Ctrl-D, Ctrl-C on an empty line, or nothing more to read.
+    End,
+}
+
+/// Where lines come from.
+enum Source {
+    Person(Editor),
+    Pipe(Lines),
+}
+
+impl Source {
+    async fn next(&mut self, prompt: &str, initial: &str) -> Input {
+        match self {
+            Self::Person(editor) => editor.next(prompt, initial).await,
+            Self::Pipe(lines) => lines.next().await,
+        }
+    }
+}
+
+/// A conversation under way.
+pub(crate) struct Chat {
+    house: House,
+    origin: Origin,
+    control: Control,
+    warnings: Warnings,
+    asked: Asked,
+    session: SessionId,
+    /// The model of the turns from now on; the session's or the default one if `None`.
+    model: Option<ModelName>,
+    is_person: bool,
+    /// Whether answers are shown while they grow.
+    grows: bool,
+    /// The lines below everything else, on a terminal that can be drawn on.
+    live: Option<Live>,
+    typing: Typing,
+    typed: Typed,
+    /// Lines that were typed during a turn that did not take them.
+    waiting: VecDeque<String>,
+    /// What stands on the next line already: typed during a turn, and not ended.
+    begun: String,
+    /// Whether the session waits for the answer to a question.
+    is_asked: bool,
+    /// What an earlier process left open in the session and is gone on with.
+    left: Option<Left>,
+    prices: Prices,
+    /// What the session used so far.
+    spent: Spending,
+    /// The code of the first turn that failed.
+    failed: Option<Exit>,
+}
+
+/// Talks until the input ends. On a terminal this is a success whatever the turns were; on a pipe the code is that of the
+/// first turn that failed.
+///
+/// # Errors
+/// When there can be no conversation: a bad id, a missing key, a store that does not open.
+pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
+    let session = match &args.session {
+        Some(id) => SessionId::parse(id)?,
+        None => new_session()?,
+    };
+    let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let (port, asked) = questions::port();
+    // On a pipe nobody can be asked.
+    let approvals = is_person.then_some(port);
+    let progress = Some(progress::to_stderr());
+    let choices = Choices { progress, approvals, take_over: args.take_over, ..Choices::default() };
+    let house = tokio::select! {
+        house = House::open(&config, choices) => house?,
+        caught = signals.next() => return Ok(caught.exit()),
+    };
+    let warnings = house.warnings();
+    house.check_model(&house.default_model)?;
+    let model = args.model.as_deref().map(ModelName::parse).transpose()?;
+    let grows = is_person && config.llm.stream_default;
+    let mut source = match is_person {
+        true => Source::Person(Editor::start(History::of(&config), look_up::of(&house, &config))?),
+        false => Source::Pipe(Lines::start()),
+    };
+    let control = Control::open(&house.runtime, &config, "chat", origin.clone()).await;
+    let (typing, typed) = Typing::new();
+    let mut chat = Chat {
+        house,
+        origin,
+        control,
+        warnings,
+        asked,
+        session,
+        model,
+        is_person,
+        grows,
+        live: (is_person && screen::is_drawn_on()).then(Live::new),
+        typing,
+        typed,
+        waiting: VecDeque::new(),
+        begun: String::new(),
+        is_asked: false,
+        left: None,
+        prices: config.prices.clone(),
+        spent: Spending::default(),
+        failed: None,
+    };
+    chat.greet();
+    if args.session.is_some() {
+        chat.look_back().await?;
+    }
+    let result = chat.talk(&mut source, &mut signals).await;
+    settings::restore();
+    // Whoever does not want to wait for the children any more has ended the program.
+    match (chat.house.close(&mut signals).await, result) {
+        (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
+        (_, result) => result,
+    }
+}
+
+impl Chat {
+    fn greet(&self) {
+        if self.is_person {
+            let model = self.model.as_ref().unwrap_or(&self.house.default_model);
+            print::note(&format!("{model}, session {}", self.session));
+            print::note("/help lists the commands, Ctrl-D leaves");
+        }
+    }
+
+    async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
+        let mut tree = self.house.runtime.ended();
+        while !self.control.is_drained() {
+            if let Some(exit) = self.go_on(source, signals).await? {
+                return Ok(exit);
+            }
+            let prompt = if self.is_asked { ANSWER_PROMPT } else { PROMPT };
+            let next = async {
+                match self.waiting.pop_front() {
+                    Some(line) => {
+                        print::note(&format!("{prompt}{line}"));
+                        Input::Line(line.into_bytes())
+                    }
+                    None => source.next(prompt, &std::mem::take(&mut self.begun)).await,
+                }
+            };
+            let input = tokio::select! {
+                // Nobody waits for an answer at the prompt, and there will be none any more.
+                _ = tree.wait_for(Option::is_some) => return Err(self.house.gave_up()),
+                input = next => input,
+                caught = signals.next() => return Ok(caught.exit()),
+                () = self.control.drained() => break,
+            };
+            let line = match input {
+                // The signal of a terminal that was closed may come after the end of what is read from it.
+                Input::End if self.is_person && settings::is_gone() => return Ok(Exit::HungUp),
+                Input::End => break,
+                Input::Cleared | Input::Interrupted => continue,
+                Input::Line(line) => line,
+            };
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let text = match prompt::checked(line) {
+                Ok(text) => text,
+                Err(failure) => {
+                    self.tell(&failure);
+                    continue;
+                }
+            };
+            let text = if self.is_person { message::meant(&text) } else { text };
+            match commands::obey(self, &text).await {
+                Ok(Obeyed::Leave) => break,
+                Ok(Obeyed::Done) => {}
+                Ok(Obeyed::NoCommand) => {
+                    let work = self.message(text);
+                    if let Some(exit) = self.run(work, source, signals).await? {
+                        return Ok(exit);
+                    }
+                }
+                Err(failure) if failure.exit.is_cancelled() => return Err(failure),
+                Err(failure) => self.tell(&failure),
+            }
+        }
+        if self.control.is_drained() {
+            if self.is_person {
+                // The cursor stands behind the prompt, and what was typed there.
+                print::report("\n");
+            }
+            print::note("somebody asked this process to drain; it takes no further message");
+        }
+        Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
+    }
+
+    fn count(&mut self, exit: Exit) {
+        if !matches!(exit, Exit::Success | Exit::Suspended) {
+            self.failed = self.failed.or(Some(exit));
+        }
+    }
+
+    fn tell(&mut self, failure: &Failure) {
+        self.count(failure.exit);
+        print::note(&format!("error: {failure}"));
+    }
+}

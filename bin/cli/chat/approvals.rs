@@ -1,0 +1,186 @@
+//! A call that needs a person: how the question looks, and what is understood as a decision.
+//!
+//! The question is made of typed data, each line of it behind a bar that no text of a model or a tool can draw. All of the
+//! arguments are shown as they would run; what has no shape of its own is shown by its number and never left out. Whatever
+//! is not understood is asked again, and an empty line is a no.
+
+use std::fmt::Write as _;
+
+use bob::{ApprovalQuestion, Decision, Risk};
+use serde_json::Value;
+
+use crate::terminal::approval::visible;
+use crate::terminal::print;
+use crate::terminal::screen::look::Look;
+use crate::terminal::show::took;
+
+/// Longer arguments are shown in part until the person asks for all of them, lines.
+const MOST_LINES: usize = 60;
+
+/// How much of the words of a tool or of the policy is shown, characters.
+const MOST_WORDS: usize = 300;
+
+/// How much of a decision is repeated, characters.
+const MOST_TOLD: usize = 100;
+
+/// What the person sees before they decide.
+pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+    let mut text = String::new();
+    let risk = match question.risk {
+        Risk::Low => "low",
+        Risk::Medium => "medium",
+        Risk::High => "high",
+    };
+    let name = visible(question.call.name.as_str());
+    // These are words about the call; what runs is shown whole.
+    let title = visible(&print::on_one_line(&question.title, MOST_WORDS));
+    let reason = visible(&print::on_one_line(&question.reason, MOST_WORDS));
+    let title = if title.is_empty() || title == name { String::new() } else { format!(" ({title})") };
+    row(&mut text, "┌ ", &format!("may this run? {name}{title}"), look);
+    row(&mut text, "│ ", &format!("risk: {risk}; {reason}"), look);
+    let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
+    let mut lines: Vec<String> = Vec::new();
+    for line in arguments.lines() {
+        lines.extend(wrapped(&seen(line), look));
+    }
+    let most = if is_whole { usize::MAX } else { MOST_LINES };
+    for line in lines.iter().take(most) {
+        let _writing_to_a_string_cannot_fail = writeln!(text, "│ {line}");
+    }
+    if lines.len() > most {
+        row(&mut text, "│ ", &format!("… and {} more lines; v shows all of them", lines.len() - most), look);
+    }
+    if let Some(changes) = &question.changes {
+        row(&mut text, "│ ", "the tool is not what it was when you decided about it:", look);
+        changes.lines().for_each(|line| row(&mut text, "│ ", &seen(line), look));
+    }
+    let until = match question.timeout_ms {
+        0 => "it waits for you, and nothing runs before you decide".to_owned(),
+        ms => format!("without an answer it is denied in {}", took(ms)),
+    };
+    row(&mut text, "└ ", &until, look);
+    text.push_str(&choices(question, look));
+    text
+}
+
+/// What may be said, in as many lines as it takes.
+fn choices(question: &ApprovalQuestion, look: Look) -> String {
+    let what = if question.exact { "exactly this" } else { "this tool" };
+    let choices = [
+        ("allow_once", "[y] once".to_owned()),
+        ("allow_session", format!("[s] {what}, this session")),
+        ("allow_always", format!("[a] {what}, always")),
+        ("edit", "[e] edit the arguments".to_owned()),
+        ("deny", "[n] no; n REASON says why".to_owned()),
+        ("deny_always", "[never] no, and never".to_owned()),
+    ];
+    let offered = choices.into_iter().filter(|(name, _)| question.choices.iter().any(|choice| choice == name));
+    let mut lines = vec![String::new()];
+    for (_, choice) in offered {
+        let last = lines.last_mut().filter(|last| last.is_empty() || last.len() + choice.len() + 2 <= look.columns);
+        match last {
+            Some(last) if last.is_empty() => last.push_str(&choice),
+            Some(last) => last.extend(["  ", choice.as_str()]),
+            None => lines.push(choice),
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The prompt behind which the person answers.
+pub(super) const PROMPT: &str = "allow? [y/s/a/e/N] ";
+
+/// What was said.
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    /// A decision.
+    Decided(Decision),
+    /// The arguments are to be edited.
+    Edit,
+    /// All of the question is to be shown.
+    Whole,
+    /// Nothing that was offered.
+    Unclear,
+}
+
+/// Understands what was typed.
+pub(super) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
+    let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+    let is_offered = |name: &str| question.choices.iter().any(|choice| choice == name);
+    let why = || match rest.trim() {
+        "" => "the person said no".to_owned(),
+        reason => reason.to_owned(),
+    };
+    let (name, said) = match word.to_lowercase().as_str() {
+        "" => return Said::Decided(Decision::Deny { reason: why() }),
+        "n" | "no" | "deny" => ("deny", Said::Decided(Decision::Deny { reason: why() })),
+        "never" => ("deny_always", Said::Decided(Decision::DenyAlways { reason: why() })),
+        // Words behind a yes may mean anything.
+        _ if !rest.trim().is_empty() => return Said::Unclear,
+        "y" | "yes" | "once" => ("allow_once", Said::Decided(Decision::AllowOnce)),
+        "s" | "session" => ("allow_session", Said::Decided(Decision::AllowSession)),
+        "a" | "always" => ("allow_always", Said::Decided(Decision::AllowAlways)),
+        "e" | "edit" => ("edit", Said::Edit),
+        "v" => return Said::Whole,
+        _anything_else => return Said::Unclear,
+    };
+    if is_offered(name) { said } else { Said::Unclear }
+}
+
+/// What is said of a decision, so that it can be read later.
+pub(super) fn told(decision: &Decision) -> String {
+    match decision {
+        Decision::AllowOnce => "[allowed once]".to_owned(),
+        Decision::AllowSession => "[allowed in this session]".to_owned(),
+        Decision::AllowAlways => "[allowed always]".to_owned(),
+        Decision::Edit { arguments } => {
+            format!("[allowed with {}]", print::on_one_line(&visible(&arguments.to_string()), MOST_TOLD))
+        }
+        Decision::Deny { reason } => format!("[denied: {}]", print::on_one_line(reason, MOST_TOLD)),
+        Decision::DenyAlways { reason } => {
+            format!("[denied for good: {}]", print::on_one_line(reason, MOST_TOLD))
+        }
+    }
+}
+
+/// The arguments a person typed instead.
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn edited(line: &str) -> Result<Decision, String> {
+    let arguments: Value = serde_json::from_str(line).map_err(|error| format!("that is no JSON: {error}"))?;
+    match arguments.is_object() {
+        true => Ok(Decision::Edit { arguments }),
+        false => Err("that is no JSON object".to_owned()),
+    }
+}
+
+/// The arguments as they are edited: one line, without anything the line editor could not show.
+pub(super) fn to_edit(question: &ApprovalQuestion) -> String {
+    print::json_text(&question.call.arguments)
+}
+
+/// A line of which nothing is hidden; the blanks it begins with are its place.
+fn seen(line: &str) -> String {
+    let words = line.trim_start_matches(' ');
+    format!("{}{}", &line[..line.len() - words.len()], visible(words))
+}
+
+fn row(text: &mut String, bar: &str, line: &str, look: Look) {
+    let mut bar = bar;
+    for line in wrapped(line, look) {
+        let _writing_to_a_string_cannot_fail = writeln!(text, "{bar}{line}");
+        bar = if bar == "└ " { "  " } else { "│ " };
+    }
+}
+
+fn wrapped(line: &str, look: Look) -> Vec<String> {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let rest = " ".repeat(indent.min(look.columns / 2));
+    let options = textwrap::Options::new(look.columns - 2).break_words(true).subsequent_indent(&rest);
+    textwrap::wrap(line, options).into_iter().map(std::borrow::Cow::into_owned).collect()
+}
+
+#[cfg(test)]
+#[path = "approvals_tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+//! Questions about calls as a person sees them, and answers as they are understood.
+
+use super::*;
+use bob::{ApprovalId, CallId, SessionId, ToolCall, ToolName, TurnId};
+use bob_config::sanitise;
+use expect_test::{Expect, expect};
+use serde_json::json;
+use std::sync::Arc;
+
+fn question(arguments: Value) -> ApprovalQuestion {
+    let call = ToolCall {
+        id: CallId::new("c1"),
+        name: ToolName::new("local/shell_exec"),
+        argument_bytes: 0,
+        arguments,
+        signatures: Vec::new(),
+    };
+    ApprovalQuestion {
+        session: SessionId::parse("s").unwrap(),
+        turn: TurnId::new("t"),
+        approval_id: ApprovalId::new("t-c1"),
+        call: Arc::new(call),
+        risk: Risk::High,
+        reason: "the tool is of high risk".to_owned(),
+        title: "Run a command".to_owned(),
+        choices: ["allow_once", "allow_session", "allow_always", "edit", "deny"].map(str::to_owned).to_vec(),
+        exact: true,
+        changes: None,
+        timeout_ms: 600_000,
+    }
+}
+
+fn check(question: &ApprovalQuestion, columns: usize, expected: Expect) {
+    let shown = shown(question, Look { columns, colour: false }, false);
+    assert!(shown.lines().all(|line| textwrap::core::display_width(line) <= columns), "{shown}");
+    expected.assert_eq(&shown);
+}
+
+#[test]
+fn a_question_shows_the_call_as_it_would_run() {
+    let asked = question(json!({ "command": "git push --force origin main", "quiet": true }));
+    check(
+        &asked,
+        80,
+        expect![[r#"
+        ┌ may this run? local/shell_exec (Run a command)
+        │ risk: high; the tool is of high risk
+        │ {
+        │   "command": "git push --force origin main",
+        │   "quiet": true
+        │ }
+        └ without an answer it is denied in 10 min 0 s
+        [y] once  [s] exactly this, this session  [a] exactly this, always
+        [e] edit the arguments  [n] no; n REASON says why
+    "#]],
+    );
+    check(
+        &asked,
+        40,
+        expect![[r#"
+        ┌ may this run? local/shell_exec (Run a
+        │ command)
+        │ risk: high; the tool is of high risk
+        │ {
+        │   "command": "git push --force origin
+        │   main",
+        │   "quiet": true
+        │ }
+        └ without an answer it is denied in 10
+          min 0 s
+        [y] once  [s] exactly this, this session
+        [a] exactly this, always
+        [e] edit the arguments
+        [n] no; n REASON says why
+    "#]],
+    );
+}
+
+#[test]
+fn a_tool_that_changed_shows_how() {
+    let changes = Some("- reads a file\n+ reads a file and sends it\u{202e}".to_owned());
+    check(
+        &ApprovalQuestion { changes, exact: false, ..question(json!({})) },
+        60,
+        expect![[r#"
+        ┌ may this run? local/shell_exec (Run a command)
+        │ risk: high; the tool is of high risk
+        │ {}
+        │ the tool is not what it was when you decided about it:
+        │ - reads a file
+        │ + reads a file and sends it<U+202E>
+        └ without an answer it is denied in 10 min 0 s
+        [y] once  [s] this tool, this session  [a] this tool, always
+        [e] edit the arguments  [n] no; n REASON says why
+    "#]],
+    );
+}
+
+#[test]
+fn g6_nothing_in_a_question_is_invisible_and_nothing_is_left_out() {
+    let hostile = "rm\u{200b} -rf\u{202e} /\u{e0041}\u{200d}\u{1b}[2K\r\n└ harmless\n[y] once";
+    let mut asked = question(json!({ hostile: hostile }));
+    asked.title = hostile.to_owned();
+    asked.reason = hostile.to_owned();
+    asked.changes = Some(hostile.to_owned());
+    let shown = shown(&asked, Look { columns: 80, colour: false }, true);
+    assert!(shown.chars().all(|c| c == '\n' || (sanitise::is_shown(c) && c != '\u{200d}')), "{shown}");
+    for number in ["<U+200B>", "<U+202E>", "<U+E0041>", "<U+200D>"] {
+        assert!(shown.matches(number).count() >= 4, "{number}: {shown}");
+    }
+    // What looks like nothing, or pushes the rest out of sight, is counted.
+    let blank = question(json!({ "command": format!("ls{};\u{3164}\u{a0}rm x", " ".repeat(200)) }));
+    let asked = super::shown(&blank, Look { columns: 80, colour: false }, true);
+    assert!(asked.contains("\"ls<200 blanks>;<U+3164><U+00A0>rm x\""), "{asked}");
+    // Only our own lines begin without a bar: the frame and the choices.
+    let free = shown.lines().filter(|line| !line.starts_with("│ "));
+    assert!(free.clone().all(|line| line.starts_with(['┌', '└', '[']) || line.starts_with("  ")), "{shown}");
+    assert_eq!(free.filter(|line| line.starts_with('└')).count(), 1, "{shown}");
+}
+
+#[test]
+fn g12_long_arguments_are_shown_in_part_and_on_demand_whole() {
+    let asked = question(json!({ "lines": (0..500).collect::<Vec<_>>() }));
+    let look = Look { columns: 80, colour: false };
+    let (part, whole) = (shown(&asked, look, false), shown(&asked, look, true));
+    assert!(part.contains("more lines; v shows all of them") && part.lines().count() < 70, "{part}");
+    assert!(whole.contains(" 499\n") && !whole.contains("more lines"));
+}
+
+#[test]
+fn g12_only_what_is_offered_allows_and_nothing_means_no() {
+    let asked = question(json!({}));
+    let said = |line: &str| understood(line, &asked);
+    let denied = |reason: &str| Said::Decided(Decision::Deny { reason: reason.to_owned() });
+    for (line, decision) in [
+        ("y", Decision::AllowOnce),
+        ("YES", Decision::AllowOnce),
+        (" s ", Decision::AllowSession),
+        ("always", Decision::AllowAlways),
+    ] {
+        assert_eq!(said(line), Said::Decided(decision), "{line}");
+    }
+    assert_eq!((said(""), said("  ")), (denied("the person said no"), denied("the person said no")));
+    assert_eq!((said("n"), said("no not on main")), (denied("the person said no"), denied("not on main")));
+    assert_eq!((said("e"), said("v")), (Said::Edit, Said::Whole));
+    for line in ["yes please", "ok", "yy", "make it shorter", "never", "1", "Ы"] {
+        assert_eq!(said(line), Said::Unclear, "{line}");
+    }
+    let asked = ApprovalQuestion { choices: vec!["deny".to_owned()], ..asked };
+    assert_eq!((understood("y", &asked), understood("e", &asked)), (Said::Unclear, Said::Unclear));
+}
+
+#[test]
+fn edited_arguments_are_an_object() {
+    assert_eq!(edited(r#"{"a": 1}"#), Ok(Decision::Edit { arguments: json!({"a": 1}) }));
+    assert!(edited("[1]").is_err_and(|why| why.contains("object")));
+    assert!(edited("{").is_err_and(|why| why.contains("JSON")));
+    let asked = question(json!({ "a": "b\u{202e}\n" }));
+    let line = to_edit(&asked);
+    assert!(line.chars().all(|c| sanitise::is_shown(c) && c != '\n'), "{line}");
+    assert_eq!(edited(&line), Ok(Decision::Edit { arguments: json!({ "a": "b\u{202e}\n" }) }));
+}

@@ -1,0 +1,148 @@
+//! What begins with a slash: the commands of the chat.
+
+use bob::{AgentRuntime, ModelName, ServerId, ServerState, SessionFilter, SessionId};
+
+use super::{Chat, cost, help};
+use crate::commands::run::new_session;
+use crate::commands::{mcp, ps, sessions, tools};
+use crate::exit::Failure;
+use crate::terminal::print;
+use crate::terminal::screen::look::Look;
+use crate::terminal::spending::Spending;
+
+/// How many sessions `/sessions` names.
+const SESSIONS_SHOWN: usize = 20;
+
+/// What became of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Obeyed {
+    /// It was a command.
+    Done,
+    /// It was the command to leave.
+    Leave,
+    /// It is a message.
+    NoCommand,
+}
+
+/// Obeys a line that is a command. A person who mistypes one is told so; on a pipe, where messages may begin with a slash
+/// for reasons of their own, what is no command is a message.
+pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure> {
+    let line = line.trim();
+    if !line.starts_with('/') {
+        return Ok(Obeyed::NoCommand);
+    }
+    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = argument.trim();
+    match command {
+        "/help" => print::text(&help::help(Look::now().columns))?,
+        "/cost" => {
+            let records = chat.house.runtime.records(chat.session.clone()).await?;
+            let records = records.iter().map(|record| &**record);
+            print::text(&cost::table(records, &chat.prices, Look::now().columns))?;
+        }
+        "/tools" => {
+            for tool in chat.house.runtime.tools_now() {
+                print::line(&tools::row(&tool))?;
+            }
+            for server in chat.house.runtime.servers() {
+                if server.state != ServerState::Ready {
+                    print::note(&format!("[the tool server {} is {}]", server.id, mcp::word(server.state)));
+                }
+            }
+        }
+        "/mcp" => servers(chat, argument).await?,
+        "/ps" => {
+            let (tree, metrics) = (chat.house.runtime.tree().await, chat.house.runtime.metrics().await);
+            print::text(&ps::table::tree(&tree, &metrics, true))?;
+        }
+        "/sessions" => {
+            let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
+            for summary in chat.house.runtime.sessions(filter, None).await?.sessions {
+                print::line(&sessions::row(&summary))?;
+            }
+        }
+        "/new" => {
+            chat.session = new_session()?;
+            chat.spent = Spending::default();
+            chat.is_asked = false;
+            print::note(&format!("session {}", chat.session));
+        }
+        "/resume" | "/model" if argument.is_empty() => {
+            print::note(&format!("{command} needs to know which one: /help shows how it is written"));
+        }
+        "/resume" => resume(chat, argument).await?,
+        "/model" => {
+            let model = ModelName::parse(argument)?;
+            chat.house.check_model(&model)?;
+            print::note(&format!("model {model}"));
+            chat.model = Some(model);
+        }
+        "/cancel" => {
+            let was_running = chat.house.runtime.cancel(chat.session.clone()).await;
+            print::note(if was_running { "cancelled" } else { "nothing is running" });
+        }
+        "/quit" => return Ok(Obeyed::Leave),
+        unknown if chat.is_person => {
+            print::note(&format!("there is no command {}; /help lists them", print::first_line(unknown, 20)));
+        }
+        _a_message_that_begins_with_a_slash => return Ok(Obeyed::NoCommand),
+    }
+    Ok(Obeyed::Done)
+}
+
+async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
+    match argument.split_once(char::is_whitespace).unwrap_or((argument, "")) {
+        ("", _) => {
+            let servers = chat.house.runtime.servers();
+            match servers.is_empty() {
+                true => print::note("no tool server is configured; [[mcp.servers]] adds one"),
+                false => print::text(&mcp::table(&servers))?,
+            }
+        }
+        ("restart", id) if !id.trim().is_empty() => {
+            let id = ServerId::new(id.trim());
+            match chat.house.runtime.restart_server(id.clone()).await {
+                true => print::note(&format!("{id} is started again; /mcp shows how it does")),
+                false => {
+                    return Err(Failure::usage(format!("there is no tool server {id}; /mcp names those there are")));
+                }
+            }
+        }
+        ("reload", "") => reload(chat)?,
+        _what_else => print::note("/mcp shows the tool servers; /mcp restart ID and /mcp reload change them"),
+    }
+    Ok(())
+}
+
+/// Reads the servers from the configuration again. One that cannot be read changes nothing.
+#[cfg(feature = "mcp")]
+fn reload(chat: &Chat) -> Result<(), Failure> {
+    let config = chat.origin.read()?;
+    let reloaded = chat.house.runtime.reload_servers(bob_config::assemble::tool_servers(&config)?)?;
+    let names = |ids: &[ServerId]| ids.iter().map(ServerId::to_string).collect::<Vec<_>>();
+    let [started, changed, stopped, kept] =
+        [&reloaded.started, &reloaded.changed, &reloaded.stopped, &reloaded.kept].map(|ids| names(ids));
+    print::note(&ps::reloaded([
+        ("started", &started),
+        ("started again", &changed),
+        ("stopped", &stopped),
+        ("left alone", &kept),
+    ]));
+    Ok(())
+}
+
+#[cfg(not(feature = "mcp"))]
+fn reload(chat: &Chat) -> Result<(), Failure> {
+    chat.origin.read()?;
+    Err(Failure::usage("this program was built without the cargo feature `mcp`"))
+}
+
+async fn resume(chat: &mut Chat, id: &str) -> Result<(), Failure> {
+    let session = SessionId::parse(id)?;
+    if chat.house.runtime.records(session.clone()).await?.is_empty() {
+        return Err(Failure::usage(format!("there is no session {session}; /sessions names those there are")));
+    }
+    print::note(&format!("session {session}"));
+    chat.session = session;
+    chat.look_back().await
+}

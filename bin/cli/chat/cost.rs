@@ -1,0 +1,103 @@
+//! What turns and the session used, and what that cost: a line at the end of each turn, and the table of `/cost`.
+
+use bob::{ModelName, Record};
+use textwrap::core::display_width;
+
+use crate::terminal::show::took;
+use crate::terminal::spending::{Prices, Spending, Used, grouped};
+
+/// The line at the end of a turn.
+pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, prices: &Prices) -> String {
+    let Used { calls, unknown, usage } = turn.total();
+    let tokens = match calls > unknown {
+        true => format!("{} tokens in, {} out; ", grouped(usage.input_tokens), grouped(usage.output_tokens)),
+        false => String::new(),
+    };
+    let cost = turn.cost(prices);
+    let cost = match cost.is_known() {
+        true => format!("; {cost}, session {}", session.cost(prices)),
+        false => String::new(),
+    };
+    format!("[{tokens}{}{cost}]", took(duration_ms))
+}
+
+/// The table of `/cost` for a session's journal.
+pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, prices: &Prices, columns: usize) -> String {
+    let last = records.clone().filter(|record| Spending::of_records([*record]).total().calls > 0).last();
+    let Some(last) = last else { return "nothing was used in this session so far\n".to_owned() };
+    let of_turn = Spending::of_records(records.clone().filter(|record| record.turn == last.turn));
+    let session = Spending::of_records(records);
+    let mut rows: Vec<Row> = Vec::new();
+    for (what, spending) in [("last turn", &of_turn), ("session", &session)] {
+        rows.extend(spending.models().map(|(model, used)| Row::of(what, model, used, prices)));
+        if spending.models().count() > 1 {
+            rows.push(Row::new(what, "together".to_owned(), &spending.total(), spending.cost(prices).to_string()));
+        }
+    }
+    let mut text = if needed(&rows) <= columns { side_by_side(&rows) } else { one_below_another(&rows) };
+    if prices.is_empty() {
+        text.push_str("no prices are configured: [prices.\"provider:model\"] says what a model costs\n");
+    }
+    if session.total().unknown > 0 {
+        text.push_str("of some calls the provider said nothing about tokens\n");
+    }
+    text
+}
+
+/// What is shown of a model: what it was used for, its name, calls, tokens of three kinds, and the cost.
+struct Row([String; 7]);
+
+const HEAD: [&str; 7] = ["", "model", "calls", "input", "cached", "output", "cost"];
+
+impl Row {
+    fn of(what: &str, model: &ModelName, used: &Used, prices: &Prices) -> Self {
+        let mut alone = Spending::default();
+        alone.add_used(model, used);
+        Self::new(what, model.to_string(), used, alone.cost(prices).to_string())
+    }
+
+    fn new(what: &str, model: String, used: &Used, cost: String) -> Self {
+        let usage = &used.usage;
+        let cached = usage.cached_input_tokens.map_or_else(|| "-".to_owned(), grouped);
+        let [input, output] = [usage.input_tokens, usage.output_tokens].map(grouped);
+        Self([what.to_owned(), model, grouped(used.calls), input, cached, output, cost])
+    }
+}
+
+fn widths(rows: &[Row]) -> [usize; 7] {
+    std::array::from_fn(|at| {
+        let cells = rows.iter().map(|row| display_width(&row.0[at]));
+        cells.max().unwrap_or(0).max(HEAD[at].len())
+    })
+}
+
+fn needed(rows: &[Row]) -> usize {
+    widths(rows).iter().sum::<usize>() + 2 * (HEAD.len() - 1)
+}
+
+fn side_by_side(rows: &[Row]) -> String {
+    let widths = widths(rows);
+    let line = |cells: [&str; 7]| {
+        let cells = cells.iter().zip(widths).enumerate().map(|(at, (cell, width))| {
+            let space = " ".repeat(width.saturating_sub(display_width(cell)));
+            // Names on the left, numbers on the right.
+            if at < 2 { format!("{cell}{space}") } else { format!("{space}{cell}") }
+        });
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    let body = rows.iter().map(|row| line(row.0.each_ref().map(String::as_str)));
+    std::iter::once(line(HEAD)).chain(body).collect()
+}
+
+fn one_below_another(rows: &[Row]) -> String {
+    let row = |Row([what, model, calls, input, cached, output, cost]): &Row| {
+        format!(
+            "{what}: {model}\n  calls {calls}\n  input {input}\n  cached {cached}\n  output {output}\n  cost {cost}\n"
+        )
+    };
+    rows.iter().map(row).collect()
+}
+
+#[cfg(test)]
+#[path = "cost_tests.rs"]
+mod tests;

@@ -1,0 +1,144 @@
+//! The line editor of a person at a terminal, on a thread of its own, with its history.
+//!
+//! It reads only when it is asked to, so that during a turn the terminal belongs to the answer, and Ctrl-C is a signal.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use rustyline::CompletionType;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Input;
+use super::helper::{Aid, LookUp};
+use super::history::{self, HISTORY_LINES, History};
+use crate::exit::Failure;
+use crate::terminal::settings;
+
+/// A line to be read.
+struct Ask {
+    /// What stands before it.
+    prompt: String,
+    /// What stands in it already.
+    initial: String,
+    /// Where it goes.
+    answer: oneshot::Sender<Input>,
+    /// Whether it is a message: kept in the history, completed, and maybe of several lines. Otherwise it is the answer to
+    /// a question.
+    is_message: bool,
+}
+
+/// The way to the editor's thread.
+pub(super) struct Editor {
+    ask: mpsc::UnboundedSender<Ask>,
+    /// The answer to a question that was taken back while it was being answered.
+    unwanted: Option<oneshot::Receiver<Input>>,
+}
+
+impl Editor {
+    /// Starts the thread. The terminal is not touched before the first line is asked for.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(super) fn start(history: History, look_up: LookUp) -> Result<Self, Failure> {
+        settings::remember();
+        let (ask, asked) = mpsc::unbounded_channel();
+        std::thread::Builder::new()
+            .name("line editor".to_owned())
+            .spawn(move || serve(asked, &history, look_up))
+            .map_err(|error| Failure::internal(format!("cannot start the line editor: {error}")))?;
+        Ok(Self { ask, unwanted: None })
+    }
+
+    /// The next message a person types behind this prompt, after what stands there already; the end when the editor is
+    /// gone. What was being typed for a question that is no longer asked is passed over first.
+    pub(super) async fn next(&mut self, prompt: &str, initial: &str) -> Input {
+        self.read(prompt, initial, true).await
+    }
+
+    /// The same for the answer to a question, which is not kept in the history. Dropping the future takes the question
+    /// back.
+    pub(super) async fn answer(&mut self, prompt: &str, initial: &str) -> Input {
+        self.read(prompt, initial, false).await
+    }
+
+    async fn read(&mut self, prompt: &str, initial: &str, is_message: bool) -> Input {
+        if let Some(unwanted) = &mut self.unwanted {
+            // The editor still reads it; its line means nothing any more.
+            let is_gone = unwanted.await.is_err();
+            self.unwanted = None;
+            if is_gone {
+                return Input::End;
+            }
+        }
+        let (answer, answered) = oneshot::channel();
+        let ask = Ask { prompt: prompt.to_owned(), initial: initial.to_owned(), answer, is_message };
+        let _the_answer_says_so_when_it_is_gone = self.ask.send(ask);
+        let answered = self.unwanted.insert(answered);
+        let input = answered.await.unwrap_or(Input::End);
+        self.unwanted = None;
+        input
+    }
+}
+
+type Rustyline = rustyline::Editor<Aid, FileHistory>;
+
+/// Answers each question with one line.
+fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: LookUp) {
+    let is_typed = Rc::new(Cell::new(false));
+    let is_message = Rc::new(Cell::new(true));
+    let settings = rustyline::Config::builder()
+        .auto_add_history(false)
+        .bracketed_paste(true)
+        .completion_type(CompletionType::List)
+        .max_history_size(HISTORY_LINES);
+    let settings = match settings {
+        Ok(settings) => settings.build(),
+        Err(_refused_and_not_needed) => rustyline::Config::default(),
+    };
+    let Ok(mut editor) = Rustyline::with_config(settings) else { return };
+    editor.set_helper(Some(Aid::new(Rc::clone(&is_typed), Rc::clone(&is_message), look_up)));
+    let file: Option<PathBuf> = history.file();
+    if let Some(file) = &file {
+        let _there_may_be_none_yet = editor.load_history(file);
+    }
+    while let Some(ask) = asked.blocking_recv() {
+        is_typed.set(false);
+        is_message.set(ask.is_message);
+        let input = read(&mut editor, &ask, &is_typed);
+        if let (Input::Line(line), true) = (&input, ask.is_message) {
+            let line = String::from_utf8_lossy(line);
+            let is_kept = history.keeps(&line) && editor.add_history_entry(line).unwrap_or(false);
+            if let Some(file) = file.as_ref().filter(|_| is_kept) {
+                // A history that cannot be kept is no reason to stop talking.
+                let _not_kept = editor.append_history(file);
+                history::keep_private(file);
+            }
+        }
+        // The end of a question is not the end of the conversation.
+        let is_end = input == Input::End && ask.is_message;
+        if ask.answer.send(input).is_err() || is_end {
+            return;
+        }
+    }
+}
+
+fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>) -> Input {
+    loop {
+        let line = match ask.initial.is_empty() {
+            true => editor.readline(ask.prompt.as_str()),
+            false => editor.readline_with_initial(ask.prompt.as_str(), (&ask.initial, "")),
+        };
+        match line {
+            Ok(line) => return Input::Line(line.into_bytes()),
+            Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,
+            Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
+            // A signal or a new size of the window: the line goes on.
+            Err(ReadlineError::Signal(_)) => {}
+            // Ctrl-D, Ctrl-C on an empty line, or a terminal that is gone.
+            Err(_ended) => return Input::End,
+        }
+    }
+}

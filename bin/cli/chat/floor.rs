@@ -1,0 +1,201 @@
+//! Who has the terminal during a turn: the answer and whoever types into it, or a question.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::stdin;
+use std::time::Duration;
+
+use rustix::termios::{QueueSelector, tcflush};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::draft::Draft;
+use super::keys::Keys;
+use crate::terminal::screen::{Live, Screen};
+
+/// How long nobody may have typed when a question takes the keyboard, and how long it has been on the screen by then: the
+/// end of a line that was begun before it, such as an `s` and Enter, is no answer to it.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
+
+/// What a person types while turns run.
+pub(super) struct Typing {
+    keys: RefCell<Option<Keys>>,
+    draft: RefCell<Draft>,
+    /// When a key came last.
+    last: Cell<Instant>,
+    typed: UnboundedSender<Vec<u8>>,
+}
+
+/// Where the keys arrive.
+pub(super) type Typed = UnboundedReceiver<Vec<u8>>;
+
+impl Typing {
+    /// Nobody listens yet.
+    pub(super) fn new() -> (Self, Typed) {
+        let (typed, keys) = unbounded_channel();
+        (Self { keys: RefCell::default(), draft: RefCell::default(), last: Cell::new(Instant::now()), typed }, keys)
+    }
+
+    /// Nobody listens to the keyboard any more. What was typed is added to the lines that wait; what stands on the line
+    /// that was not ended is returned, to go on with.
+    pub(super) fn end(&self, keys: &mut Typed, waiting: &mut VecDeque<String>) -> String {
+        drop(self.keys.take());
+        let mut draft = self.draft.borrow_mut();
+        while let Ok(bytes) = keys.try_recv() {
+            waiting.extend(draft.take(&bytes));
+        }
+        draft.take_text()
+    }
+}
+
+/// The terminal during one turn.
+pub(super) struct Floor<'a> {
+    screen: &'a RefCell<Screen>,
+    typing: &'a Typing,
+    /// The lines below, where keys are shown; nobody listens where there are none.
+    live: Option<&'a Live>,
+    /// The keys belong to a question.
+    question: RefCell<Option<UnboundedSender<Vec<u8>>>>,
+    /// The line editor still reads a line that nobody wants any more.
+    is_editing: Cell<bool>,
+}
+
+impl<'a> Floor<'a> {
+    /// The answer has it, and a person may type.
+    pub(super) fn new(screen: &'a RefCell<Screen>, typing: &'a Typing, live: Option<&'a Live>) -> Self {
+        let floor = Self { screen, typing, live, question: RefCell::default(), is_editing: Cell::default() };
+        floor.listen();
+        floor
+    }
+
+    /// The next lines that a person ends while the answer grows. Cancel-safe. Whoever asks something gets its keys from
+    /// here, too, so this must be waited for all the time.
+    pub(super) async fn next_lines(&self, keys: &mut Typed) -> Vec<String> {
+        loop {
+            let Some(bytes) = keys.recv().await else { return std::future::pending().await };
+            self.typing.last.set(Instant::now());
+            if let Some(question) = &*self.question.borrow() {
+                let _nobody_asks_any_more = question.send(bytes);
+                continue;
+            }
+            let mut draft = self.typing.draft.borrow_mut();
+            let lines = draft.take(&bytes);
+            self.show_typed(draft.text());
+            if !lines.is_empty() {
+                return lines;
+            }
+        }
+    }
+
+    /// Whether a question can be asked below everything else, by [`ask`](Self::ask).
+    pub(super) fn is_drawn_on(&self) -> bool {
+        self.live.is_some() && !self.is_editing.get()
+    }
+
+    /// Waits until a question that was shown just now may take the keyboard. Until then what is typed is said into the
+    /// turn, where somebody listens, and thrown away elsewhere.
+    pub(super) async fn pause(&self) {
+        if !self.is_drawn_on() {
+            return sleep(PAUSE).await;
+        }
+        let shown = Instant::now();
+        loop {
+            let until = self.typing.last.get().max(shown) + PAUSE;
+            sleep_until(until).await;
+            // Keys that came together with the end of the pause are looked at first.
+            tokio::task::yield_now().await;
+            if self.typing.last.get() + PAUSE <= until {
+                return;
+            }
+        }
+    }
+
+    /// Asks for one line below everything else. What was typed before is not the answer. Dropping the future takes the
+    /// question back at once.
+    pub(super) async fn ask(&self, prompt: &str) -> String {
+        let (keys, mut typed) = unbounded_channel();
+        throw_away();
+        self.question.replace(Some(keys));
+        let _until_it_is_answered = Asking(self);
+        let mut draft = Draft::default();
+        loop {
+            self.live.iter().for_each(|live| {
+                live.change(|below| {
+                    prompt.clone_into(&mut below.prompt);
+                    draft.text().clone_into(&mut below.typed);
+                });
+            });
+            let Some(bytes) = typed.recv().await else { return std::future::pending().await };
+            if let Some(line) = draft.take_any(&bytes) {
+                return line;
+            }
+        }
+    }
+
+    /// Holds back what the turn has to say until what is returned is dropped.
+    pub(super) fn quiet(&self) -> Quiet<'_> {
+        self.screen.borrow_mut().hold();
+        Quiet(self)
+    }
+
+    /// The line editor takes the terminal until what is returned is dropped. What was typed and not read before is thrown
+    /// away: it was not meant for a question nobody had seen.
+    pub(super) fn edit(&self) -> Editing<'_> {
+        drop(self.typing.keys.take());
+        throw_away();
+        self.live.iter().for_each(|live| live.pause());
+        Editing(self)
+    }
+
+    fn listen(&self) {
+        if self.live.is_some() && !self.is_editing.get() {
+            self.typing.keys.replace(Keys::listen(self.typing.typed.clone()));
+        }
+    }
+
+    fn show_typed(&self, text: &str) {
+        self.live.iter().for_each(|live| live.change(|below| text.clone_into(&mut below.typed)));
+    }
+}
+
+/// Throws away what was typed and not read.
+pub(super) fn throw_away() {
+    let _as_it_is = tcflush(stdin(), QueueSelector::IFlush);
+}
+
+/// What the turn has to say is held back.
+pub(super) struct Quiet<'a>(&'a Floor<'a>);
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        let _the_next_write_says_so = self.0.screen.borrow_mut().release();
+    }
+}
+
+/// The line editor has the terminal.
+pub(super) struct Editing<'a>(&'a Floor<'a>);
+
+impl Editing<'_> {
+    /// The question was taken back, and the line editor still reads: for the rest of the turn nobody else does.
+    pub(super) fn abandon(self) {
+        self.0.is_editing.set(true);
+    }
+}
+
+impl Drop for Editing<'_> {
+    fn drop(&mut self) {
+        self.0.live.iter().for_each(|live| live.go_on());
+        self.0.listen();
+    }
+}
+
+/// The keys belong to a question.
+struct Asking<'a>(&'a Floor<'a>);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.question.replace(None);
+        self.0.live.iter().for_each(|live| live.change(|below| below.prompt.clear()));
+        self.0.show_typed(self.0.typing.draft.borrow().text());
+    }
+}

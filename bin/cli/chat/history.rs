@@ -1,0 +1,93 @@
+//! The history of what a person typed: a file of theirs beside the sessions, and what does not go into it.
+//!
+//! It holds the last lines only, nobody else may read it, and a line does not go into it that begins with a blank or
+//! holds a secret this program knows: one of the configuration, or one of a variable whose name says that it is one.
+
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use bob::store::make_folder;
+use bob_config::{Config, StoreKind};
+
+/// How many lines of history are kept.
+pub(super) const HISTORY_LINES: usize = 1_000;
+
+/// A longer message is not kept: it was pasted, and is in its session.
+const MOST_BYTES: usize = 16 * 1024;
+
+/// A shorter value is no secret, and would be found in every other line.
+const LEAST_SECRET: usize = 8;
+
+/// Where the history is, and what it keeps.
+pub(super) struct History {
+    config: Config,
+}
+
+impl History {
+    pub(super) fn of(config: &Config) -> Self {
+        Self { config: config.clone() }
+    }
+
+    /// Where the history is kept: beside the sessions. None when sessions are not kept either.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        let store = self.config.store_path()?;
+        let folder = match self.config.store.kind {
+            StoreKind::Memory => return None,
+            StoreKind::Json => store.as_path(),
+            StoreKind::Sqlite => {
+                store.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+            }
+        };
+        make_folder(folder).ok()?;
+        let file = folder.join("chat_history");
+        OpenOptions::new().create(true).append(true).mode(0o600).open(&file).ok()?;
+        keep_private(&file);
+        Some(file)
+    }
+
+    /// Whether a line may be kept.
+    pub(super) fn keeps(&self, line: &str) -> bool {
+        !line.starts_with(char::is_whitespace) && line.len() <= MOST_BYTES && !self.holds_secret(line)
+    }
+
+    fn holds_secret(&self, line: &str) -> bool {
+        let is_in = |secret: &str| secret.len() >= LEAST_SECRET && line.contains(secret);
+        let configured = self.config.providers.values().filter_map(|provider| provider.api_key.as_ref());
+        let headers =
+            self.config.mcp.servers.iter().flat_map(|server| server.headers.values().chain(server.env.values()));
+        configured.chain(headers).any(|secret| is_in(secret.expose()))
+            || self.config.as_written(line) != line
+            || std::env::vars().any(|(name, value)| is_secret_name(&name) && is_in(&value))
+    }
+}
+
+/// Gives the file back to its owner alone, should anything have changed that.
+pub(super) fn keep_private(file: &Path) {
+    let _as_it_is = std::fs::set_permissions(file, Permissions::from_mode(0o600));
+}
+
+fn is_secret_name(name: &str) -> bool {
+    ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.to_ascii_uppercase().ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob_config::{Environment, Overrides, parse};
+
+    #[test]
+    fn g3_what_holds_a_secret_is_not_kept() {
+        let text = "runtime.default_model = 'a:b'\n[providers.a]\nkind = 'openai'\napi_key = 'sk-written-here'\n\
+                    base_url = 'http://x/${PART}'\n";
+        let environment = Environment::from([("PART", "from-a-variable")]);
+        let config = parse(text, Path::new("agent.toml"), &environment, &Overrides::default());
+        let history = History::of(&config.unwrap_or_else(|error| panic!("{error}")));
+        assert!(history.keeps("what is the time?") && history.keeps("/resume abc") && history.keeps("two\nlines"));
+        assert!(!history.keeps("my key is sk-written-here, is it good?"));
+        assert!(!history.keeps("from-a-variable"));
+        assert!(!history.keeps(" a blank first"));
+        assert!(!history.keeps(&"x".repeat(MOST_BYTES + 1)));
+        assert!(is_secret_name("OPENAI_API_KEY") && is_secret_name("gh_token") && !is_secret_name("KEYBOARD"));
+    }
+}

@@ -1,0 +1,80 @@
+//! What there is to know of a session that is gone on with: what it used so far, and what it waits for. A question of the
+//! model waits for the next line; a call that waits for a decision is asked about again, and its turn goes on.
+
+use bob::store::Suspension;
+use bob::{AgentRuntime, ApprovalQuestion, ResumeReply, Session, SuspendReason};
+
+use super::questions::Asked;
+use super::{Chat, Source};
+use crate::exit::{Exit, Failure};
+use crate::runtime::signals::Signals;
+use crate::runtime::turn::Work;
+use crate::terminal::spending::Spending;
+use crate::terminal::{approval, print};
+
+/// What was left open.
+pub(super) enum Left {
+    /// A suspended turn that waits for a decision about this call.
+    Call(Box<ApprovalQuestion>, Suspension),
+    /// A turn that an earlier process left at a question about a call.
+    Turn,
+}
+
+impl Chat {
+    /// Looks at the session's journal.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn look_back(&mut self) -> Result<(), Failure> {
+        let records = self.house.runtime.records(self.session.clone()).await?;
+        self.spent = Spending::of_records(records.iter().map(|record| &**record));
+        self.is_asked = false;
+        self.left = None;
+        let folded = Session::fold(self.session.clone(), &records);
+        let Some(open) = folded.open.as_ref().filter(|_| self.is_person) else { return Ok(()) };
+        match &open.suspended {
+            Some(suspension) if suspension.reason == SuspendReason::AskUser => {
+                print::note("[the model asked, and your next line is the answer:]");
+                print::note(&suspension.question);
+                self.is_asked = true;
+            }
+            Some(suspension) if suspension.reason == SuspendReason::ExternalWait => {
+                print::note("[the turn waits for something outside; your next message goes on without it:]");
+                print::note(&suspension.question);
+            }
+            Some(suspension) => {
+                let question = approval::open_question(&self.session, open).map(Box::new);
+                self.left = question.map(|question| Left::Call(question, suspension.clone()));
+            }
+            // What else was interrupted is the business of `runtime.on_restart`.
+            None if approval::open_question(&self.session, open).is_some() => {
+                print::note("[a turn of this session was left at a question; it goes on]");
+                self.left = Some(Left::Turn);
+            }
+            None => print::note("[the last turn of this session was interrupted]"),
+        }
+        Ok(())
+    }
+
+    /// Goes on with what was left open. An exit code means that a signal ends the program.
+    pub(super) async fn go_on(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
+        match self.left.take() {
+            None => Ok(None),
+            Some(Left::Turn) => {
+                let work = Work::Finish(self.session.clone());
+                self.run(work, source, signals).await
+            }
+            Some(Left::Call(question, suspension)) => {
+                let Source::Person(editor) = source else { return Ok(None) };
+                let decided = tokio::select! {
+                    decided = Asked::at_the_prompt(&question, editor) => decided,
+                    caught = signals.next() => return Ok(Some(caught.exit())),
+                    () = self.control.drained() => None,
+                };
+                let Some(decision) = decided else { return Ok(None) };
+                let work = Work::Resume(self.session.clone(), suspension.token, ResumeReply::Decision(decision));
+                self.run(work, source, signals).await
+            }
+        }
+    }
+}

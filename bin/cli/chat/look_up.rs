@@ -1,0 +1,45 @@
+//! What completion looks up: sessions of the store, models of the configuration, tool servers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bob::{AgentRuntime, SessionFilter};
+use bob_config::Config;
+use tokio::runtime::Handle;
+
+use super::helper::{LookUp, Wanted};
+use crate::runtime::House;
+
+/// How many sessions are offered.
+const MOST_SESSIONS: usize = 50;
+
+/// A person who pressed Tab waits no longer for a store.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// Looks things up in this house.
+pub(super) fn of(house: &House, config: &Config) -> LookUp {
+    let (runtime, handle) = (house.runtime.clone(), Handle::current());
+    let models = models(config);
+    Arc::new(move |wanted, prefix| match wanted {
+        Wanted::Session => {
+            let filter =
+                SessionFilter { prefix: Some(prefix.to_owned()), limit: MOST_SESSIONS, ..SessionFilter::default() };
+            let page = handle.block_on(async { tokio::time::timeout(WAIT, runtime.sessions(filter, None)).await });
+            let Ok(Ok(page)) = page else { return Vec::new() };
+            page.sessions.iter().map(|summary| summary.session.to_string()).collect()
+        }
+        Wanted::Model => models.iter().filter(|model| model.starts_with(prefix)).cloned().collect(),
+        Wanted::Server => {
+            let ids = runtime.servers().into_iter().map(|server| server.id.to_string());
+            ids.filter(|id| id.starts_with(prefix)).collect()
+        }
+    })
+}
+
+/// The models the configuration names, and the beginnings of those of its providers.
+fn models(config: &Config) -> BTreeSet<String> {
+    let named = std::iter::once(&config.runtime.default_model).chain(&config.llm.fallback).chain(config.prices.keys());
+    let providers = config.providers.keys().map(|provider| format!("{provider}:"));
+    named.cloned().chain(providers).filter(|model| !model.is_empty()).collect()
+}

@@ -1,0 +1,255 @@
+//! What a person is asked while a turn runs: the port that questions come in by, and one question after the other.
+//!
+//! While a question is asked the screen is quiet and nobody else reads the keyboard; what was typed before the question
+//! was seen does not answer it. A question that is taken back is no longer asked.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bob::Decision;
+use bob::{ApprovalPort, ApprovalQuestion};
+#[cfg(feature = "mcp")]
+use bob::{Elicitation, ElicitationAnswer};
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+
+use super::approvals::{self, Said};
+use super::editor::Editor;
+use super::floor::{self, Editing, Floor};
+#[cfg(feature = "mcp")]
+use super::forms;
+use super::{Input, Source};
+use crate::terminal::print;
+use crate::terminal::screen::look::Look;
+
+/// What stands before arguments that are edited.
+const EDIT_PROMPT: &str = "arguments> ";
+
+/// What is said when a question is taken back.
+const OVER: &str = "[the question is over: somebody decided, or nobody did in time]";
+
+/// What is said to an answer that is none.
+const UNCLEAR: &str = "[say y, s, a, e, n or never; Enter alone is no]";
+
+/// A question under way, and where its answer goes.
+enum Open {
+    Call(Box<ApprovalQuestion>, oneshot::Sender<Decision>),
+    #[cfg(feature = "mcp")]
+    Form(Elicitation, oneshot::Sender<ElicitationAnswer>),
+}
+
+struct Port(mpsc::UnboundedSender<Open>);
+
+impl ApprovalPort for Port {
+    fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
+        let (answer, answered) = oneshot::channel();
+        let _nobody_is_there = self.0.send(Open::Call(Box::new(question), answer));
+        let nobody = || Decision::Deny { reason: "the person has left".to_owned() };
+        Box::pin(async move { answered.await.unwrap_or_else(|_gone| nobody()) })
+    }
+
+    #[cfg(feature = "mcp")]
+    fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        let (answer, answered) = oneshot::channel();
+        let _nobody_is_there = self.0.send(Open::Form(question, answer));
+        Box::pin(async { answered.await.unwrap_or(ElicitationAnswer::Cancel) })
+    }
+}
+
+/// The questions to the person.
+pub(super) struct Asked(mpsc::UnboundedReceiver<Open>);
+
+/// A port, and where its questions arrive. There are never more than the turns have calls under way.
+pub(super) fn port() -> (Arc<dyn ApprovalPort>, Asked) {
+    let (ask, asked) = mpsc::unbounded_channel();
+    (Arc::new(Port(ask)), Asked(asked))
+}
+
+impl Asked {
+    /// Asks about a call while no turn runs. What was typed before is not the answer. `None` leaves it open.
+    pub(super) async fn at_the_prompt(question: &ApprovalQuestion, editor: &mut Editor) -> Option<Decision> {
+        print::report(&approvals::shown(question, Look::now(), false));
+        tokio::time::sleep(floor::PAUSE).await;
+        floor::throw_away();
+        let mut arguments: Option<String> = None;
+        loop {
+            let prompt = if arguments.is_some() { EDIT_PROMPT } else { approvals::PROMPT };
+            let line = match editor.answer(prompt, arguments.as_deref().unwrap_or_default()).await {
+                Input::Line(line) => String::from_utf8_lossy(&line).into_owned(),
+                Input::Cleared => continue,
+                Input::End | Input::Interrupted if arguments.take().is_some() => continue,
+                Input::End | Input::Interrupted => {
+                    print::note("[not decided; /resume asks again]");
+                    return None;
+                }
+            };
+            let decision = match arguments.is_some() {
+                true => approvals::edited(&line).map_err(|complaint| {
+                    arguments = Some(line);
+                    format!("[{complaint}; mend it, or give up with Ctrl-C]")
+                }),
+                false => match approvals::understood(&line, question) {
+                    Said::Decided(decision) => Ok(decision),
+                    Said::Edit => {
+                        arguments = Some(approvals::to_edit(question));
+                        continue;
+                    }
+                    Said::Whole => Err(approvals::shown(question, Look::now(), true)),
+                    Said::Unclear => Err(UNCLEAR.to_owned()),
+                },
+            };
+            match decision {
+                Ok(decision) => {
+                    print::note(&approvals::told(&decision));
+                    return Some(decision);
+                }
+                Err(complaint) => print::note(&complaint),
+            }
+        }
+    }
+
+    /// Asks the person whatever comes, one question after the other. Dropping the future takes an open one back. Ctrl-C at
+    /// the line editor calls `interrupt`; anywhere else it is a signal.
+    pub(super) async fn answer(
+        &mut self,
+        source: &mut Source,
+        floor: &Floor<'_>,
+        interrupt: impl AsyncFn(),
+    ) -> Infallible {
+        let Source::Person(editor) = source else { return std::future::pending().await };
+        while let Some(open) = self.0.recv().await {
+            let _quiet = floor.quiet();
+            match open {
+                Open::Call(question, mut answer) => match about_call(&question, editor, floor, &mut answer).await {
+                    About::Decided(decision) => drop(answer.send(decision)),
+                    About::Interrupted => interrupt().await,
+                    About::TakenBack => {}
+                },
+                #[cfg(feature = "mcp")]
+                Open::Form(question, mut answer) => {
+                    if answer.is_closed() {
+                        continue;
+                    }
+                    let editing = floor.edit();
+                    let form = tokio::select! {
+                        form = forms::ask(&question, editor) => form,
+                        () = answer.closed() => {
+                            print::note("[the question was taken back; press Enter]");
+                            editing.abandon();
+                            continue;
+                        }
+                    };
+                    if form.is_none() {
+                        interrupt().await;
+                    }
+                    let _taken_back = answer.send(form.unwrap_or(ElicitationAnswer::Cancel));
+                }
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+/// How a question about a call ended.
+enum About {
+    Decided(Decision),
+    /// Somebody else decided, its time is over, or the turn has ended.
+    TakenBack,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+async fn about_call(
+    question: &ApprovalQuestion,
+    editor: &mut Editor,
+    floor: &Floor<'_>,
+    answer: &mut oneshot::Sender<Decision>,
+) -> About {
+    if answer.is_closed() {
+        return About::TakenBack;
+    }
+    print::report(&approvals::shown(question, Look::now(), false));
+    tokio::select! {
+        () = floor.pause() => {}
+        () = answer.closed() => {
+            print::note(OVER);
+            return About::TakenBack;
+        }
+    }
+    loop {
+        let line = match line(editor, floor, answer).await {
+            Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
+            Some(Input::Cleared) => continue,
+            Some(Input::End) => String::new(),
+            Some(Input::Interrupted) => return About::Interrupted,
+            None => return About::TakenBack,
+        };
+        match approvals::understood(&line, question) {
+            Said::Decided(decision) => {
+                print::note(&approvals::told(&decision));
+                return About::Decided(decision);
+            }
+            Said::Edit => match edit(question, editor, floor, answer).await {
+                Some(Some(decision)) => {
+                    print::note(&approvals::told(&decision));
+                    return About::Decided(decision);
+                }
+                Some(None) => print::note("[not edited; the question stands]"),
+                None => return About::TakenBack,
+            },
+            Said::Whole => print::report(&approvals::shown(question, Look::now(), true)),
+            Said::Unclear => print::note(UNCLEAR),
+        }
+    }
+}
+
+/// The arguments as the person wants them; `Some(None)` when they gave up on it, and `None` when it was taken back.
+async fn edit(
+    question: &ApprovalQuestion,
+    editor: &mut Editor,
+    floor: &Floor<'_>,
+    answer: &mut oneshot::Sender<Decision>,
+) -> Option<Option<Decision>> {
+    let editing = floor.edit();
+    let mut arguments = approvals::to_edit(question);
+    loop {
+        let input = tokio::select! {
+            input = editor.answer(EDIT_PROMPT, &arguments) => input,
+            () = answer.closed() => return abandon(editing),
+        };
+        match input {
+            Input::Line(line) => arguments = String::from_utf8_lossy(&line).into_owned(),
+            Input::Cleared | Input::End | Input::Interrupted => return Some(None),
+        }
+        match approvals::edited(&arguments) {
+            Ok(decision) => return Some(Some(decision)),
+            Err(complaint) => print::note(&format!("[{complaint}; mend it, or give up with Ctrl-C]")),
+        }
+    }
+}
+
+/// One line for a question: below everything else, or by the line editor where nothing can be drawn. `None`: the question
+/// was taken back.
+async fn line(editor: &mut Editor, floor: &Floor<'_>, answer: &mut oneshot::Sender<Decision>) -> Option<Input> {
+    if floor.is_drawn_on() {
+        return tokio::select! {
+            line = floor.ask(approvals::PROMPT) => Some(Input::Line(line.into_bytes())),
+            () = answer.closed() => {
+                print::note(OVER);
+                None
+            }
+        };
+    }
+    let editing = floor.edit();
+    tokio::select! {
+        input = editor.answer(approvals::PROMPT, "") => Some(input),
+        () = answer.closed() => abandon(editing),
+    }
+}
+
+/// The question is over, and the line editor still reads.
+fn abandon<T>(editing: Editing<'_>) -> Option<T> {
+    print::note(&format!("\n{OVER}\n[press Enter to go on]"));
+    editing.abandon();
+    None
+}

@@ -1,0 +1,156 @@
+//! One turn of a conversation: shown while it runs, with what is asked and typed meanwhile, and what it took at its end.
+
+use std::cell::RefCell;
+
+use bob::{
+    AgentEvent, AgentRequest, AgentRuntime, ApprovalsMode, ContentPart, FinishReason, SessionId, SuspendReason,
+    TurnOutcome,
+};
+
+use super::floor::{Floor, Typed};
+use super::{Chat, Source, cost};
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::signals::Signals;
+use crate::runtime::turn::{self, Work};
+use crate::terminal::print;
+use crate::terminal::screen::Screen;
+use crate::terminal::screen::look::Look;
+use crate::terminal::show::Show;
+use crate::terminal::spending::Spending;
+
+impl Chat {
+    /// What the session is told next.
+    pub(super) fn message(&self, text: String) -> Work {
+        Work::Say(Box::new(AgentRequest {
+            model: self.model.clone(),
+            interactive: true,
+            // On a pipe nobody can be asked.
+            approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },
+            ..AgentRequest::text(self.session.clone(), text)
+        }))
+    }
+
+    /// Runs one turn. An exit code means that a signal ends the program.
+    pub(super) async fn run(
+        &mut self,
+        work: Work,
+        source: &mut Source,
+        signals: &mut Signals,
+    ) -> Result<Option<Exit>, Failure> {
+        let session = self.session.clone();
+        let is_person = self.is_person;
+        let grows = self.grows;
+        let mut shown = Show::new(grows).talking();
+        let mut spent = Spending::default();
+        let screen = RefCell::new(Screen::new(self.live.as_ref()));
+        let floor = Floor::new(&screen, &self.typing, self.live.as_ref());
+        let followed = turn::follow(&self.house, work, signals, |event| {
+            spent.event(&event.event);
+            let (tokens, is_about) = spent.tokens();
+            let mut screen = screen.borrow_mut();
+            screen.tokens(tokens, is_about);
+            match &event.event {
+                // The person is asked, and that says all of it.
+                AgentEvent::ApprovalRequested { .. } if is_person => Ok(()),
+                // Another one follows.
+                AgentEvent::TurnFinished { outcome } => {
+                    let last = shown.outcome(outcome);
+                    shown = Show::new(grows).talking();
+                    screen.print(last)
+                }
+                event => screen.print(shown.event(event)),
+            }
+        });
+        let warnings = &mut self.warnings;
+        let warned = async {
+            // What came while a person was typing is told now, and not across the line.
+            let mut news = warnings.now();
+            loop {
+                news.iter().for_each(|line| print::note(line));
+                news = warnings.next().await;
+            }
+        };
+        let interrupt = async || {
+            self.house.runtime.cancel(session.clone()).await;
+        };
+        let answered = self.asked.answer(source, &floor, interrupt);
+        let waiting = &mut self.waiting;
+        let heard = hear(&self.house, &session, &floor, &mut self.typed, |line| waiting.push_back(line));
+        let followed = tokio::select! {
+            followed = followed => followed,
+            never = answered => match never {},
+            never = heard => match never {},
+            () = warned => return Ok(None),
+        };
+        drop(floor);
+        self.begun = self.typing.end(&mut self.typed, &mut self.waiting);
+        let mut screen = screen.into_inner();
+        let ended = match followed {
+            Ok(ended) => ended,
+            Err(failure) => {
+                drop(screen);
+                self.tell(&failure);
+                return Ok(None);
+            }
+        };
+        let told = ended.unread.map_or_else(|| screen.print(shown.outcome(&ended.outcome)), Err);
+        drop(screen);
+        match ended.caught {
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            None | Some(turn::Interrupted::Once) => told?,
+            Some(turn::Interrupted::ToLeave(_)) => {}
+        }
+        self.sum_up(&ended.outcome, &spent);
+        match ended.caught {
+            // A person who presses Ctrl-C during an answer wants to go on talking; on a pipe there is nobody.
+            Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
+            Some(interrupted) => return Ok(Some(interrupted.exit())),
+            None => self.count(Exit::of(&ended.outcome)),
+        }
+        Ok(None)
+    }
+
+    /// What a turn took, for a person, and what the session waits for now.
+    fn sum_up(&mut self, outcome: &TurnOutcome, spent: &Spending) {
+        self.spent.extend(spent);
+        self.is_asked =
+            outcome.finish_reason == FinishReason::Suspended && outcome.suspend_reason == Some(SuspendReason::AskUser);
+        if self.is_person && spent.total().calls > 0 {
+            let summary = cost::summary(spent, outcome.duration_ms, &self.spent, &self.prices);
+            match &self.live {
+                Some(_) => print::report(&Look::now().note(&summary)),
+                None => print::note(&summary),
+            }
+        }
+    }
+}
+
+/// Says into the running turn whatever a person types. A line the turn does not take waits until it is over.
+async fn hear(
+    house: &House,
+    session: &SessionId,
+    floor: &Floor<'_>,
+    typed: &mut Typed,
+    mut wait: impl FnMut(String),
+) -> std::convert::Infallible {
+    loop {
+        for line in floor.next_lines(typed).await {
+            if line.trim() == "/cancel" {
+                house.runtime.cancel(session.clone()).await;
+                continue;
+            }
+            let is_command = line.trim_start().starts_with('/');
+            if is_command {
+                print::note(&format!("[{line}: obeyed when the turn is over]"));
+                wait(line);
+                continue;
+            }
+            match house.runtime.steer(session.clone(), vec![ContentPart::text(&line)]).await {
+                Ok(true) => print::note(&format!("» {line}")),
+                Ok(false) => wait(line),
+                Err(error) => print::note(&format!("error: {error}; not said: {line}")),
+            }
+        }
+    }
+}

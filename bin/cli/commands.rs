@@ -1,0 +1,28 @@
+//! The commands that do one thing and end: one file each, and what they share.
+//!
+//! - `run`, `resume`, `replay`: a turn without a person beside it
+//! - `sessions`, `approvals`, `skills`, `tools`, `mcp`: what there is
+//! - `ps`: a running process, looked at and steered
+//! - `soak`: a soak of the package beside the program
+//! - `doctor`, `init`, `events_schema`: beside all of it
+//! - `prompt`, `attach`, `output_schema`, `output`: what goes into a turn, and the result object that comes out
+
+pub(crate) mod approvals;
+pub(crate) mod attach;
+pub(crate) mod doctor;
+pub(crate) mod events_schema;
+pub(crate) mod init;
+pub(crate) mod mcp;
+pub(crate) mod output;
+pub(crate) mod output_schema;
+pub(crate) mod prompt;
+pub(crate) mod ps;
+pub(crate) mod replay;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod sessions;
+#[cfg(feature = "skills")]
+pub(crate) mod skills;
+#[cfg(feature = "soak")]
+pub(crate) mod soak;
+pub(crate) mod tools;

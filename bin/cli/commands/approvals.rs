@@ -1,0 +1,97 @@
+//! `approvals`: what the user decided about tools for good, to be looked at and taken back. It reads the user's memory
+//! itself; no tree and no server is started.
+
+use std::sync::Arc;
+
+use bob::{Millis, Standing};
+use bob_config::Config;
+use serde_json::{Value, json};
+
+use crate::arguments::DecisionsAction;
+use crate::exit::{Exit, Failure};
+use crate::runtime::remembered::{Known, Place};
+use crate::terminal::{approval, print};
+
+/// How many characters of arguments and reasons the list shows; `--json` has all of them.
+const MOST_SHOWN: usize = 100;
+
+/// How many characters of a hash name a decision.
+const ID_LENGTH: usize = 8;
+
+/// Lists what was decided for good in the folder of this configuration, or takes it back.
+///
+/// # Errors
+/// When there is no such decision, and when the memory cannot be read or written.
+pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exit, Failure> {
+    let no_place = || Failure::usage("there is no place for decisions: set HOME");
+    let place = Place::of(&config.file).ok_or_else(no_place)?;
+    let failed =
+        |what: &str, error: std::io::Error| Failure::usage(format!("cannot {what} {}: {error}", place.file.display()));
+    let known = place.read().map_err(|error| failed("read", error))?;
+    match action {
+        DecisionsAction::List(list) if list.json => {
+            let decisions: Vec<Value> = known.decided.iter().map(|standing| as_json(standing, &known)).collect();
+            print::json(&json!({ "folder": place.folder, "decisions": decisions }))?;
+        }
+        DecisionsAction::List(_) => {
+            for standing in &known.decided {
+                print::line(&row(standing, &known))?;
+            }
+            if known.decided.is_empty() {
+                print::note(&format!("nothing is decided for good in {}", place.folder.display()));
+            }
+        }
+        DecisionsAction::Revoke { ids, json } => {
+            let chosen = ids.iter().map(|id| of_id(id, &known)).collect::<Result<Vec<_>, _>>()?;
+            for standing in chosen {
+                place.take_back(standing).map_err(|error| failed("write", error))?;
+                if !json {
+                    print::note(&format!("taken back: {}", row(standing, &known)));
+                }
+            }
+            match json {
+                true => print::json(&json!({ "revoked": ids }))?,
+                false => print::note(
+                    "such calls are asked about again; a process that runs now does so when it is started anew",
+                ),
+            }
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn of_id<'a>(id: &str, known: &'a Known) -> Result<&'a Arc<Standing>, Failure> {
+    let nothing = || {
+        let id = print::on_one_line(id, MOST_SHOWN);
+        Failure::usage(format!("there is no decision {id}; `cli-agent approvals list` names those there are"))
+    };
+    known.decided.iter().find(|standing| id_of(standing) == id).ok_or_else(nothing)
+}
+
+/// What names a decision: what it is about. There is never more than one about the same.
+fn id_of(standing: &Standing) -> String {
+    let mut id = bob_config::digest(&json!([standing.tool, standing.arguments]).to_string());
+    id.truncate(ID_LENGTH);
+    id
+}
+
+fn row(standing: &Arc<Standing>, known: &Known) -> String {
+    let shown = |text: &str| print::first_line(&approval::visible(text), MOST_SHOWN);
+    let word = if standing.allowed { "allow" } else { "deny" };
+    let when = known.decided_at(standing).and_then(|at: Millis| jiff::Timestamp::from_millisecond(at).ok());
+    let when = when.map_or_else(|| "-".to_owned(), |when| when.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    let calls = match &standing.arguments {
+        Some(arguments) => format!("exactly {}", shown(&arguments.to_string())),
+        None => "all calls".to_owned(),
+    };
+    let why = if standing.reason.is_empty() { String::new() } else { format!(": {}", shown(&standing.reason)) };
+    format!("{}  {word:<5}  {when:<23}  {}  {calls}{why}", id_of(standing), shown(standing.tool.as_str()))
+}
+
+fn as_json(standing: &Arc<Standing>, known: &Known) -> Value {
+    json!({
+        "id": id_of(standing), "decision": if standing.allowed { "allow" } else { "deny" }, "tool": standing.tool,
+        "arguments": standing.arguments, "definition": standing.definition, "reason": standing.reason,
+        "decided_at": known.decided_at(standing),
+    })
+}

@@ -1,0 +1,271 @@
+//! `doctor`: what is wrong, and what to do about it.
+//!
+//! Each check says one line. A check that needs the configuration is left out when that cannot be read. The exit code is
+//! 0 when everything is fine, else that of the first group that is not: 2 configuration and keys, 5 model, 6 tools,
+//! 7 store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bob::store::{Append, FORMAT, Fact};
+use bob::{
+    AgentError, AgentRequest, AgentRuntime, FinishReason, Limits, LlmErrorKind, MemoryStore, PromptReader, Record,
+    ServerState, ServerStatus, SessionId, TurnOutcome,
+};
+use bob_config::assemble::{self, Choices};
+use bob_config::{Config, Environment, Overrides};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::signals::Signals;
+use crate::runtime::trust;
+use crate::terminal::{print, progress};
+
+/// How long the model may take to its answer, beyond the start of a local server.
+const MODEL_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many characters of the names of tools are shown.
+const MOST_NAMES: usize = 66;
+
+/// How many characters of a server's last words are repeated.
+const MOST_WORDS: usize = 600;
+
+/// What one check found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    ok: bool,
+    message: String,
+    #[serde(skip)]
+    exit: Exit,
+}
+
+/// Whether the files before a conversation can be read where a session names no folder of its own.
+async fn prompt_files(config: &Config) -> Result<String, String> {
+    let workspace = assemble::workspace(config).map_err(|error| error.to_string())?;
+    let reader = PromptReader::new(assemble::prompt_files(config, &workspace));
+    let read = tokio::task::spawn_blocking(move || reader.layers(None)).await.map_err(|error| error.to_string())?;
+    let layers = read.map_err(|error| error.to_string())?;
+    let bytes = [&layers.instructions, &layers.bootstrap, &layers.memory, &layers.tool_notes].map(|text| text.len());
+    Ok(format!("{} bytes of text and files before each conversation", bytes.iter().sum::<usize>()))
+}
+
+/// Checks everything there is to check and prints what it found.
+///
+/// # Errors
+/// When the findings cannot be printed.
+pub(crate) async fn doctor(file: &Path, is_named: bool, as_json: bool) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let mut report = Report { as_json, findings: Vec::new() };
+    let checked = tokio::select! {
+        checked = examine(file, is_named, &mut report) => checked,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    if let Some(house) = checked? {
+        house.close(&mut signals).await;
+    }
+    let first_bad = report.findings.iter().find(|finding| !finding.ok).map(|finding| finding.exit);
+    if as_json {
+        print::json(&json!({ "ok": first_bad.is_none(), "checks": report.findings }))?;
+    }
+    Ok(first_bad.unwrap_or(Exit::Success))
+}
+
+/// The findings so far; for people each is printed as soon as it is there, because the next check may take a while.
+struct Report {
+    as_json: bool,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn add(&mut self, check: &'static str, exit: Exit, found: Result<String, String>) -> Result<(), Failure> {
+        let (ok, message) = match found {
+            Ok(message) => (true, message),
+            Err(message) => (false, message),
+        };
+        if !self.as_json {
+            print::line(&format!("{:<6} {check}: {message}", if ok { "ok" } else { "FAULT" }))?;
+        }
+        self.findings.push(Finding { check, ok, message, exit });
+        Ok(())
+    }
+}
+
+async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Option<House>, Failure> {
+    let config = match bob_config::load(file, &Environment::of_process(), &Overrides::default()) {
+        Ok(config) => config,
+        Err(error) => {
+            let failure = Failure::from(error);
+            report.add("config", Exit::Usage, Err(format!("{}: {}", file.display(), failure.message)))?;
+            return Ok(None);
+        }
+    };
+    report.add("config", Exit::Usage, Ok(file.display().to_string()))?;
+    if let Err(failure) = trust::check(&config, is_named) {
+        let check = if failure.exit == Exit::Store { "store" } else { "trust" };
+        report.add(check, failure.exit, Err(failure.message))?;
+        return Ok(None);
+    }
+    report.add("prompt", Exit::Usage, prompt_files(&config).await)?;
+    #[cfg(feature = "skills")]
+    if let Some(skills) = crate::commands::skills::checked(&config) {
+        report.add("skills", Exit::Usage, skills)?;
+    }
+    let stored = store(&config).await;
+    let choices = Choices {
+        store: Some(MemoryStore::new()),
+        progress: Some(progress::to_stderr()),
+        spares_servers: true,
+        ..Choices::default()
+    };
+    let house = match House::open(&config, choices).await {
+        Ok(house) => house,
+        Err(failure) => {
+            report.add("config", failure.exit, Err(failure.message))?;
+            report.add("store", Exit::Store, stored)?;
+            return Ok(None);
+        }
+    };
+    let keyed = house.check_model(&house.default_model);
+    let is_keyed = keyed.is_ok();
+    report.add("key", Exit::Usage, keyed.map(|()| house.default_model.to_string()).map_err(|why| why.message))?;
+    if is_keyed {
+        report.add("model", Exit::Model, model(&config, &house).await)?;
+    }
+    let on_offer = house.runtime.tools().await;
+    let names: Vec<&str> = on_offer.iter().map(|tool| tool.id.as_str()).collect();
+    let names = print::on_one_line(&names.join(" "), MOST_NAMES);
+    let health = house.runtime.health().await;
+    let tools = match health.tools_ready {
+        true if names.is_empty() => Ok("none on offer".to_owned()),
+        true => Ok(format!("{} on offer: {names}", on_offer.len())),
+        false => Err("the tools room does not answer; start again with log.level = \"debug\"".to_owned()),
+    };
+    report.add("tools", Exit::Tools, tools)?;
+    for server in house.runtime.servers() {
+        report.add("server", Exit::Tools, reached(&server))?;
+    }
+    report.add("store", Exit::Store, stored)?;
+    Ok(Some(house))
+}
+
+/// How a tool server that had its time to start is doing.
+fn reached(server: &ServerStatus) -> Result<String, String> {
+    match server.state {
+        ServerState::Ready => {
+            let name = server.server.as_deref().unwrap_or("it does not say its name");
+            Ok(format!(
+                "{}: ready, {} tools on offer ({})",
+                server.id,
+                server.tools,
+                print::first_line(name, MOST_NAMES)
+            ))
+        }
+        ServerState::Asleep | ServerState::Starting => {
+            Err(format!("{}: not ready within its startup_timeout_ms; raise that, or see what it waits for", server.id))
+        }
+        ServerState::Restarting | ServerState::GaveUp | ServerState::Stopped => {
+            let why = server.last_error.as_deref().unwrap_or("it is down");
+            // What could not even be started says itself what to do.
+            let is_plain = why.contains("; ");
+            let to_do = match (is_plain, server.transport.as_str()) {
+                (true, _) => "",
+                (false, "http") => "; see that it runs and that its `url` is right",
+                (false, _) => "; run its command by hand to see more",
+            };
+            Err(format!("{}{to_do}", print::on_one_line(why, MOST_WORDS)))
+        }
+    }
+}
+
+/// A tiny real request, in a session nobody keeps.
+async fn model(config: &Config, house: &House) -> Result<String, String> {
+    let session = SessionId::parse("doctor").map_err(|error| error.to_string())?;
+    let starting = config.providers.get(house.default_model.provider()).and_then(|provider| provider.start.as_ref());
+    let patience =
+        MODEL_PATIENCE + starting.map_or(Duration::ZERO, |start| Duration::from_millis(start.ready_timeout_ms));
+    let turn_timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    let request = AgentRequest {
+        allow_tools: Some(Vec::new()),
+        limits: Some(Limits { max_steps: 1, turn_timeout_ms, ..assemble::limits(config) }),
+        interactive: true,
+        ..AgentRequest::text(session, "Say ok.")
+    };
+    match house.runtime.run(request).await {
+        Ok(result) => judged(result.response(), patience),
+        Err(error) => Err(advice(&error)),
+    }
+}
+
+fn judged(outcome: &TurnOutcome, patience: Duration) -> Result<String, String> {
+    let answered = || format!("{} answered in {} ms", name(outcome), outcome.duration_ms);
+    match (&outcome.error, outcome.finish_reason) {
+        // What it said is another question than whether it can be reached.
+        (Some(AgentError::Llm(error)), _) if error.kind == LlmErrorKind::Malformed => Ok(answered()),
+        (Some(error), _) => Err(advice(error)),
+        (None, FinishReason::GuardExceeded) if outcome.steps == 0 => {
+            Err(format!("no answer within {} s; is the provider overloaded, or its address wrong?", patience.as_secs()))
+        }
+        (None, _) => Ok(answered()),
+    }
+}
+
+fn name(outcome: &TurnOutcome) -> String {
+    outcome.model.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What failed, and what to do about it.
+fn advice(error: &AgentError) -> String {
+    let AgentError::Llm(failed) = error else { return error.to_string() };
+    let advice = match failed.kind {
+        LlmErrorKind::Unauthorized => "; check the key",
+        LlmErrorKind::QuotaExhausted => "; check the account of the provider",
+        LlmErrorKind::UnknownModel => "; check the name of the model",
+        LlmErrorKind::Unavailable | LlmErrorKind::Timeout => "; check base_url and the network",
+        LlmErrorKind::RateLimited
+        | LlmErrorKind::UnknownProvider
+        | LlmErrorKind::MissingKey
+        | LlmErrorKind::ContextExceeded
+        | LlmErrorKind::Rejected
+        | LlmErrorKind::TooLarge
+        | LlmErrorKind::NotStarted
+        | LlmErrorKind::Malformed
+        | LlmErrorKind::NotScripted
+        | LlmErrorKind::Gone => "",
+    };
+    format!("{failed}{advice}")
+}
+
+/// Writes a record to a session of its own, and removes both.
+async fn store(config: &Config) -> Result<String, String> {
+    let Some(place) = config.store_path() else {
+        return Ok("memory: sessions end with the process".to_owned());
+    };
+    let store = assemble::store(config, false).map_err(|error| error.to_string())?;
+    let session = SessionId::parse(&format!("doctor-{}", uuid::Uuid::now_v7())).map_err(|error| error.to_string())?;
+    let tried = async {
+        let claim = store.claim(&session).await?;
+        let record = Record {
+            format: FORMAT,
+            id: bob::RecordId::new(uuid::Uuid::now_v7().to_string()),
+            session: session.clone(),
+            version: 1,
+            epoch: claim.epoch,
+            turn: None,
+            at: jiff::Timestamp::now().as_millisecond(),
+            fact: Fact::Options(bob::SessionOptions::default()),
+        };
+        let append = Append {
+            session: session.clone(),
+            epoch: claim.epoch,
+            expected_version: 0,
+            records: vec![Arc::new(record)],
+        };
+        store.append(vec![append]).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        store.delete(&session).await
+    };
+    tried.await.map(|_deleted| format!("{} can be written", place.display())).map_err(|error| error.to_string())
+}

@@ -1,0 +1,162 @@
+//! The one result object of a turn: a line of `run --output json`, and the last line of `stream-json`.
+//!
+//! Its keys are a contract with scripts; they are written out here and pinned by a test, so that a change of the types
+//! inside cannot change them by accident.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bob::{
+    DeniedCall, FinishReason, GuardReason, ModelName, RequestId, ResumeToken, StopReason, TranscriptEntry, TurnOutcome,
+    Usage,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::arguments::OutputForm;
+use crate::exit::{self, Failure};
+use crate::terminal::print;
+
+/// Whether this process has printed its result object: there is exactly one, whatever happens after it.
+static IS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// What has no turn has no labels that counted.
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+
+/// How a turn ended, for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct ResultObject<'a> {
+    session_id: Option<&'a str>,
+    turn_id: Option<&'a str>,
+    request_id: Option<&'a RequestId>,
+    model: Option<&'a ModelName>,
+    finish_reason: FinishReason,
+    guard_reason: Option<GuardReason>,
+    content: &'a str,
+    question: Option<&'a str>,
+    token: Option<&'a ResumeToken>,
+    stop_reason: Option<StopReason>,
+    tool_transcript: &'a [TranscriptEntry],
+    usage: Usage,
+    steps: u32,
+    duration_ms: u64,
+    saved: bool,
+    denied: &'a [DeniedCall],
+    /// The caller's labels.
+    labels: &'a BTreeMap<String, String>,
+    error: Option<ErrorObject>,
+    /// The line of a batch, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorObject {
+    kind: &'static str,
+    message: String,
+    retryable: bool,
+}
+
+impl<'a> ResultObject<'a> {
+    /// What is known of a turn that ended.
+    pub(crate) fn of(outcome: &'a TurnOutcome) -> Self {
+        let error = outcome.error.as_ref().map(|error| ErrorObject {
+            kind: error.kind(),
+            message: error.to_string(),
+            retryable: outcome.is_retryable(),
+        });
+        let lost = || ErrorObject {
+            kind: "store",
+            message: "the end of the turn is not saved; `cli-agent doctor` checks the store".to_owned(),
+            retryable: false,
+        };
+        let error = error.or_else(|| exit::is_lost(outcome).then(lost));
+        Self {
+            session_id: Some(outcome.session_id.as_str()),
+            turn_id: Some(outcome.turn_id.as_str()),
+            request_id: outcome.request_id.as_ref(),
+            model: outcome.model.as_ref(),
+            finish_reason: outcome.finish_reason,
+            guard_reason: outcome.guard_reason,
+            content: &outcome.content,
+            question: outcome.question.as_deref(),
+            token: outcome.token.as_ref(),
+            stop_reason: outcome.stop_reason,
+            tool_transcript: &outcome.tool_transcript,
+            usage: outcome.usage,
+            steps: outcome.steps,
+            duration_ms: outcome.duration_ms,
+            saved: outcome.saved,
+            denied: &outcome.denied,
+            labels: &outcome.labels,
+            error,
+            line: None,
+        }
+    }
+
+    /// What is known when there was no turn.
+    pub(crate) fn without_turn(session: Option<&'a str>, failure: &Failure) -> Self {
+        let error =
+            ErrorObject { kind: failure.kind, message: failure.message.clone(), retryable: failure.is_retryable };
+        let is_cancelled = failure.exit.is_cancelled();
+        Self {
+            session_id: session,
+            turn_id: None,
+            request_id: None,
+            model: None,
+            finish_reason: if is_cancelled { FinishReason::Cancelled } else { FinishReason::Error },
+            guard_reason: None,
+            content: "",
+            question: None,
+            token: None,
+            stop_reason: None,
+            tool_transcript: &[],
+            usage: Usage::default(),
+            steps: 0,
+            duration_ms: 0,
+            saved: false,
+            denied: &[],
+            labels: &NO_LABELS,
+            error: (!is_cancelled).then_some(error),
+            line: None,
+        }
+    }
+
+    /// The same for a line of a batch, counted from 1.
+    pub(crate) fn at_line(self, line: u64) -> Self {
+        Self { line: Some(line), ..self }
+    }
+
+    /// Prints the object in the form that was asked for, unless one was printed before. For people there is nothing to
+    /// print here.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(crate) fn print(&self, form: OutputForm) -> io::Result<()> {
+        match form {
+            OutputForm::Text => Ok(()),
+            OutputForm::Json | OutputForm::StreamJson if !claim_result() => Ok(()),
+            OutputForm::Json => print::json(self),
+            OutputForm::StreamJson => print::json(&self.as_event(Map::new())),
+        }
+    }
+
+    /// The last event of a stream: the keys of the event that ended it, and over them all keys of this object.
+    pub(crate) fn as_event(&self, mut event: Map<String, Value>) -> Value {
+        let Ok(Value::Object(keys)) = serde_json::to_value(self) else { return Value::Object(event) };
+        event.insert("type".to_owned(), "turn.finished".into());
+        event.entry("schema").or_insert_with(|| bob::EVENT_SCHEMA.into());
+        event.extend(keys);
+        Value::Object(event)
+    }
+}
+
+/// Says that the result object is out, printed by the caller. `false`: it was out before.
+pub(crate) fn claim_result() -> bool {
+    !IS_PRINTED.swap(true, Ordering::SeqCst)
+}
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

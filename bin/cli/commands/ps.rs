@@ -1,0 +1,201 @@
+//! `ps`, `cancel`, `drain`, `mcp restart` and `mcp reload`: a running process, looked at and steered from another terminal.
+//!
+//! Each finds its process by the store of its configuration, asks over the control socket, and prints what was answered.
+//! None of them opens the store or starts anything.
+//!
+//! - `table`: the live tree in 80 columns
+
+pub(crate) mod table;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use bob_config::Config;
+use serde_json::{Value, json};
+
+use crate::arguments::{CancelArgs, DrainArgs, PsArgs};
+use crate::control::client::{self, Process};
+use crate::control::wire::{Hello, Look, Question, Said};
+use crate::exit::{Exit, Failure};
+use crate::runtime::signals::Signals;
+use crate::terminal::print;
+
+/// How often a watched tree is drawn again.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a process may take to end after its last turn: the grace of a shutdown is not counted in, since nothing runs.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+
+/// Puts the cursor into the first corner of a screen and clears what follows.
+const NEW_SCREEN: &str = "\x1b[H\x1b[J";
+
+/// `ps`.
+///
+/// # Errors
+/// When there is no such process, or it does not answer.
+pub(crate) async fn ps(args: &PsArgs, config: &Config) -> Result<Exit, Failure> {
+    if args.watch {
+        return watch(args, config).await;
+    }
+    if args.json {
+        let mut seen = Vec::new();
+        for mut process in meant(args.pid, config).await? {
+            let look = process.look().await?;
+            seen.push(as_json(&process.hello, &look));
+        }
+        print::json(&json!({ "processes": seen }))?;
+        return Ok(Exit::Success);
+    }
+    let mut all = meant(args.pid, config).await?;
+    if let [process] = all.as_mut_slice() {
+        let look = process.look().await?;
+        print::text(&table::report(&process.hello, &look, args.all))?;
+        return Ok(Exit::Success);
+    }
+    for process in &mut all {
+        let look = process.look().await?;
+        print::text(&table::summary(&process.hello, &look))?;
+    }
+    print::note("several processes use this store; --pid PID shows one");
+    Ok(Exit::Success)
+}
+
+/// All processes, or the one with this number.
+async fn meant(pid: Option<u32>, config: &Config) -> Result<Vec<Process>, Failure> {
+    let all = client::processes(config).await;
+    match (pid, all.len()) {
+        (None, 2..) => Ok(all),
+        _ => Ok(vec![client::the_one(config, pid).await?]),
+    }
+}
+
+async fn watch(args: &PsArgs, config: &Config) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let mut process = client::the_one(config, args.pid).await?;
+    let is_screen = io::stdout().is_terminal() && !args.json;
+    let mut tick = tokio::time::interval(WATCH_EVERY);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            caught = signals.next() => return Ok(caught.exit()),
+        }
+        let look = match process.look().await {
+            Ok(look) => look,
+            Err(failure) => {
+                print::note(&failure.message);
+                return Ok(Exit::Success);
+            }
+        };
+        if args.json {
+            print::json(&as_json(&process.hello, &look))?;
+            continue;
+        }
+        let report = table::report(&process.hello, &look, args.all);
+        match is_screen.then(|| rustix::termios::tcgetwinsize(io::stdout()).ok()).flatten() {
+            Some(size) => {
+                let most = usize::from(size.ws_row).saturating_sub(1);
+                let lines: Vec<&str> = report.lines().take(most).collect();
+                print::cleaned(&format!("{NEW_SCREEN}{}\n", bob_config::sanitise::clean(&lines.join("\n"))))?;
+            }
+            None => print::text(&format!("{report}\n"))?,
+        }
+    }
+}
+
+/// A process as programs get it.
+fn as_json(hello: &Hello, look: &Look) -> Value {
+    json!({
+        "pid": hello.pid, "command": hello.command, "version": hello.version, "config": hello.config,
+        "store": hello.store, "is_draining": look.is_draining, "tree": look.tree, "metrics": look.metrics,
+        "process": look.process,
+    })
+}
+
+/// `cancel`.
+///
+/// # Errors
+/// When there is no such process, the id is none, or nothing runs in the session.
+pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, Failure> {
+    let session = bob::SessionId::parse(&args.id)?;
+    let mut process = client::the_one(config, args.pid).await?;
+    match process.ask(Question::Cancel { session: session.to_string() }).await? {
+        Said::Cancelled { was_running: true } => {
+            print::note(&format!("cancelled what ran in {session}"));
+            Ok(Exit::Success)
+        }
+        Said::Cancelled { was_running: false } => {
+            Err(Failure::usage(format!("nothing runs in the session {session} of process {}", process.hello.pid)))
+        }
+        _no_answer_to_that => Err(client::unexpected()),
+    }
+}
+
+/// `drain`: returns when the process has ended, or at once if nobody waits for that.
+///
+/// # Errors
+/// When there is no such process.
+pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let mut process = client::the_one(config, args.pid).await?;
+    let Said::Draining { running, waiting } = process.ask(Question::Drain).await? else {
+        return Err(client::unexpected());
+    };
+    let pid = process.hello.pid;
+    print::note(&format!("process {pid} begins no new turn; {running} running, {waiting} waiting"));
+    if args.no_wait {
+        return Ok(Exit::Success);
+    }
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(POLL_EVERY) => {}
+            caught = signals.next() => return Ok(caught.exit()),
+        }
+        if process.look().await.is_err() {
+            print::note(&format!("process {pid} has ended"));
+            return Ok(Exit::Success);
+        }
+    }
+}
+
+/// `mcp restart`.
+///
+/// # Errors
+/// When there is no such process or no such server.
+pub(crate) async fn restart_server(id: &str, pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
+    let mut process = client::the_one(config, pid).await?;
+    match process.ask(Question::RestartServer { server: id.to_owned() }).await? {
+        Said::Restarted => {
+            print::note(&format!("{id} is started again; ps shows how it does"));
+            Ok(Exit::Success)
+        }
+        _no_answer_to_that => Err(client::unexpected()),
+    }
+}
+
+/// `mcp reload`.
+///
+/// # Errors
+/// When there is no such process, or what it reads is wrong; then nothing changed there.
+pub(crate) async fn reload_servers(pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
+    let mut process = client::the_one(config, pid).await?;
+    let Said::Reloaded { started, changed, stopped, kept } = process.ask(Question::ReloadServers).await? else {
+        return Err(client::unexpected());
+    };
+    print::note(&reloaded([
+        ("started", &started),
+        ("started again", &changed),
+        ("stopped", &stopped),
+        ("left alone", &kept),
+    ]));
+    Ok(Exit::Success)
+}
+
+/// What a reload did, in a line.
+pub(crate) fn reloaded<S: AsRef<str>>(lists: [(&str, &[S]); 4]) -> String {
+    let named = lists.iter().filter(|(_, ids)| !ids.is_empty()).map(|(what, ids)| {
+        let ids: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
+        format!("{what}: {}", ids.join(" "))
+    });
+    let text = named.collect::<Vec<_>>().join("; ");
+    if text.is_empty() { "no tool server is configured".to_owned() } else { text }
+}

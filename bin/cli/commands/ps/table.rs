@@ -1,0 +1,177 @@
+//! The live tree as text for a terminal of 80 columns.
+
+use bob::{MetricsSnapshot, NodeState, NodeStatus, ServerStatus};
+
+use crate::commands::mcp;
+use crate::control::wire::{Hello, Look};
+use crate::terminal::print;
+
+/// How wide the name of an actor may be, with what draws the tree.
+const NAME: usize = 40;
+
+/// How many characters of an error are shown.
+const MOST_ERROR: usize = 600;
+
+/// A process: who it is, what it did, and every actor. Idle sessions are counted, unless `all` are wanted.
+pub(crate) fn report(hello: &Hello, look: &Look, all: bool) -> String {
+    let metrics = &look.metrics;
+    let uptime = duration(metrics.uptime_ms);
+    let draining = if look.is_draining { ", draining" } else { "" };
+    let memory = look.process.rss_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
+    let mut text = format!("{} (process {}), up {uptime}{memory}{draining}\n", hello.command, hello.pid);
+    text.push_str(&format!("store {}\n", hello.store));
+    text.push_str(&turns(metrics));
+    text.push_str(&providers(metrics));
+    text.push('\n');
+    text.push_str(&tree(&look.tree, metrics, all));
+    text
+}
+
+/// A process in two lines.
+pub(crate) fn summary(hello: &Hello, look: &Look) -> String {
+    let sessions = look.metrics.sessions;
+    format!(
+        "{:>8}  {:<6} up {:<9} {} running, {} waiting\n          {}\n",
+        hello.pid,
+        hello.command,
+        duration(look.metrics.uptime_ms),
+        sessions.running,
+        sessions.waiting,
+        hello.config,
+    )
+}
+
+fn turns(metrics: &MetricsSnapshot) -> String {
+    let (now, turns) = (metrics.sessions, metrics.turns);
+    let ends = [
+        ("final", turns.answered),
+        ("guard", turns.guard_exceeded),
+        ("cancelled", turns.cancelled),
+        ("suspended", turns.suspended),
+        ("error", turns.error),
+        ("refused", turns.refused),
+    ];
+    let ends: Vec<_> =
+        ends.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
+    let ended = if ends.is_empty() { String::new() } else { format!(" ({})", ends.join(", ")) };
+    format!("turns: {} running, {} waiting, {} ended{ended}\n", now.running, now.waiting, turns.ended())
+}
+
+/// The providers that are not asked, since they fail; nothing when all are.
+fn providers(metrics: &MetricsSnapshot) -> String {
+    let mut text = String::new();
+    for provider in &metrics.providers {
+        let Some(down) = &provider.down else { continue };
+        let next = match down.next_try_in_ms {
+            Some(ms) => format!("next try in {}", duration(ms)),
+            None => "being tried".to_owned(),
+        };
+        let name = print::on_one_line(&provider.provider, NAME);
+        text.push_str(&format!("provider {name}: down for {}, {next}\n", duration(down.for_ms)));
+        if let Some(error) = &provider.last_error {
+            text.push_str(&mcp::wrapped(&print::on_one_line(error, MOST_ERROR)));
+        }
+    }
+    text
+}
+
+/// Every actor in a line, and below one that was down, why.
+pub(crate) fn tree(tree: &[NodeState], metrics: &MetricsSnapshot, all: bool) -> String {
+    let mut lines = Lines { text: String::new(), servers: &metrics.servers, all };
+    lines.row("actor", "state", "age", "restarts", "queue");
+    for node in tree {
+        lines.node(node, "", "");
+    }
+    // Those the tree does not show: it is not asked for more than so many.
+    let shown = tree.iter().find(|node| node.name == "sessions").map_or(0, |node| node.children.len());
+    let more = metrics.sessions.live.saturating_sub(shown);
+    if shown > 0 && more > 0 {
+        lines.text.push_str(&format!("   … {more} more sessions\n"));
+    }
+    lines.text
+}
+
+struct Lines<'a> {
+    text: String,
+    servers: &'a [ServerStatus],
+    all: bool,
+}
+
+impl Lines<'_> {
+    fn row(&mut self, name: &str, state: &str, age: &str, restarts: &str, queue: &str) {
+        let line = format!("{name:<NAME$}  {state:<10} {age:>8} {restarts:>8} {queue:>6}");
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// `first` stands before the node's own line, `rest` before those of its children.
+    fn node(&mut self, node: &NodeState, first: &str, rest: &str) {
+        let room = NAME.saturating_sub(first.chars().count() + 1);
+        let name = format!("{first}{}", print::on_one_line(&node.name, room));
+        let restarts = if node.restarts == 0 { String::new() } else { node.restarts.to_string() };
+        let queue = node.queued.map(|queued| queued.to_string()).unwrap_or_default();
+        let server = self.server(node, first);
+        let state = server.map_or(word(node.state), |server| mcp::word(server.state));
+        self.row(&name, state, &duration(node.age_ms), &restarts, &queue);
+        if let Some(error) = &node.last_error {
+            self.text.push_str(&mcp::wrapped(&print::on_one_line(error, MOST_ERROR)));
+        }
+        let is_shown = |child: &&NodeState| self.all || child.state != NodeStatus::Idle;
+        let children: Vec<_> = node.children.iter().filter(is_shown).collect();
+        let idle = node.children.len() - children.len();
+        for (at, child) in children.iter().enumerate() {
+            let is_last = at + 1 == children.len() && idle == 0;
+            let (own, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            self.node(child, &format!("{rest}{own}"), &format!("{rest}{below}"));
+        }
+        if idle > 0 {
+            self.text.push_str(&format!("{rest}└─ … {idle} idle\n"));
+        }
+    }
+
+    /// What the tool plane knows of the server this node is, which says more than the tree: asleep, starting.
+    fn server(&self, node: &NodeState, first: &str) -> Option<&ServerStatus> {
+        let is_below = !first.is_empty();
+        self.servers.iter().find(|server| is_below && node.queued.is_none() && server.id.as_str() == node.name)
+    }
+}
+
+/// The state in one word.
+pub(crate) fn word(state: NodeStatus) -> &'static str {
+    match state {
+        NodeStatus::Running => "running",
+        NodeStatus::Idle => "idle",
+        NodeStatus::Waiting => "waiting",
+        NodeStatus::Stopping => "stopping",
+        NodeStatus::Restarting => "restarting",
+        NodeStatus::GaveUp => "gave up",
+        NodeStatus::Stopped => "stopped",
+    }
+}
+
+/// A time in at most eight characters.
+pub(crate) fn duration(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..=9 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        10..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min", seconds / 60),
+        6_000..=359_999 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A number of bytes in at most eight characters.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..=1_023 => format!("{bytes} B"),
+        1_024..=1_048_575 => format!("{} KiB", bytes >> 10),
+        1_048_576..=10_737_418_239 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

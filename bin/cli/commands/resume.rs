@@ -1,0 +1,136 @@
+//! `resume`: a turn that waits for a person goes on with the reply, in whatever process.
+
+use std::io::{self, IsTerminal};
+
+use bob::{AgentRuntime, Decision, ResumeReply, ResumeToken, Session, SessionId, SuspendReason};
+use bob_config::Config;
+use bob_config::assemble::Choices;
+
+use crate::arguments::ResumeArgs;
+use crate::commands::{prompt, run};
+use crate::control::Control;
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::origin::Origin;
+use crate::runtime::signals::Signals;
+use crate::terminal::{approval, print, progress};
+
+/// What a decision may be.
+const DECISIONS: &str = "allow, allow-session, always, deny [REASON], deny-always [REASON] or edit JSON";
+
+/// Goes on with the turn and prints it as `run` does.
+///
+/// # Errors
+/// When the token is not good, or the reply not one; nothing has changed then.
+pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let token = ResumeToken::new(args.token.as_str());
+    let session = token.session().ok_or_else(|| {
+        Failure::usage("that is no token; copy the whole of what the suspended turn printed: SESSION~SECRET")
+    })?;
+    let progress = Some(progress::to_stderr());
+    let choices = Choices { progress, take_over: args.take_over, ..Choices::default() };
+    let house = House::open(&config, choices).await?;
+    house.warnings().print();
+    let control = Control::open(&house.runtime, &config, "resume", origin).await;
+    let said = tokio::select! {
+        said = reply(args, &house, &session, &token) => said,
+        caught = signals.next() => Err(Failure::signalled(caught.exit())),
+    };
+    let result = match said {
+        Ok(said) => match house.runtime.resume_stream(token, said).await {
+            Ok(stream) => run::told(&house, stream, args.output, &mut signals).await,
+            Err(error) => Err(error.into()),
+        },
+        Err(failure) => Err(failure),
+    };
+    house.close(&mut signals).await;
+    drop(control);
+    result
+}
+
+/// The session a token names, for the result object of a resume that did not begin.
+pub(crate) fn session_of(token: &str) -> Option<String> {
+    ResumeToken::new(token).session().map(|session| session.to_string())
+}
+
+/// What is said to the turn: a decision where one is waited for, and a text elsewhere.
+async fn reply(
+    args: &ResumeArgs,
+    house: &House,
+    session: &SessionId,
+    token: &ResumeToken,
+) -> Result<ResumeReply, Failure> {
+    let records = house.runtime.records(session.clone()).await?;
+    let folded = Session::fold(session.clone(), &records);
+    let nobodys = || Failure::usage("no suspended turn has this token; it may have been answered already");
+    let open = folded.open.as_ref().ok_or_else(nobodys)?;
+    let suspension = open.suspended.as_ref().filter(|suspension| suspension.token == *token).ok_or_else(nobodys)?;
+    let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
+    if given.is_none() && io::stdin().is_terminal() {
+        match approval::open_question(session, open).filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
+            Some(question) => {
+                approval::lines(&question).iter().for_each(|line| print::note(line));
+                print::note(&format!("say {DECISIONS}"));
+            }
+            None => print::note(&suspension.question),
+        }
+        print::note("reading the reply from the terminal; end it with Ctrl-D");
+    }
+    let text = prompt::read(given.as_deref()).await?;
+    match suspension.reason {
+        SuspendReason::ApprovalRequired => decision(text.trim()).map(ResumeReply::Decision),
+        SuspendReason::AskUser | SuspendReason::ExternalWait => Ok(ResumeReply::Answer(text)),
+    }
+}
+
+/// A decision in the words of the command line.
+///
+/// # Errors
+/// When it is none: then nobody has decided.
+fn decision(text: &str) -> Result<Decision, Failure> {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let reason = || rest.to_owned();
+    match (word, rest.is_empty()) {
+        ("allow", true) => Ok(Decision::AllowOnce),
+        ("allow-session", true) => Ok(Decision::AllowSession),
+        ("always", true) => Ok(Decision::AllowAlways),
+        ("deny", _) => Ok(Decision::Deny { reason: reason() }),
+        ("deny-always", _) => Ok(Decision::DenyAlways { reason: reason() }),
+        ("edit", false) => match serde_json::from_str(rest) {
+            Ok(arguments @ serde_json::Value::Object(_)) => Ok(Decision::Edit { arguments }),
+            Ok(_) => Err(Failure::usage("the arguments behind `edit` are not a JSON object; nothing was decided")),
+            Err(error) => {
+                let text = format!("the arguments behind `edit` are not JSON ({error}); nothing was decided");
+                Err(Failure::usage(text))
+            }
+        },
+        _ => Err(Failure::usage(format!("the turn waits for a decision: {DECISIONS}; nothing was decided"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_said_in_exactly_these_words() {
+        let reason = |text: &str| text.to_owned();
+        for (text, expected) in [
+            ("allow", Decision::AllowOnce),
+            ("allow-session", Decision::AllowSession),
+            ("always", Decision::AllowAlways),
+            ("deny", Decision::Deny { reason: String::new() }),
+            ("deny  not today ", Decision::Deny { reason: reason("not today") }),
+            ("deny-always never", Decision::DenyAlways { reason: reason("never") }),
+            ("edit {\"a\": 1}", Decision::Edit { arguments: serde_json::json!({"a": 1}) }),
+        ] {
+            assert_eq!(decision(text), Ok(expected), "{text:?}");
+        }
+        for text in ["", "yes", "y", "Allow", "allow it", "always please", "edit", "edit 1", "edit {", "allow\nalways"]
+        {
+            assert!(decision(text).is_err_and(|failure| failure.exit == Exit::Usage), "{text:?}");
+        }
+    }
+}

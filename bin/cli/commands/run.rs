@@ -1,0 +1,223 @@
+//! `run`: one turn without a person beside it.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bob::{
+    AgentEvent, AgentRequest, AgentRuntime, AgentStream, Change, ContentPart, Envelope, ModelName, OptionsPatch,
+    SessionFilter, SessionId,
+};
+use bob_config::Config;
+use bob_config::assemble::{Choices, existing_folder};
+use serde_json::{Map, Value};
+
+use crate::arguments::{OutputForm, RunArgs, TapeArg};
+use crate::commands::output::{self, ResultObject};
+use crate::commands::{attach, output_schema, prompt};
+use crate::control::Control;
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::origin::Origin;
+use crate::runtime::signals::Signals;
+use crate::runtime::turn;
+use crate::terminal::print;
+use crate::terminal::progress;
+use crate::terminal::screen::{self, Live, Screen};
+use crate::terminal::show::{self, Show};
+use crate::terminal::spending::Spending;
+
+/// Runs one turn and prints its outcome in the form that was asked for.
+///
+/// # Errors
+/// When there was no turn; the caller then prints the result object.
+pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let prepared = tokio::select! {
+        prepared = prepare(args, &config) => prepared?,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    let Prepared { house, said, folder, schema } = prepared;
+    // A process with one turn drains by ending as it does anyway.
+    let control = Control::open(&house.runtime, &config, "run", origin).await;
+    let result = one_turn(args, &house, said, (folder, schema), &mut signals).await;
+    house.close(&mut signals).await;
+    drop(control);
+    result
+}
+
+/// What a turn needs that was looked at before it.
+struct Prepared {
+    house: House,
+    /// The prompt and what is attached.
+    said: Vec<ContentPart>,
+    /// The folder of `--cwd`.
+    folder: Option<PathBuf>,
+    /// The schema of `--output-schema`.
+    schema: Option<Arc<Value>>,
+}
+
+/// Everything that can be refused before anything is sent.
+async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
+    for id in [&args.session, &args.resume].into_iter().flatten() {
+        SessionId::parse(id)?;
+    }
+    let schema = args.output_schema.as_deref().map(output_schema::read).transpose()?;
+    let folder = args.cwd.as_deref().map(|cwd| working_folder(cwd, config)).transpose()?;
+    if args.prompt.is_none() && io::stdin().is_terminal() {
+        print::note("reading the prompt from the terminal; end it with Ctrl-D");
+    }
+    let attached = attach::parts(&args.attach)?;
+    let prompt = prompt::read(args.prompt.as_deref()).await?;
+    let choices = Choices {
+        progress: Some(progress::to_stderr()),
+        take_over: args.take_over,
+        tape: args.tape.as_ref().map(TapeArg::choice),
+        ..Choices::default()
+    };
+    let house = House::open(config, choices).await?;
+    house.warnings().print();
+    house.check_model(&house.default_model)?;
+    let said = std::iter::once(ContentPart::text(prompt)).chain(attached).collect();
+    Ok(Prepared { house, said, folder, schema })
+}
+
+/// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
+pub(crate) fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Failure> {
+    let folder = existing_folder(cwd).map_err(|why| Failure::usage(format!("--cwd {why}")))?;
+    let workspace = bob_config::assemble::workspace(config)?;
+    match folder.starts_with(&workspace) {
+        true => Ok(folder),
+        false => Err(Failure::usage(format!(
+            "--cwd {} is outside policy.workspace, {}; choose a folder inside it, or set policy.workspace",
+            folder.display(),
+            workspace.display()
+        ))),
+    }
+}
+
+async fn one_turn(
+    args: &RunArgs,
+    house: &House,
+    said: Vec<ContentPart>,
+    (folder, output_schema): (Option<PathBuf>, Option<Arc<Value>>),
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let session = session(args, house).await?;
+    if let Some(folder) = folder {
+        let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
+        let patch = OptionsPatch { cwd: Change::Set(cwd.to_owned()), ..OptionsPatch::default() };
+        house.runtime.configure(session.clone(), patch, None).await?;
+    }
+    let request = AgentRequest {
+        model: args.model.as_deref().map(ModelName::parse).transpose()?,
+        approvals: args.approvals.mode(),
+        approve: args.approve.risk(),
+        output_schema,
+        interactive: true,
+        input: said,
+        ..AgentRequest::text(session, String::new())
+    };
+    let stream = house.runtime.run_stream(request).await?;
+    told(house, stream, args.output, signals).await
+}
+
+/// Prints a turn as it goes and its outcome at the end.
+///
+/// # Errors
+/// When it was not taken, or stdout cannot be written.
+pub(crate) async fn told(
+    house: &House,
+    stream: AgentStream,
+    form: OutputForm,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let is_text = form == OutputForm::Text;
+    let live = (is_text && screen::is_drawn_on()).then(Live::new);
+    let mut shown = Show::new(is_text && io::stdout().is_terminal());
+    let mut spent = Spending::default();
+    let mut screen = Screen::new(live.as_ref());
+    let ended = turn::follow_stream(house, stream, signals, |event| match form {
+        OutputForm::Text => {
+            spent.event(&event.event);
+            let (tokens, is_about) = spent.tokens();
+            screen.tokens(tokens, is_about);
+            screen.print(shown.event(&event.event))
+        }
+        OutputForm::Json => Ok(()),
+        OutputForm::StreamJson => print::json(&streamed(event, house)),
+    })
+    .await?;
+    if let Some(error) = ended.unread {
+        drop(screen);
+        return ended.caught.map_or_else(|| Err(error.into()), |caught| Ok(caught.exit()));
+    }
+    match form {
+        OutputForm::Text => {
+            let told = screen.print(shown.outcome(&ended.outcome));
+            // The signal that closed a terminal says more than the writes that fail because of it.
+            if ended.caught.is_none() {
+                told?;
+            }
+        }
+        OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,
+        OutputForm::StreamJson => {
+            let event = ended.event.as_deref().map(Envelope::to_json);
+            let event = event.and_then(|event| if let Value::Object(keys) = event { Some(keys) } else { None });
+            if output::claim_result() {
+                print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
+            }
+        }
+    }
+    if form != OutputForm::Text
+        && let Some(how) = show::how_to_go_on(&ended.outcome)
+    {
+        print::note(&how);
+    }
+    Ok(ended.caught.map_or_else(|| Exit::of(&ended.outcome), |caught| caught.exit()))
+}
+
+/// Which session the turn belongs to.
+async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
+    if args.continue_last {
+        let filter = SessionFilter { limit: 1, ..SessionFilter::default() };
+        let last = house.runtime.sessions(filter, None).await?.sessions.into_iter().next();
+        let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
+        return last.map(|summary| summary.session).ok_or_else(nothing);
+    }
+    if let Some(id) = &args.resume {
+        let session = SessionId::parse(id)?;
+        if house.runtime.records(session.clone()).await?.is_empty() {
+            return Err(Failure::usage(format!(
+                "there is no session {session}; `cli-agent sessions list` names those there are, --session creates one"
+            )));
+        }
+        return Ok(session);
+    }
+    match &args.session {
+        Some(id) => Ok(SessionId::parse(id)?),
+        None => new_session(),
+    }
+}
+
+/// A session nobody has used before.
+///
+/// # Errors
+/// Never, as long as a UUID is a session id.
+pub(crate) fn new_session() -> Result<SessionId, Failure> {
+    Ok(SessionId::parse(&uuid::Uuid::now_v7().to_string())?)
+}
+
+/// An event as programs get it; the first one says where they are.
+fn streamed(event: &Envelope, house: &House) -> Value {
+    let mut json = event.to_json();
+    if let (AgentEvent::TurnStarted { cwd, .. }, Some(keys)) = (&event.event, json.as_object_mut()) {
+        started(keys, cwd.clone().unwrap_or_else(|| house.workspace.display().to_string()));
+    }
+    json
+}
+
+fn started(keys: &mut Map<String, Value>, cwd: String) {
+    keys.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+    keys.insert("cwd".to_owned(), cwd.into());
+}

@@ -1,0 +1,166 @@
+//! `skills`: which there are, what one says, and what is wrong with them. Reads folders and starts nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bob::{Skill, SkillFinding, SkillFolders, SkillIndex};
+use bob_config::Config;
+use bob_config::assemble;
+use serde_json::{Value, json};
+
+use crate::arguments::SkillsAction;
+use crate::exit::{Exit, Failure};
+use crate::terminal::print;
+
+/// How many characters of a description are shown in a list.
+const MOST_DESCRIPTION: usize = 70;
+
+/// How many findings `doctor` and a start repeat.
+const MOST_FINDINGS: usize = 3;
+
+/// Does what was asked with the skills of a configuration.
+///
+/// # Errors
+/// When there is no such skill or no such folder, and when stdout cannot be written.
+pub(crate) fn skills(
+    action: &SkillsAction,
+    configured: impl FnOnce() -> Result<Config, Failure>,
+) -> Result<Exit, Failure> {
+    match action {
+        SkillsAction::List(args) => {
+            let index = index(&configured()?)?;
+            list(&index, args.json)
+        }
+        SkillsAction::Show { name, json } => {
+            let index = index(&configured()?)?;
+            show(&index, name, *json)
+        }
+        SkillsAction::Validate { path: Some(path), json } => validate(&read_one(path)?, *json),
+        SkillsAction::Validate { path: None, json } => {
+            let index = index(&configured()?)?;
+            validate(&index, *json)
+        }
+    }
+}
+
+/// The skills as a session in the workspace finds them.
+fn index(config: &Config) -> Result<Arc<SkillIndex>, Failure> {
+    let workspace = assemble::workspace(config)?;
+    let folders = assemble::skills(config);
+    let read = folders.map(|folders| folders.read(workspace.to_str()));
+    Ok(read.unwrap_or_default())
+}
+
+fn read_one(path: &Path) -> Result<SkillIndex, Failure> {
+    // The file itself may be named as well as its folder.
+    let is_skill = path.is_file() && path.file_name().is_some_and(|name| name == "SKILL.md");
+    let folder = if is_skill { path.parent().filter(|folder| *folder != Path::new("")) } else { Some(path) };
+    let folder = folder.unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!("there is no folder {}; name a skill's folder", path.display())));
+    }
+    let index = SkillFolders::read_one(folder);
+    // What was named is checked: a slip of the pen is no success.
+    match index.skills.is_empty() && index.findings.is_empty() {
+        true => Err(Failure::usage(format!("there is no SKILL.md in {}; name a skill's folder", path.display()))),
+        false => Ok(index),
+    }
+}
+
+fn list(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
+    let mut skills: Vec<&Arc<Skill>> = index.skills.iter().collect();
+    skills.sort_by_key(|skill| skill.name());
+    if as_json {
+        let skills: Vec<Value> = skills.iter().map(|skill| described(skill)).collect();
+        print::json(&json!({ "skills": skills, "findings": index.findings }))?;
+        return Ok(Exit::Success);
+    }
+    for skill in &skills {
+        let description = print::on_one_line(&skill.front.description, MOST_DESCRIPTION);
+        print::line(&format!("{:<24} {description}", skill.name()))?;
+    }
+    for finding in &index.findings {
+        print::note(&told(finding));
+    }
+    if skills.is_empty() {
+        print::note("there are no skills; [[skills.sources]] in the configuration names folders of them");
+    }
+    Ok(Exit::Success)
+}
+
+fn show(index: &SkillIndex, name: &str, as_json: bool) -> Result<Exit, Failure> {
+    let Some(skill) = index.get(name) else {
+        let broken =
+            index.findings.iter().find(|finding| finding.is_broken && finding.path.contains(&format!("/{name}/")));
+        let why = broken.map_or_else(|| "`cli-agent skills list` names those there are".to_owned(), told);
+        return Err(Failure::usage(format!("there is no skill {name:?}; {why}")));
+    };
+    if as_json {
+        let mut all = described(skill);
+        all["body"] = skill.body.as_str().into();
+        print::json(&all)?;
+        return Ok(Exit::Success);
+    }
+    let front = &skill.front;
+    let mut head = vec![("name", front.name.clone()), ("description", front.description.clone())];
+    head.extend(front.license.iter().map(|license| ("license", license.clone())));
+    head.extend(front.compatibility.iter().map(|needs| ("compatibility", needs.clone())));
+    head.extend(front.allowed_tools.iter().map(|tools| ("allowed-tools", tools.join(" "))));
+    head.extend(front.metadata.iter().map(|(key, value)| ("metadata", format!("{key}: {value}"))));
+    head.push(("folder", skill.folder.clone()));
+    for (key, value) in head {
+        print::line(&format!("{key:<14} {value}"))?;
+    }
+    print::line(&format!("\n{}", skill.body))?;
+    Ok(Exit::Success)
+}
+
+fn validate(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
+    let broken = index.findings.iter().filter(|finding| finding.is_broken).count();
+    if as_json {
+        let names: Vec<&str> = index.skills.iter().map(|skill| skill.name()).collect();
+        print::json(&json!({ "ok": broken == 0, "skills": names, "findings": index.findings }))?;
+    } else {
+        for finding in &index.findings {
+            print::line(&told(finding))?;
+        }
+        print::note(&format!(
+            "{} can be used, {}, {}",
+            print::counted(index.skills.len(), "skill"),
+            print::counted(broken, "fault"),
+            print::counted(index.findings.len() - broken, "remark")
+        ));
+    }
+    Ok(if broken > 0 { Exit::Failed } else { Exit::Success })
+}
+
+/// What `doctor` says of the skills; `None` when none are configured.
+pub(crate) fn checked(config: &Config) -> Option<Result<String, String>> {
+    assemble::skills(config)?;
+    let index = match index(config) {
+        Ok(index) => index,
+        Err(failure) => return Some(Err(failure.message)),
+    };
+    let broken: Vec<&SkillFinding> = index.findings.iter().filter(|finding| finding.is_broken).collect();
+    let told: Vec<String> = broken.iter().take(MOST_FINDINGS).map(|finding| finding.to_string()).collect();
+    Some(match broken.len() {
+        0 => Ok(format!("{} can be used", index.skills.len())),
+        some => Err(format!(
+            "{some} broken and left out, for example {}; see `cli-agent skills validate`",
+            told.join(" · ")
+        )),
+    })
+}
+
+fn told(finding: &SkillFinding) -> String {
+    format!("{}: {finding}", if finding.is_broken { "fault" } else { "remark" })
+}
+
+fn described(skill: &Skill) -> Value {
+    let front = &skill.front;
+    json!({
+        "name": front.name, "description": front.description, "license": front.license,
+        "compatibility": front.compatibility, "metadata": front.metadata, "allowed_tools": front.allowed_tools,
+        "folder": skill.folder, "hash": skill.hash,
+    })
+}

@@ -1,0 +1,69 @@
+//! `soak`: the run and its judge are the package `bob-drill`; here it meets signals, streams and exit codes.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+
+use bob::Runtime;
+use bob_config::Config;
+use bob_drill::soak::{self, Soak, SoakArgs, SoakError};
+
+use crate::control::Control;
+use crate::exit::{Exit, Failure};
+use crate::runtime::signals::Signals;
+use crate::terminal::print;
+
+/// Lives a worker's life: what `soak` starts this program for.
+///
+/// # Errors
+/// When the plan cannot be read or the runtime not be built.
+pub(crate) async fn worker(folder: PathBuf) -> Result<Exit, Failure> {
+    let show = async |runtime: &Runtime, config: &Config| Control::show(runtime, config, "soak").await;
+    soak::worker(folder, show).await?;
+    Ok(Exit::Success)
+}
+
+/// Runs a soak and says how it went.
+///
+/// # Errors
+/// When it could not begin, or could not be looked at. A run that fails is no error.
+pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure> {
+    if args.list_chaos {
+        print::text(&soak::list_chaos())?;
+        return Ok(Exit::Success);
+    }
+    let soak = Soak::new(args, config)?;
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let stop = soak.stop();
+    let mut run = pin!(soak.run(print::note));
+    let judged = tokio::select! {
+        judged = &mut run => judged,
+        _caught = signals.next() => {
+            print::note("the soak is ended and judged as far as it came");
+            stop.store(true, Ordering::Relaxed);
+            // A signal that is not waited for ends the program, so the next one is waited for as well.
+            tokio::select! {
+                judged = &mut run => judged,
+                caught = signals.next() => return Ok(caught.exit()),
+            }
+        }
+    }?;
+    print::text(&judged.table())?;
+    judged.write(args)?;
+    let exit = if judged.passes() { Exit::Success } else { Exit::Failed };
+    if let Some(folder) = judged.keep(args) {
+        print::note(&format!("what it left is kept in {}", folder.display()));
+    }
+    Ok(exit)
+}
+
+impl From<SoakError> for Failure {
+    fn from(error: SoakError) -> Self {
+        match error {
+            SoakError::Usage(message) => Self::usage(message),
+            SoakError::Config(error) => error.into(),
+            SoakError::Agent(error) => error.into(),
+            SoakError::Internal(message) => Self::internal(message),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `tools`: what the model may use.
+
+use std::sync::Arc;
+
+use bob::{AgentRuntime, MemoryStore, Risk, RiskSource, ToolDescriptor, ToolSource};
+use bob_config::Config;
+use bob_config::assemble::Choices;
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::signals::Signals;
+use crate::terminal::print;
+
+/// How many characters of a description are shown.
+const MOST_DESCRIPTION: usize = 60;
+
+/// Lists the tools on offer.
+///
+/// # Errors
+/// When the runtime cannot be made from the configuration.
+pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    // Whoever lists tools wants nothing of the sessions.
+    let choices = Choices { store: Some(MemoryStore::new()), ..Choices::default() };
+    let house = House::open(config, choices).await?;
+    let listed = tokio::select! {
+        tools = house.runtime.tools() => Ok(tools),
+        caught = signals.next() => Err(Failure::signalled(caught.exit())),
+    };
+    let warnings = house.warnings().now();
+    house.close(&mut signals).await;
+    let tools = listed?;
+    if as_json {
+        let tools: Vec<Value> = tools.iter().map(|tool| described(tool)).collect();
+        print::json(&json!({ "tools": tools }))?;
+    } else {
+        for tool in &tools {
+            print::line(&row(tool))?;
+        }
+        for warning in &warnings {
+            print::note(warning);
+        }
+        if tools.is_empty() {
+            print::note("no tool is on offer; policy.allow_tools and policy.deny_tools say which may be");
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// One line for a tool, as lists show it.
+pub(crate) fn row(tool: &Arc<ToolDescriptor>) -> String {
+    let description = print::first_line(&tool.description, MOST_DESCRIPTION);
+    let from = risk_from(&tool.risk_from);
+    format!("{:<24} {:<6} {:<8} {from:<23} {description}", tool.id.as_str(), risk(tool.risk), source(&tool.source))
+}
+
+fn described(tool: &ToolDescriptor) -> Value {
+    json!({
+        "name": tool.id, "title": tool.title, "kind": tool.kind, "description": tool.description,
+        "source": source(&tool.source), "risk": tool.risk, "risk_from": tool.risk_from, "read_only": tool.read_only,
+        "idempotent": tool.idempotent, "schema": tool.schema,
+    })
+}
+
+/// Where the risk of a tool comes from, in a few words.
+pub(crate) fn risk_from(from: &RiskSource) -> String {
+    match from {
+        RiskSource::Program => "by its program".to_owned(),
+        RiskSource::Annotation { name, value } => format!("by {name}={value}"),
+        RiskSource::Default => "by default: unsaid".to_owned(),
+        RiskSource::Configuration { pattern } => format!("by [tools.{pattern:?}]"),
+    }
+}
+
+/// A risk in one word.
+pub(crate) fn risk(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Low => "low",
+        Risk::Medium => "medium",
+        Risk::High => "high",
+    }
+}
+
+fn source(source: &ToolSource) -> String {
+    match source {
+        ToolSource::Local => "local".to_owned(),
+        ToolSource::Embedded => "embedded".to_owned(),
+        ToolSource::Server(server) => format!("mcp/{server}"),
+        ToolSource::Agent => "agent".to_owned(),
+    }
+}

@@ -1,0 +1,112 @@
+//! The other end of a control socket: finding the processes that use a store, and asking one.
+
+use std::time::Duration;
+
+use bob_config::Config;
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::UnixStream;
+use tokio_util::codec::{Framed, LinesCodec};
+
+use super::place;
+use super::wire::{Answer, Hello, LONGEST_ANSWER, Look, Question, Said, VERSION};
+use crate::exit::Failure;
+
+/// How long an answer is waited for.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A running process, connected.
+pub(crate) struct Process {
+    /// Who it is.
+    pub(crate) hello: Hello,
+    line: Framed<UnixStream, LinesCodec>,
+    asked: u64,
+}
+
+/// All processes that use this configuration's store and let this user in.
+pub(crate) async fn processes(config: &Config) -> Vec<Process> {
+    let sockets = place::sockets(&place::folder(config));
+    let greeted = sockets.iter().map(async |socket| greeted(place::connect(socket).await?).await);
+    futures_util::future::join_all(greeted).await.into_iter().flatten().collect()
+}
+
+async fn greeted(stream: UnixStream) -> Option<Process> {
+    let mut line = Framed::new(stream, LinesCodec::new_with_max_length(LONGEST_ANSWER));
+    let greeting = tokio::time::timeout(ANSWERS_WITHIN, line.next()).await.ok()??.ok()?;
+    match serde_json::from_str::<Answer>(&greeting).ok()?.answer {
+        Said::Hello(hello) => Some(Process { hello, line, asked: 0 }),
+        _no_greeting => None,
+    }
+}
+
+/// The one process that is meant: the only one, or the one with this number.
+///
+/// # Errors
+/// When there is none, or several and none was named.
+pub(crate) async fn the_one(config: &Config, pid: Option<u32>) -> Result<Process, Failure> {
+    let mut all = processes(config).await;
+    if let Some(pid) = pid {
+        let named = all.into_iter().find(|process| process.hello.pid == pid);
+        return named.ok_or_else(|| Failure::usage(format!("{}: process {pid} is not among them", nobody(config))));
+    }
+    match all.len() {
+        0 => Err(Failure::usage(nobody(config))),
+        1 => Ok(all.remove(0)),
+        _ => {
+            let named = all.iter().map(|process| format!("{} ({})", process.hello.pid, process.hello.command));
+            let named = named.collect::<Vec<_>>().join(", ");
+            Err(Failure::usage(format!("several processes use this store: {named}; name one with --pid")))
+        }
+    }
+}
+
+fn nobody(config: &Config) -> String {
+    let store = match config.store_path() {
+        Some(_) => format!("the store at {}", place::store_name(config)),
+        None => format!("the configuration {} (its store is memory)", config.file.display()),
+    };
+    format!("no running cli-agent was found for {store}; start one, or name its configuration with --config")
+}
+
+impl Process {
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// When the process refuses, ends, or does not answer.
+    pub(crate) async fn ask(&mut self, question: Question) -> Result<Said, Failure> {
+        self.asked += 1;
+        let (id, pid) = (self.asked, self.hello.pid);
+        let line = question.line(id);
+        let talk = async {
+            self.line.send(line).await.ok()?;
+            loop {
+                let line = self.line.next().await?.ok()?;
+                let answer: Answer = serde_json::from_str(&line).ok()?;
+                if answer.v == VERSION && (answer.id == id || answer.id == 0) {
+                    return Some(answer.answer);
+                }
+            }
+        };
+        match tokio::time::timeout(ANSWERS_WITHIN, talk).await {
+            Ok(Some(Said::Refused { message, .. })) => Err(Failure::usage(message)),
+            Ok(Some(said)) => Ok(said),
+            Ok(None) => Err(Failure::gone(format!("process {pid} has ended"))),
+            Err(_elapsed) => Err(Failure::gone(format!("process {pid} does not answer"))),
+        }
+    }
+
+    /// How everybody is there.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub(crate) async fn look(&mut self) -> Result<Box<Look>, Failure> {
+        match self.ask(Question::Look).await? {
+            Said::Look(look) => Ok(look),
+            _no_look => Err(unexpected()),
+        }
+    }
+}
+
+/// A process that was asked something and says something else.
+pub(crate) fn unexpected() -> Failure {
+    Failure::gone("the process answered something else than it was asked")
+}

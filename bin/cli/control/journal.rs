@@ -1,0 +1,63 @@
+//! A record of a journal in one line, for a person who wants to know what a session does.
+
+use bob::Record;
+use bob::store::Fact;
+use serde::Serialize;
+
+use super::wire::Entry;
+use crate::terminal::print;
+
+/// How many characters of a record are told.
+const MOST: usize = 300;
+
+/// The record in a line.
+pub(super) fn entry(record: &Record) -> Entry {
+    let (kind, text) = said(&record.fact);
+    Entry { at: record.at, kind: kind.to_owned(), text: print::on_one_line(&text, MOST) }
+}
+
+fn said(fact: &Fact) -> (&'static str, String) {
+    match fact {
+        Fact::Options(_) | Fact::Configured { .. } => ("options", String::new()),
+        Fact::Input(input) => ("input", input.text()),
+        Fact::Started { model } => ("started", model.to_string()),
+        Fact::Answered(answered) => {
+            let calls = answered.calls.iter().map(|call| format!("> {} {}", call.name, call.arguments));
+            let text = answered.text.trim().to_owned();
+            let all: Vec<_> = Some(text).filter(|text| !text.is_empty()).into_iter().chain(calls).collect();
+            ("answered", all.join(" "))
+        }
+        Fact::Malformed { complaint, .. } => ("malformed", complaint.clone()),
+        Fact::Intent { call, .. } => ("intent", call.to_string()),
+        Fact::ApprovalAsked { call, risk, .. } => ("approval_asked", format!("{call} {}", word(risk))),
+        Fact::ApprovalDecided { allowed: true, .. } => ("approval_decided", "allowed".to_owned()),
+        Fact::ApprovalDecided { reason, .. } => ("approval_decided", format!("denied: {reason}")),
+        Fact::Result(result) => {
+            let output = result.output.plain();
+            ("result", format!("{} {}: {output}", result.name, word(&result.status)))
+        }
+        Fact::Steered { parts, .. } => ("steered", parts.iter().map(|part| part.as_text()).collect()),
+        Fact::Resumed { reply, .. } => ("resumed", reply.clone()),
+        Fact::Condensed(condensed) => {
+            let text = condensed.summary.as_deref().unwrap_or("without a summary");
+            ("condensed", format!("to the newest {}: {text}", condensed.keeps))
+        }
+        Fact::Withdrawn => ("withdrawn", String::new()),
+        Fact::Snapshot(snapshot) => ("snapshot", format!("{} bytes", snapshot.session.len())),
+        Fact::Waits { call, what } => ("waits", format!("{call} for {what}")),
+        Fact::SkillsSelected(chosen) => {
+            let names: Vec<_> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();
+            ("skills_selected", names.join(" "))
+        }
+        Fact::Outcome(ended) => {
+            let guard = ended.guard_reason.map(|guard| format!(" ({})", word(&guard))).unwrap_or_default();
+            let error = ended.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            ("outcome", format!("{}{guard}{error}", word(&ended.finish_reason)))
+        }
+    }
+}
+
+/// A value of one word, as it is written in JSON.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

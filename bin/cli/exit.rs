@@ -1,0 +1,200 @@
+//! The exit codes, and why a command ends without doing what it was asked.
+//!
+//! Scripts rely on these numbers: this file is the one table of them. A turn that failed, was cancelled or met a guard
+//! has an outcome, and its code follows from that; everything that ends a command before or beside a turn is a
+//! [`Failure`].
+
+use std::fmt;
+use std::io;
+
+use bob::store::StoreError;
+use bob::{AgentError, FinishReason, GuardReason, InvalidId, LlmError, TurnOutcome};
+use bob_config::ConfigError;
+
+use crate::terminal::{settings, stderr};
+
+/// What the program tells its caller in one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// There is a final answer, or the command did its work.
+    Success = 0,
+    /// A soak's verdict is FAIL, a replay found a difference, or a skill is broken.
+    Failed = 1,
+    /// Arguments, configuration, session id, size of the input, provider or model.
+    Usage = 2,
+    /// A guard ended the turn.
+    Guard = 3,
+    /// The turn waits for a person.
+    Suspended = 4,
+    /// The model failed.
+    Model = 5,
+    /// The tool plane failed.
+    Tools = 6,
+    /// The store failed, or the end of a turn is not in it.
+    Store = 7,
+    /// The runtime gave up, or met a fault of its own.
+    GaveUp = 70,
+    /// Busy or overloaded: the same request may succeed later.
+    TryLater = 75,
+    /// SIGHUP.
+    HungUp = 129,
+    /// SIGINT, or the turn was cancelled in another way.
+    Interrupted = 130,
+    /// Nobody reads stdout any more: 128 and the number of SIGPIPE.
+    NobodyReads = 141,
+    /// SIGTERM.
+    Terminated = 143,
+}
+
+impl Exit {
+    /// Ends the process with this code, the terminal as it was found. The reader of stderr has a last half second for what is
+    /// queued; other threads, which may wait for a terminal or a pipe, are not waited for.
+    pub(crate) fn leave(self) -> ! {
+        stderr::finish();
+        settings::restore();
+        std::process::exit(i32::from(self as u8))
+    }
+
+    /// The code of a turn that has its outcome.
+    pub(crate) fn of(outcome: &TurnOutcome) -> Self {
+        match outcome.finish_reason {
+            _ if is_lost(outcome) => Self::Store,
+            FinishReason::Final => Self::Success,
+            FinishReason::GuardExceeded => Self::Guard,
+            FinishReason::Suspended => Self::Suspended,
+            FinishReason::Cancelled => Self::Interrupted,
+            FinishReason::Error => outcome.error.as_ref().map_or(Self::GaveUp, Self::of_error),
+        }
+    }
+
+    /// The code of a failed turn or of a request that was not taken.
+    pub(crate) fn of_error(error: &AgentError) -> Self {
+        match error {
+            AgentError::Llm(error) if error.is_usage() => Self::Usage,
+            AgentError::Llm(_) => Self::Model,
+            AgentError::Tool(_) => Self::Tools,
+            AgentError::Skill(_) | AgentError::Policy(_) | AgentError::Invalid(_) => Self::Usage,
+            AgentError::Store(StoreError::Busy { .. }) => Self::TryLater,
+            AgentError::Store(_) | AgentError::Kept(_) => Self::Store,
+            AgentError::Timeout(_) | AgentError::Busy(_) | AgentError::Overloaded(_) => Self::TryLater,
+            AgentError::GuardExceeded(_) => Self::Guard,
+            AgentError::Internal(_) => Self::GaveUp,
+        }
+    }
+
+    /// Whether a signal, or a person at the keyboard, asked for the end.
+    pub(crate) fn is_cancelled(self) -> bool {
+        matches!(self, Self::HungUp | Self::Interrupted | Self::NobodyReads | Self::Terminated)
+    }
+}
+
+/// Whether the end of a turn could not be saved. One that was stopped is told before it is saved, and is saved later.
+pub(crate) fn is_lost(outcome: &TurnOutcome) -> bool {
+    match outcome.finish_reason {
+        FinishReason::Final | FinishReason::Suspended => !outcome.saved,
+        FinishReason::GuardExceeded => !outcome.saved && outcome.guard_reason != Some(GuardReason::TurnTimeout),
+        FinishReason::Cancelled | FinishReason::Error => false,
+    }
+}
+
+/// Why a command ended without a turn's outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The code.
+    pub(crate) exit: Exit,
+    /// The kind in one word, as `--output json` names it.
+    pub(crate) kind: &'static str,
+    /// What is wrong and what to do: a lowercase fragment. Empty when there is nobody to tell.
+    pub(crate) message: String,
+    /// Whether the same command may succeed later.
+    pub(crate) is_retryable: bool,
+    /// The whole report for people, when it has more than one line and a form of its own.
+    pub(crate) report: Option<String>,
+}
+
+impl Failure {
+    /// The person can put it right by asking differently.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "invalid", message)
+    }
+
+    /// A fault of this program.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(Exit::GaveUp, "internal", message)
+    }
+
+    /// A process that was asked something has ended or does not answer.
+    pub(crate) fn gone(message: impl Into<String>) -> Self {
+        Self { is_retryable: true, ..Self::new(Exit::TryLater, "unavailable", message) }
+    }
+
+    /// A signal came before there was a turn to cancel.
+    pub(crate) fn signalled(exit: Exit) -> Self {
+        Self::new(exit, "cancelled", "interrupted before the turn began")
+    }
+
+    fn new(exit: Exit, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { exit, kind, message: message.into(), is_retryable: false, report: None }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        let is_retryable = error.is_retryable();
+        Self { is_retryable, ..Self::new(Exit::of_error(&error), error.kind(), error.to_string()) }
+    }
+}
+
+impl From<LlmError> for Failure {
+    fn from(error: LlmError) -> Self {
+        AgentError::from(error).into()
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        AgentError::from(error).into()
+    }
+}
+
+impl From<InvalidId> for Failure {
+    fn from(error: InvalidId) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let places = error.problems().iter().map(|problem| match problem.line {
+            0 => problem.message.clone(),
+            line => format!("line {line}, column {}: {}", problem.column, problem.message),
+        });
+        let message = places.collect::<Vec<_>>().join("; ");
+        let is_coloured = crate::terminal::print::stderr_takes_colour();
+        Self { report: Some(error.render(is_coloured)), ..Self::usage(message) }
+    }
+}
+
+/// Writing to stdout failed.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        // A terminal that was closed answers every write with this error.
+        let is_hung_up = rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::IO);
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(Exit::NobodyReads, "cancelled", ""),
+            _ if is_hung_up => Self::new(Exit::NobodyReads, "cancelled", ""),
+            _ => Self::internal(format!("cannot write to stdout: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "exit_tests.rs"]
+mod tests;

@@ -1,0 +1,254 @@
+//! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
+//! its work; it decides nothing about turns, tools or sessions.
+
+mod arguments;
+mod batch;
+mod chat;
+mod commands;
+mod control;
+mod exit;
+mod runtime;
+mod terminal;
+#[cfg(feature = "top")]
+mod top;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bob::Hook;
+use bob::tape::MARK;
+use bob_config::{Config, Environment, OnRestart, Overrides, sanitise};
+use clap::{CommandFactory, Parser};
+
+use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
+use commands::output::ResultObject;
+#[cfg(feature = "skills")]
+use commands::skills;
+#[cfg(feature = "soak")]
+use commands::soak;
+use commands::{approvals, doctor, events_schema, init, mcp, ps, replay, resume, run, sessions, tools};
+use exit::{Exit, Failure};
+use runtime::origin::Origin;
+use runtime::trust;
+use terminal::{logging, print};
+
+/// The program, with the arguments of this process.
+pub fn main() -> ! {
+    #[cfg(feature = "soak")]
+    if let Some(code) = drill() {
+        std::process::exit(i32::from(code));
+    }
+    begin(&std::env::args_os().collect::<Vec<_>>())
+}
+
+/// The program with these arguments, of which the first is its name, and with this hook in every actor of its runtime:
+/// for tests of how it ends.
+pub fn main_with(arguments: &[OsString], hook: Arc<dyn Hook>) -> ! {
+    runtime::hook(hook);
+    begin(arguments)
+}
+
+fn begin(arguments: &[OsString]) -> ! {
+    std::panic::set_hook(Box::new(tell_panic));
+    let exit = std::panic::catch_unwind(|| enter(arguments)).unwrap_or_else(|_told_by_the_hook| {
+        let failure = Failure::internal("the program met a fault of its own; please report it");
+        finish(&failure, form_asked_for(arguments), None)
+    });
+    exit.leave()
+}
+
+/// `cli-agent soak-worker FOLDER`: what a soak starts as its child and kills. Like the drill server it is not among the
+/// commands: nobody but a soak has a folder for it.
+#[cfg(feature = "soak")]
+fn soak_worker(arguments: &[OsString]) -> Option<Result<Exit, Failure>> {
+    let mut arguments = arguments.iter().skip(1);
+    if arguments.next()? != "soak-worker" {
+        return None;
+    }
+    let folder = arguments.next().map(PathBuf::from).unwrap_or_default();
+    Some(in_runtime(soak::worker(folder)))
+}
+
+/// `cli-agent drill-server …`: a tool server that a soak starts as its child. It is a program of its own, without
+/// configuration, log or runtime, and it is not among the commands, so that no help and no completion offers it.
+#[cfg(feature = "soak")]
+fn drill() -> Option<u8> {
+    let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    (arguments.next()? == "drill-server").then(|| bob_drill::server::serve(arguments))
+}
+
+fn enter(arguments: &[OsString]) -> Exit {
+    #[cfg(feature = "soak")]
+    if let Some(result) = soak_worker(arguments) {
+        return result.unwrap_or_else(|failure| finish(&failure, OutputForm::Text, None));
+    }
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return refuse_arguments(&error, arguments),
+    };
+    let (form, session) = match &cli.command {
+        Some(Command::Run(run)) => (run.output, run.session.clone().or_else(|| run.resume.clone())),
+        Some(Command::Resume(resume)) => (resume.output, resume::session_of(&resume.token)),
+        _ => (OutputForm::Text, None),
+    };
+    match obey(cli) {
+        Ok(exit) => exit,
+        Err(failure) => finish(&failure, form, session.as_deref()),
+    }
+}
+
+fn obey(cli: Cli) -> Result<Exit, Failure> {
+    let is_named = cli.config.is_some();
+    let file = cli.config.unwrap_or_else(|| PathBuf::from("agent.toml"));
+    // What does more than choose a model is looked at before it is used, unless it was asked for by name.
+    let trusted = |overrides: &Overrides| {
+        let config = configured(&file, overrides)?;
+        trust::check(&config, is_named)?;
+        Ok::<_, Failure>(config)
+    };
+    // A replay starts nothing and sends nothing: it needs no key, and trust only for where it keeps its session.
+    let taped = |overrides: &Overrides, tape: Option<&TapeArg>| match tape.is_some_and(TapeArg::is_replay) {
+        true => {
+            let config = configured_with(&file, overrides, Environment::of_process().or_else(MARK))?;
+            trust::check_replay(&config, is_named)?;
+            Ok(config)
+        }
+        false => trusted(overrides),
+    };
+    match cli.command.unwrap_or_else(|| Command::Chat(ChatArgs::default())) {
+        Command::Init(args) => init::init(&args, &file),
+        Command::EventsSchema => {
+            events_schema::print()?;
+            Ok(Exit::Success)
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "cli-agent", &mut script);
+            print::text(&String::from_utf8_lossy(&script))?;
+            Ok(Exit::Success)
+        }
+        Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
+        Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
+        #[cfg(feature = "skills")]
+        Command::Skills(args) => skills::skills(&args.action, || configured(&file, &Overrides::default())),
+        Command::Mcp(args) => match args.action {
+            McpAction::List(list) => in_runtime(mcp::list(&trusted(&Overrides::default())?, list.json)),
+            McpAction::Restart { id, pid } => {
+                in_runtime(ps::restart_server(&id, pid, &configured(&file, &Overrides::default())?))
+            }
+            McpAction::Reload { pid } => {
+                in_runtime(ps::reload_servers(pid, &configured(&file, &Overrides::default())?))
+            }
+        },
+        Command::Ps(args) => in_runtime(ps::ps(&args, &configured(&file, &Overrides::default())?)),
+        #[cfg(feature = "top")]
+        Command::Top(args) => in_runtime(top::top(&args, &configured(&file, &Overrides::default())?)),
+        Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&file, &Overrides::default())?)),
+        Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&file, &Overrides::default())?)),
+        Command::Sessions(args) => in_runtime(sessions::sessions(&args.action, &trusted(&Overrides::default())?)),
+        Command::Approvals(args) => approvals::approvals(&args.action, &configured(&file, &Overrides::default())?),
+        #[cfg(feature = "soak")]
+        Command::Soak(args) => {
+            // Only with prompts of one's own does a soak start what a configuration names.
+            if args.prompts.is_some() {
+                trusted(&Overrides::default())?;
+            }
+            in_runtime(soak::soak(&args, &file))
+        }
+        Command::Trust(args) => trust::trust(&args, &configured(&file, &Overrides::default())?),
+        Command::Run(args) => {
+            let overrides =
+                Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(run::run(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
+        }
+        Command::Resume(args) => {
+            let overrides = Overrides::default();
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(resume::resume(&args, trusted(&overrides)?, source))
+        }
+        Command::Batch(args) => {
+            let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(batch::batch(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
+        }
+        Command::Replay(args) => in_runtime(replay::replay(&args, || trusted(&Overrides::default()))),
+        Command::Chat(args) => {
+            let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
+            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            in_runtime(chat::chat(&args, trusted(&overrides)?, source))
+        }
+    }
+}
+
+/// Reads the configuration and starts logging as it says.
+fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
+    configured_with(file, overrides, Environment::of_process())
+}
+
+fn configured_with(file: &Path, overrides: &Overrides, environment: Environment) -> Result<Config, Failure> {
+    let config = bob_config::load(file, &environment, overrides)?;
+    logging::start(&config.log);
+    Ok(config)
+}
+
+/// The same, where what a crash interrupted is finished if `--finish` says so.
+fn finishing(mut config: Config, finish: bool) -> Config {
+    if finish {
+        config.runtime.on_restart = OnRestart::Resume;
+    }
+    config
+}
+
+fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(format!("cannot start the threads of the runtime: {error}")))?;
+    // As the first process of a container this one inherits what others leave behind.
+    runtime.spawn(bob::child::reap_orphans());
+    let result = runtime.block_on(work);
+    // A thread may still wait for a pipe or a terminal; the process ends without it.
+    runtime.shutdown_background();
+    result
+}
+
+/// Help and version are what was asked for; everything else is a usage error.
+fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        return match print::text(&text) {
+            Ok(()) => Exit::Success,
+            Err(error) => Failure::from(error).exit,
+        };
+    }
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let report = Some(sanitise::clean(&text).into_owned());
+    finish(&Failure { report, ..Failure::usage(message) }, form_asked_for(arguments), None)
+}
+
+/// Says why there was no turn, to people and, where it was asked for, to programs.
+fn finish(failure: &Failure, form: OutputForm, session: Option<&str>) -> Exit {
+    match &failure.report {
+        Some(report) => print::report(report),
+        None if failure.message.is_empty() => {}
+        None => print::note(&format!("error: {}", failure.message)),
+    }
+    match ResultObject::without_turn(session, failure).print(form) {
+        Ok(()) => failure.exit,
+        Err(error) => Failure::from(error).exit,
+    }
+}
+
+fn form_asked_for(arguments: &[OsString]) -> OutputForm {
+    let args: Vec<String> = arguments.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    arguments::output_form(&args)
+}
+
+/// One line instead of a backtrace: what panics inside an actor or a tool is caught there and told as a result.
+fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let what = panic.payload_as_str().unwrap_or("no reason was given");
+    let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+    tracing::error!("panic{place}: {what}");
+}

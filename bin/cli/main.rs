@@ -1,0 +1,5 @@
+//! The executable of [`cli_agent`].
+
+fn main() {
+    cli_agent::main()
+}

@@ -1,0 +1,182 @@
+//! A runtime for one command: opened from the configuration, and closed in bounded time.
+//!
+//! - `origin`: where the configuration came from; `trust`: whether what was found may be used
+//! - `remembered`: what this user decided about tools for good
+//! - `turn`: one turn on its way; `signals`: what ends it and the process
+
+pub(crate) mod origin;
+pub(crate) mod remembered;
+pub(crate) mod signals;
+pub(crate) mod trust;
+pub(crate) mod turn;
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bob::{
+    AgentError, AgentRuntime, ApprovalMemory, BuildError, Hook, LlmPort, ModelName, Runtime, TracingEventSink, TreeEnd,
+};
+use bob_config::Config;
+use bob_config::assemble::{Assembly, Choices, Opened, assemble};
+
+use crate::exit::Failure;
+use crate::terminal::warnings::Warnings;
+use crate::terminal::{logging, print};
+use remembered::Remembered;
+use signals::{Caught, Signals};
+
+/// Closing may take this long beyond the grace of running turns, since children are given time to end.
+const CLOSING: Duration = Duration::from_secs(3);
+
+/// The runtime of this process and how long its end may take, for an end that its front end does not see to.
+static OPENED: OnceLock<(Runtime, Duration)> = OnceLock::new();
+
+/// What is called in every actor of the runtime of this process.
+static HOOK: OnceLock<Arc<dyn Hook>> = OnceLock::new();
+
+/// Has this called in every actor of the runtime that this process opens.
+pub(crate) fn hook(hook: Arc<dyn Hook>) {
+    let _the_first_stays = HOOK.set(hook);
+}
+
+/// A running tree and what its front end must know of it.
+pub(crate) struct House {
+    /// The way to the tree.
+    pub(crate) runtime: Runtime,
+    /// Answers at once whether a model may be used.
+    pub(crate) model: Arc<dyn LlmPort>,
+    /// The model of turns that name none.
+    pub(crate) default_model: ModelName,
+    /// The default working folder, absolute.
+    pub(crate) workspace: std::path::PathBuf,
+    remembered: Option<Arc<Remembered>>,
+    grace: Duration,
+    tape: Option<Opened>,
+}
+
+impl House {
+    /// Starts the tree. No model is started, and no tool server is waited for but those that are required.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration on this machine, what kept the tree from starting, and why a required tool
+    /// server does not start.
+    pub(crate) async fn open(config: &Config, mut choices: Choices) -> Result<Self, Failure> {
+        let remembered = Remembered::open(&config.file);
+        if choices.memory.is_none() {
+            choices.memory = remembered.clone().map(|memory| memory as Arc<dyn ApprovalMemory>);
+        }
+        choices.private.extend(trust::state_folder());
+        choices.made = trust::made(config);
+        let environment = |name: &str| std::env::var(name).ok();
+        let Assembly { model, default_model, workspace, builder, tape } = assemble(config, &environment, choices)?;
+        let builder = match logging::tells_of_turns(&config.log) {
+            true => builder.sink(Arc::new(TracingEventSink::new())),
+            false => builder,
+        };
+        let builder = match HOOK.get() {
+            Some(hook) => builder.hook(Arc::clone(hook)),
+            None => builder,
+        };
+        let runtime = builder.build().await.map_err(|error| match error {
+            BuildError::RequiredServer(_) => AgentError::Tool(error.to_string()).into(),
+            BuildError::ToolServers(text) => Failure::usage(text),
+            BuildError::NoModel | BuildError::Start(_) => Failure::internal(error.to_string()),
+        })?;
+        let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
+        let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
+        Ok(Self { runtime, model, default_model, workspace, remembered, grace, tape })
+    }
+
+    /// Tells from now on when tool servers fail.
+    pub(crate) fn warnings(&self) -> Warnings {
+        Warnings::of(&self.runtime)
+    }
+
+    /// Whether the model may be used: its provider is known and has its key. Nothing is sent.
+    ///
+    /// # Errors
+    /// What is missing, naming the variable of a missing key.
+    pub(crate) fn check_model(&self, model: &ModelName) -> Result<(), Failure> {
+        self.model.capabilities(model).map(|_can| ()).map_err(Failure::from)
+    }
+
+    /// Why the tree has ended without being asked to.
+    pub(crate) fn gave_up(&self) -> Failure {
+        match &*self.runtime.ended().borrow() {
+            Some(TreeEnd::GaveUp { reason }) => Failure::internal(format!("the runtime gave up: {reason}")),
+            Some(TreeEnd::Stopped | TreeEnd::Died) | None => {
+                Failure::internal("the runtime ended by a fault of its own")
+            }
+        }
+    }
+
+    /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
+    /// left of the children then is ended by their watcher. Says which signal that was.
+    pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
+        let Self { runtime, remembered, tape, grace, .. } = self;
+        // Afterwards, so that what is decided while turns have their grace is written, too.
+        let written = async move {
+            let flush = move || remembered.iter().for_each(|memory| memory.flush());
+            let _written_or_failed = tokio::task::spawn_blocking(flush).await;
+            keep(tape).await;
+        };
+        end_within(grace + CLOSING, runtime.shutdown(), written, signals.next()).await
+    }
+}
+
+/// Ends the tree, then has the disk have what it is to keep: all of it within `limit`, or until the next signal. Nothing
+/// is waited for before the tree begins to end.
+async fn end_within<T>(
+    limit: Duration,
+    shutdown: impl Future<Output = ()>,
+    written: impl Future<Output = ()>,
+    signal: impl Future<Output = T>,
+) -> Option<T> {
+    let mut ended = false;
+    let in_order = async {
+        shutdown.await;
+        ended = true;
+        written.await;
+    };
+    let outcome = tokio::select! {
+        () = in_order => Ok(()),
+        () = tokio::time::sleep(limit) => Ok(()),
+        caught = signal => Err(caught),
+    };
+    match outcome {
+        Ok(()) => {
+            if !ended {
+                print::note("the runtime did not end in time and is left");
+            }
+            None
+        }
+        Err(caught) => Some(caught),
+    }
+}
+
+/// Has a tape that was recorded whole on the disk, and says so when it is not. What a tape still had is said, too.
+async fn keep(tape: Option<Opened>) {
+    match tape {
+        Some(Opened::Recording(recorder)) => {
+            let kept = tokio::task::spawn_blocking(move || recorder.keep()).await;
+            if let Ok(Err(error)) = kept {
+                print::note(&format!("warning: the recording is not whole: {error}"));
+            }
+        }
+        Some(Opened::Replaying(tape)) if tape.left() > 0 => {
+            print::note(&format!("note: {} answers and results of the tape were not asked for", tape.left()));
+        }
+        Some(Opened::Replaying(_)) | None => {}
+    }
+}
+
+/// Ends the tree of this process, if there is one, without its front end: in the same time as [`House::close`].
+pub(crate) async fn close_unheard() {
+    if let Some((runtime, limit)) = OPENED.get() {
+        let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
+    }
+}
+
+#[cfg(test)]
+mod runtime_tests;

@@ -1,0 +1,46 @@
+//! Where a configuration came from, to read it again while the program runs.
+
+use std::path::PathBuf;
+
+use bob_config::{Config, Environment, Overrides};
+
+use crate::exit::Failure;
+use crate::runtime::trust;
+
+/// Where the configuration came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// What the command line lays over it.
+    pub(crate) overrides: Overrides,
+    /// Whether it was named, so that it needs no trust.
+    pub(crate) is_named: bool,
+}
+
+impl Origin {
+    /// Reads it again.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that nobody trusts it.
+    pub(crate) fn read(&self) -> Result<Config, Failure> {
+        let config = self.load()?;
+        trust::check(&config, self.is_named)?;
+        Ok(config)
+    }
+
+    /// The same where nobody can be asked whether it is trusted.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
+    pub(crate) fn read_quietly(&self) -> Result<Config, Failure> {
+        let config = self.load()?;
+        trust::check_quietly(&config, self.is_named)?;
+        Ok(config)
+    }
+
+    fn load(&self) -> Result<Config, Failure> {
+        Ok(bob_config::load(&self.file, &Environment::of_process(), &self.overrides)?)
+    }
+}

@@ -1,0 +1,204 @@
+//! What this user decided about tools for good: one line of JSON for each decision, in the user's own state folder.
+//!
+//! A decision holds for the folder of a configuration, a tool and its definition. The file is read once, when the runtime
+//! is opened, and only ever added to, also when a decision is taken back; of two lines about the same the later one
+//! counts. Nobody waits for its writing but the end of the process. A line nobody understands decides nothing.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use bob::{ApprovalMemory, Millis, Standing, ToolName, clock};
+use serde::{Deserialize, Serialize};
+
+use crate::runtime::trust;
+use crate::terminal::print;
+
+/// No larger memory is read, bytes; a real one has a few kilobytes. Of a part of it nobody could say what counts.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The decisions for one configuration.
+pub(crate) struct Remembered {
+    place: Place,
+    known: Mutex<Known>,
+    /// Who writes; each waits for the one before, so that the lines are in the order of the decisions.
+    writing: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Where the decisions for one configuration are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The file with those for all configurations.
+    pub(crate) file: PathBuf,
+    /// The folder of this configuration.
+    pub(crate) folder: PathBuf,
+}
+
+/// What the lines say together.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// What holds.
+    pub(crate) decided: Vec<Arc<Standing>>,
+    /// What held once, and journals of sessions may still have.
+    taken_back: Vec<Arc<Standing>>,
+    /// When each line about what holds was written, the later one behind.
+    times: Vec<(Arc<Standing>, Millis)>,
+}
+
+/// One line: a decision, or that one is taken back.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    folder: PathBuf,
+    /// When; older lines do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decision: Option<Arc<Standing>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revoked: Option<Arc<Standing>>,
+}
+
+impl Remembered {
+    /// The decisions for configurations in the folder of this one; `None` where there is no place for any. An absent file
+    /// holds none; one that cannot be read holds none either, which asks again, and is told.
+    pub(crate) fn open(config: &Path) -> Option<Arc<Self>> {
+        Place::of(config).map(Self::at)
+    }
+
+    fn at(place: Place) -> Arc<Self> {
+        let known = place.read().unwrap_or_else(|error| {
+            let name = place.file.display();
+            print::note(&format!("warning: cannot read {name}: {error}; what was decided there is asked again"));
+            Known::default()
+        });
+        Arc::new(Self { place, known: Mutex::new(known), writing: Mutex::default() })
+    }
+
+    /// Waits until everything is written. Blocks.
+    pub(crate) fn flush(&self) {
+        let last = lock(&self.writing).take();
+        let _told_by_itself = last.map(JoinHandle::join);
+    }
+}
+
+impl ApprovalMemory for Remembered {
+    fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>> {
+        lock(&self.known).decided.iter().filter(|standing| standing.tool == *tool).cloned().collect()
+    }
+
+    fn keep(&self, standing: Arc<Standing>) {
+        let at = clock::now();
+        lock(&self.known).decide(&standing, Some(at));
+        let place = self.place.clone();
+        let mut writing = lock(&self.writing);
+        let before = writing.take();
+        let write = move || {
+            let _told_by_itself = before.map(JoinHandle::join);
+            if let Err(error) = place.append(Some(at), Some(standing), None) {
+                let name = place.file.display();
+                print::note(&format!("warning: the decision is not remembered: {name}: {error}"));
+            }
+        };
+        *writing = Some(thread::spawn(write));
+    }
+
+    fn is_taken_back(&self, standing: &Standing) -> bool {
+        lock(&self.known).taken_back.iter().any(|back| standing.gives_way_to(back))
+    }
+}
+
+impl Place {
+    /// The place for the configuration in this file; `None` where there is none.
+    pub(crate) fn of(config: &Path) -> Option<Self> {
+        let file = trust::state_folder().ok()?.join("approvals.jsonl");
+        let folder = config.parent().unwrap_or(Path::new(".")).canonicalize().ok();
+        let folder = folder.or_else(|| Path::new(".").canonicalize().ok())?;
+        Some(Self { file, folder })
+    }
+
+    /// What was decided. Blocks.
+    ///
+    /// # Errors
+    /// When there is a file and it cannot be read whole.
+    pub(crate) fn read(&self) -> io::Result<Known> {
+        let mut bytes = Vec::new();
+        match File::open(&self.file) {
+            Ok(opened) => opened.take(MOST_BYTES + 1).read_to_end(&mut bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(error),
+        };
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(io::Error::other(format!("it is larger than {} MiB", MOST_BYTES >> 20)));
+        }
+        let mut known = Known::default();
+        let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+        for Line { at, decision, revoked, .. } in lines.filter(|line| line.folder == self.folder) {
+            decision.iter().for_each(|standing| known.decide(standing, at));
+            revoked.into_iter().for_each(|standing| known.take_back(standing));
+        }
+        Ok(known)
+    }
+
+    /// Takes a decision back: what was said of the same tool and arguments holds no longer, wherever it is written.
+    /// Blocks until that is on the disk.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn take_back(&self, standing: &Standing) -> io::Result<()> {
+        // The words the tool had are of no use any more.
+        let revoked = Standing { text: String::new(), ..standing.clone() };
+        self.append(Some(clock::now()), None, Some(Arc::new(revoked)))
+    }
+
+    /// One write of one line, so that lines of several processes do not mix.
+    fn append(
+        &self,
+        at: Option<Millis>,
+        decision: Option<Arc<Standing>>,
+        revoked: Option<Arc<Standing>>,
+    ) -> io::Result<()> {
+        if let Some(folder) = self.file.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut text = serde_json::to_string(&Line { folder: self.folder.clone(), at, decision, revoked })?;
+        text.push('\n');
+        let mut opened = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.file)?;
+        // Behind a line that a crash cut off this one would be lost, too.
+        let (length, mut last) = (opened.metadata()?.len(), [b'\n']);
+        if length > 0 && opened.read_at(&mut last, length - 1).is_ok() && last != *b"\n" {
+            text.insert(0, '\n');
+        }
+        opened.write_all(text.as_bytes())?;
+        opened.sync_all()
+    }
+}
+
+impl Known {
+    /// When what holds was decided, if its line says so.
+    pub(crate) fn decided_at(&self, standing: &Arc<Standing>) -> Option<Millis> {
+        self.times.iter().rev().find(|(decided, _)| Arc::ptr_eq(decided, standing)).map(|(_, at)| *at)
+    }
+
+    fn decide(&mut self, standing: &Arc<Standing>, at: Option<Millis>) {
+        self.taken_back.retain(|back| !back.gives_way_to(standing));
+        Arc::clone(standing).join(&mut self.decided);
+        self.times.retain(|(decided, _)| self.decided.iter().any(|standing| Arc::ptr_eq(standing, decided)));
+        self.times.extend(at.map(|at| (Arc::clone(standing), at)));
+    }
+
+    fn take_back(&mut self, standing: Arc<Standing>) {
+        self.decided.retain(|decided| !decided.gives_way_to(&standing));
+        standing.join(&mut self.taken_back);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "remembered_tests.rs"]
+mod tests;

@@ -1,0 +1,177 @@
+//! The signals that ask this process to end.
+//!
+//! They are caught from the moment this is made: nothing else ends the process for them any more, so whoever makes it
+//! must listen until the end. Whoever cannot, since a write waits for a reader that has stopped reading, is not waited
+//! for: a guard catches them, too, and ends the process when nobody listens any more.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
+use crate::runtime;
+
+/// How long nobody may listen once a signal came. What a front end does between two looks at the signals takes less.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
+
+/// The caught signals.
+pub(crate) struct Signals {
+    caught: Streams,
+    ear: Ear,
+}
+
+/// One stream for each signal.
+struct Streams {
+    hang_up: Signal,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+/// What the guard knows of whoever listens.
+#[derive(Clone, Debug, Default)]
+struct Ear(Arc<Heard>);
+
+#[derive(Debug, Default)]
+struct Heard {
+    /// Odd while somebody listens, and another number each time.
+    times: AtomicU64,
+    /// What was caught does not mean the end of the program.
+    forgotten: AtomicBool,
+}
+
+/// Somebody listens for as long as this is held.
+struct Listening<'a>(&'a Ear);
+
+/// Which one came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caught {
+    /// The terminal was closed.
+    HangUp,
+    /// A person pressed Ctrl-C, or somebody acts like it.
+    Interrupt,
+    /// The program shall end.
+    Terminate,
+}
+
+impl Caught {
+    /// The exit code of a process this signal ended.
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            Self::HangUp => Exit::HungUp,
+            Self::Interrupt => Exit::Interrupted,
+            Self::Terminate => Exit::Terminated,
+        }
+    }
+}
+
+impl Signals {
+    /// Begins to catch.
+    ///
+    /// # Errors
+    /// When the system refuses a handler.
+    pub(crate) fn new() -> io::Result<Self> {
+        let ear = Ear::default();
+        tokio::spawn(guard(Streams::new()?, ear.clone()));
+        Ok(Self { caught: Streams::new()?, ear })
+    }
+
+    /// The program goes on after a Ctrl-C; one that came when what it was meant for had just ended is passed over.
+    pub(crate) fn forget_interrupts(&mut self) {
+        while self.caught.interrupt.recv().now_or_never().is_some() {}
+        self.ear.0.forgotten.store(true, Ordering::Release);
+    }
+
+    /// Waits for the next one. Cancel-safe. Equal signals that come while nobody waits count once.
+    pub(crate) async fn next(&mut self) -> Caught {
+        let _until_this_is_dropped = self.ear.listen();
+        self.caught.next().await
+    }
+}
+
+impl Streams {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            hang_up: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> Caught {
+        tokio::select! {
+            _ = self.terminate.recv() => Caught::Terminate,
+            _ = self.hang_up.recv() => Caught::HangUp,
+            _ = self.interrupt.recv() => Caught::Interrupt,
+        }
+    }
+}
+
+impl Ear {
+    fn listen(&self) -> Listening<'_> {
+        self.0.times.fetch_add(1, Ordering::AcqRel);
+        Listening(self)
+    }
+
+    /// Whether nobody listens at any moment of this time.
+    async fn is_closed_for(&self, time: Duration) -> bool {
+        let before = self.0.times.load(Ordering::Acquire);
+        tokio::time::sleep(time).await;
+        before == self.0.times.load(Ordering::Acquire) && before.is_multiple_of(2)
+    }
+
+    /// Whether the program goes on in spite of what was caught; said once.
+    fn has_forgotten(&self) -> bool {
+        self.0.forgotten.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.0.times.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Ends the process when nobody listens any more after a signal: in order if that is possible, and on the spot at the
+/// next signal.
+async fn guard(mut caught: Streams, ear: Ear) {
+    loop {
+        let first = caught.next().await;
+        while !ear.has_forgotten() {
+            if ear.is_closed_for(HEARD_WITHIN).await {
+                tokio::select! {
+                    () = runtime::close_unheard() => {}
+                    _at_once = caught.next() => {}
+                }
+                // Whatever still runs as a child is ended by the watcher when this process is gone.
+                first.exit().leave();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_ear_is_closed_when_nobody_listens_all_the_time() {
+        let ear = Ear::default();
+        assert!(ear.is_closed_for(HEARD_WITHIN).await, "nobody ever listened");
+        let listening = ear.listen();
+        assert!(!ear.is_closed_for(HEARD_WITHIN).await, "somebody listens");
+        drop(listening);
+        assert!(ear.is_closed_for(HEARD_WITHIN).await, "nobody listens any more");
+        let (_, is_closed) = tokio::join!(async { drop(ear.listen()) }, ear.is_closed_for(HEARD_WITHIN));
+        assert!(is_closed, "somebody listened just before");
+        let short = async {
+            tokio::time::sleep(HEARD_WITHIN / 2).await;
+            drop(ear.listen());
+        };
+        let (is_closed, ()) = tokio::join!(ear.is_closed_for(HEARD_WITHIN), short);
+        assert!(!is_closed, "somebody listened in between");
+    }
+}

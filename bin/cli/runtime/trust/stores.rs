@@ -1,0 +1,157 @@
+//! Which stores are this user's: those that a process of theirs made, used by name, or was told to trust.
+//!
+//! A journal is believed: what was approved in it stays approved, and a step that is open in it is run. So one that came
+//! with a folder is no better than the folder. A store is known by its file (inode and time of birth) at its path, which is
+//! remembered outside the project before the file has its name: nothing that is copied, unpacked or checked out has the same.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bob::store::Made;
+use bob_config::{Config, StoreKind};
+use serde::{Deserialize, Serialize};
+
+use super::memory::Shelf;
+use crate::exit::{Exit, Failure};
+
+/// Which file or folder it is.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    inode: u64,
+    /// Nanoseconds since the epoch; the device where the file system does not know it.
+    born: u64,
+}
+
+impl Identity {
+    fn of(found: &Metadata) -> Self {
+        let born = found.created().ok().and_then(|born| born.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let born = born.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        Self { inode: found.ino(), born: born.unwrap_or_else(|| found.dev()) }
+    }
+}
+
+/// The store of a configuration, as it is on the disk.
+pub(super) struct Kept {
+    path: PathBuf,
+    kind: StoreKind,
+}
+
+/// What is known of a store.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// There is none, and none is missed.
+    New,
+    /// It is this user's.
+    Known,
+    /// Nobody here knows where it is from.
+    Unknown,
+    /// This user's was there, and another one is now.
+    Replaced,
+    /// This user's was there, and nothing is now.
+    Gone,
+}
+
+impl Kept {
+    /// Of a store that is kept at all.
+    pub(super) fn of(config: &Config) -> Option<Self> {
+        let path = config.store_path()?;
+        let path = std::path::absolute(&path).unwrap_or(path);
+        // The folder may have several names.
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        let path = match (folder, path.file_name()) {
+            (Some(folder), Some(name)) => folder.join(name),
+            _ => path,
+        };
+        Some(Self { path, kind: config.store.kind })
+    }
+
+    /// What is there, if there is something in it.
+    fn found(&self) -> Option<Metadata> {
+        let found = fs::symlink_metadata(&self.path).ok()?;
+        match self.kind {
+            StoreKind::Json if found.is_dir() => (journals(&self.path) > 0).then_some(found),
+            StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite => Some(found),
+        }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let known: Option<Identity> = Shelf::open("stores").ok().and_then(|shelf| shelf.get(&self.path));
+        let found = self.found().map(|found| Identity::of(&found));
+        match (found, known) {
+            (None, None) => Standing::New,
+            // A folder of journals is known before there is one in it.
+            (None, Some(_)) if self.path.is_dir() => Standing::New,
+            (None, Some(_)) => Standing::Gone,
+            (Some(_), None) => Standing::Unknown,
+            (Some(found), Some(known)) if found == known => Standing::Known,
+            (Some(_), Some(_)) => Standing::Replaced,
+        }
+    }
+
+    /// Takes what is there for this user's.
+    ///
+    /// # Errors
+    /// When it cannot be remembered.
+    pub(super) fn keep(&self) -> Result<(), Failure> {
+        match fs::symlink_metadata(&self.path) {
+            Ok(found) => Shelf::open("stores")?.put(&self.path, Identity::of(&found)),
+            Err(_nothing_there) => Ok(()),
+        }
+    }
+
+    /// Misses it no longer.
+    pub(super) fn forget(&self) {
+        if let Ok(shelf) = Shelf::open("stores") {
+            shelf.forget(&self.path);
+        }
+    }
+
+    /// What it brings, in a line for a person.
+    pub(super) fn brings(&self) -> String {
+        let path = self.path.display();
+        let Some(found) = self.found() else { return format!("{path}: nothing") };
+        let changed = found.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+        let changed = changed.map(|time| format!(", last changed {}", time.strftime("%Y-%m-%d %H:%M:%S UTC")));
+        let how_much = match self.kind {
+            StoreKind::Json if found.is_dir() => crate::terminal::print::counted(journals(&self.path), "session"),
+            StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite => format!("{} bytes of sessions", found.len()),
+        };
+        format!("{path}: {how_much}{}", changed.unwrap_or_default())
+    }
+
+    /// Why a store that was replaced is not used.
+    pub(super) fn replaced(&self, config: &Path) -> Failure {
+        let (path, config) = (self.path.display(), config.display());
+        let message = format!(
+            "{path} is not the store that was used here: it was replaced; put the other one back, or take this one, with \
+             what was approved in it: cli-agent --config {config} trust"
+        );
+        Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
+    }
+
+    /// What is said of one that is missed.
+    pub(super) fn gone(&self) -> String {
+        format!("note: {} is gone; its sessions are not there, and a new store begins", self.path.display())
+    }
+}
+
+/// How many journals there are in a folder, those set aside included.
+fn journals(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_journal = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().contains(".jsonl");
+    u64::try_from(entries.filter(is_journal).count()).unwrap_or(u64::MAX)
+}
+
+/// Remembers what the store of this configuration makes, before it has its name.
+pub(crate) fn made(config: &Config) -> Option<Made> {
+    let path = Kept::of(config)?.path;
+    Some(Arc::new(move |file: &Path| {
+        // One that cannot be remembered is asked about.
+        if let (Ok(shelf), Ok(found)) = (Shelf::open("stores"), fs::symlink_metadata(file)) {
+            let _asked_about_later = shelf.put(&path, Identity::of(&found));
+        }
+    }))
+}

@@ -1,0 +1,255 @@
+//! One turn on its way: its events to whoever shows them, and the signals of this process to it.
+//!
+//! The first Ctrl-C cancels the turn and keeps everything else alive. A second signal gives up waiting for its outcome,
+//! and a third one ends the process on the spot. SIGTERM and SIGHUP shut the runtime down, which gives the turn its grace.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bob::{
+    AgentError, AgentEvent, AgentEvents, AgentRequest, AgentRunResult, AgentRuntime, AgentStream, Envelope, EventsFrom,
+    FinishReason, ResumeReply, ResumeToken, SessionId, TurnId, TurnOutcome,
+};
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use crate::exit::{Exit, Failure};
+use crate::runtime::House;
+use crate::runtime::signals::{Caught, Signals};
+
+/// How long the outcome is still waited for after a second signal.
+const LAST_WAIT: Duration = Duration::from_millis(1_500);
+
+/// A turn that ended.
+pub(crate) struct Ended {
+    /// How.
+    pub(crate) outcome: Box<TurnOutcome>,
+    /// The event that said so, when there was one.
+    pub(crate) event: Option<Arc<Envelope>>,
+    /// Whether signals came meanwhile.
+    pub(crate) caught: Option<Interrupted>,
+    /// Why it could not be shown to its end.
+    pub(crate) unread: Option<io::Error>,
+}
+
+/// What came while a turn ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupted {
+    /// Ctrl-C, once: the turn was cancelled, and the program may go on.
+    Once,
+    /// Something that ends the program; the first signal says how.
+    ToLeave(Caught),
+}
+
+impl Interrupted {
+    /// The exit code of a program that ends for it.
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            Self::Once => Exit::Interrupted,
+            Self::ToLeave(caught) => caught.exit(),
+        }
+    }
+
+    fn of(caught: &[Caught]) -> Option<Self> {
+        match caught {
+            [] => None,
+            [Caught::Interrupt] => Some(Self::Once),
+            [first, ..] => Some(Self::ToLeave(*first)),
+        }
+    }
+}
+
+/// A turn to be run.
+pub(crate) enum Work {
+    /// A message.
+    Say(Box<AgentRequest>),
+    /// A suspended turn goes on.
+    Resume(SessionId, ResumeToken, ResumeReply),
+    /// What an earlier process left goes on.
+    Finish(SessionId),
+}
+
+/// What tells of the turn.
+enum Source {
+    Events(Box<AgentStream>),
+    /// How each of several ended, and the events of their session.
+    Ends(Box<AgentEvents>, Ends),
+}
+
+type Ends = BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>;
+
+impl Work {
+    fn session(&self) -> SessionId {
+        match self {
+            Self::Say(request) => request.session.clone(),
+            Self::Resume(session, ..) | Self::Finish(session) => session.clone(),
+        }
+    }
+
+    async fn begin(self, house: &House) -> Result<Source, AgentError> {
+        let runtime = house.runtime.clone();
+        Ok(match self {
+            Self::Say(request) => Source::Events(Box::new(runtime.run_stream(*request).await?)),
+            Self::Resume(_session, token, said) => Source::Events(Box::new(runtime.resume_stream(token, said).await?)),
+            Self::Finish(session) => {
+                let events = runtime.subscribe(session.clone(), EventsFrom::Now).await?;
+                Source::Ends(Box::new(events), Box::pin(async move { runtime.finish(session).await }))
+            }
+        })
+    }
+}
+
+/// Runs one turn and shows each of its events but the last; of several turns the last event of each but the last one is
+/// shown, too. When showing fails, nobody reads, and the turn is cancelled.
+///
+/// # Errors
+/// When the request was not taken.
+pub(crate) async fn follow(
+    house: &House,
+    work: Work,
+    signals: &mut Signals,
+    show: impl FnMut(&Envelope) -> io::Result<()>,
+) -> Result<Ended, Failure> {
+    let session = work.session();
+    match work.begin(house).await? {
+        Source::Events(stream) => follow_stream(house, *stream, signals, show).await,
+        Source::Ends(events, ends) => follow_all(house, session, signals, *events, ends, show).await,
+    }
+}
+
+/// The same for a turn that was handed in already.
+///
+/// # Errors
+/// When it was not taken.
+pub(crate) async fn follow_stream(
+    house: &House,
+    mut stream: AgentStream,
+    signals: &mut Signals,
+    mut show: impl FnMut(&Envelope) -> io::Result<()>,
+) -> Result<Ended, Failure> {
+    let session = stream.session().clone();
+    let mut caught = Vec::new();
+    let mut unread = None;
+    let mut deadline = None;
+    loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                caught.push(signal);
+                obey(house, &session, &caught, &mut deadline);
+            }
+            event = stream.next_event() => {
+                let Some(event) = event else { break };
+                if let AgentEvent::TurnFinished { outcome } = &event.event {
+                    let outcome = outcome.clone();
+                    return Ok(Ended { outcome, event: Some(event), caught: Interrupted::of(&caught), unread });
+                }
+                if unread.is_none() && let Err(error) = show(&event) {
+                    unread = Some(error);
+                    house.runtime.cancel(session.clone()).await;
+                }
+            }
+            () = until(deadline) => break,
+        }
+    }
+    if let Some(Err(refusal)) = stream.ended() {
+        return Err(refusal.clone().into());
+    }
+    let outcome = Box::new(without_outcome(house, session, stream.turn().clone(), !caught.is_empty()));
+    Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread })
+}
+
+/// The same for whatever an earlier process left.
+async fn follow_all(
+    house: &House,
+    session: SessionId,
+    signals: &mut Signals,
+    mut events: AgentEvents,
+    mut ends: Ends,
+    mut show: impl FnMut(&Envelope) -> io::Result<()>,
+) -> Result<Ended, Failure> {
+    let mut caught = Vec::new();
+    let mut unread = None;
+    let mut deadline = None;
+    let mut is_told = true;
+    // The last event so far, if a turn ended with it: there may be another one.
+    let mut last = None;
+    let ends = loop {
+        let event = tokio::select! {
+            biased;
+            signal = signals.next() => {
+                caught.push(signal);
+                obey(house, &session, &caught, &mut deadline);
+                continue;
+            }
+            event = events.next(), if is_told => event,
+            ends = &mut ends => break ends?,
+            () = until(deadline) => break Vec::new(),
+        };
+        // What it can be told no more is told by the outcome.
+        let Some(Ok(event)) = event else {
+            is_told = false;
+            continue;
+        };
+        let is_last = matches!(event.event, AgentEvent::TurnFinished { .. });
+        let before = last.take();
+        let shown = before.iter().chain((!is_last).then_some(&event)).try_for_each(|event| show(event));
+        last = is_last.then_some(event);
+        if let Err(error) = shown
+            && unread.is_none()
+        {
+            unread = Some(error);
+            house.runtime.cancel(session.clone()).await;
+        }
+    };
+    let ended = ends.last().map(|end| end.response().clone());
+    let nothing =
+        || TurnOutcome { saved: true, ..TurnOutcome::bare(session, TurnId::new(""), FinishReason::Final, "") };
+    let outcome = Box::new(ended.unwrap_or_else(nothing));
+    Ok(Ended { outcome, event: last, caught: Interrupted::of(&caught), unread })
+}
+
+fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Option<Instant>) {
+    match caught {
+        [Caught::Interrupt] => cancel(house, session),
+        [Caught::HangUp | Caught::Terminate] => {
+            let runtime = house.runtime.clone();
+            tokio::spawn(async move { runtime.shutdown().await });
+        }
+        [_, second] => {
+            cancel(house, session);
+            *deadline = Some(Instant::now() + LAST_WAIT);
+            if *second != Caught::Interrupt {
+                let runtime = house.runtime.clone();
+                tokio::spawn(async move { runtime.shutdown().await });
+            }
+        }
+        // Whatever still runs as a child is ended by the watcher when this process is gone.
+        [first, ..] => first.exit().leave(),
+        [] => {}
+    }
+}
+
+fn cancel(house: &House, session: &SessionId) {
+    let (runtime, session) = (house.runtime.clone(), session.clone());
+    tokio::spawn(async move { runtime.cancel(session).await });
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is said of a turn whose stream broke off.
+fn without_outcome(house: &House, session: SessionId, turn: TurnId, is_cancelled: bool) -> TurnOutcome {
+    if is_cancelled {
+        let content = "Cancelled; what the turn did until then is in the session.";
+        return TurnOutcome::bare(session, turn, FinishReason::Cancelled, content);
+    }
+    let gave_up = house.runtime.ended().borrow().is_some();
+    let text = if gave_up { "the runtime gave up; its log says why" } else { "the turn ended without an outcome" };
+    TurnOutcome::failed(session, turn, AgentError::Internal(text.to_owned()))
+}

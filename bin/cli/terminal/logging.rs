@@ -1,0 +1,137 @@
+//! Log records on stderr: which of them, and what they look like.
+//!
+//! A record is queued and never waited for: whoever logs may be an actor, and the reader of stderr may have stopped reading.
+//! Records may quote text of models, tools and servers, so every record passes the sanitiser as a whole before it is
+//! written.
+
+use std::io::{self, Write};
+
+use bob_config::sanitise;
+use bob_config::{Log, LogFormat, LogLevel};
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+/// Starts logging for this process. A second call changes nothing.
+pub(crate) fn start(log: &Log) {
+    let layer = fmt::layer().with_ansi(false).with_writer(CleanStderr);
+    let layer = match log.format {
+        LogFormat::Text => layer.with_target(false).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+    };
+    let _started_before = tracing_subscriber::registry().with(layer.with_filter(targets(log))).try_init();
+}
+
+/// Whether the log tells of turns, so that they must be told to it.
+pub(crate) fn tells_of_turns(log: &Log) -> bool {
+    targets(log).would_enable("bob::turn", &Level::INFO)
+}
+
+/// Libraries are heard only when they warn: what more they say is about their insides, and may quote what they carry. The
+/// provider library is not heard at all, since it logs bodies.
+///
+/// In text, a person reads of a guard in the outcome, and of a tool server from the front end; at the default level the
+/// warnings would say it twice. Spans and what they hold are for exporters and for the closest look: a log tells of turns by
+/// flat records.
+fn targets(log: &Log) -> Targets {
+    let are_shown = matches!((log.format, log.level), (LogFormat::Text, LogLevel::Warn));
+    let level = match log.level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("bob", level)
+        .with_target("bob::trace", if level == LevelFilter::TRACE { level } else { LevelFilter::OFF })
+        .with_target("bob::guard", if are_shown { LevelFilter::ERROR } else { level })
+        .with_target("bob::server", if are_shown { LevelFilter::OFF } else { level })
+        .with_target("cli_agent", level)
+        .with_target("genai", LevelFilter::OFF)
+        // What rmcp reports as an error is said once more by the tool server that ends by it.
+        .with_target("rmcp", LevelFilter::OFF)
+}
+
+/// Makes a writer for each record.
+struct CleanStderr;
+
+/// Collects one record and writes it when it is complete.
+struct Record(Vec<u8>);
+
+impl<'a> MakeWriter<'a> for CleanStderr {
+    type Writer = Record;
+
+    fn make_writer(&'a self) -> Record {
+        Record(Vec::new())
+    }
+}
+
+impl Write for Record {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            crate::terminal::print::pass(sanitise::clean(&String::from_utf8_lossy(&self.0)).into_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(level: LogLevel) -> Log {
+        Log { level, ..Log::default() }
+    }
+
+    #[test]
+    fn a_guard_is_a_warning_for_whoever_reads_records() {
+        let json = Log { format: LogFormat::Json, ..at(LogLevel::Warn) };
+        assert!(targets(&json).would_enable("bob::guard", &Level::WARN));
+        assert!(targets(&at(LogLevel::Info)).would_enable("bob::guard", &Level::WARN));
+        assert!(!targets(&at(LogLevel::Warn)).would_enable("bob::guard", &Level::WARN), "the outcome says it");
+    }
+
+    #[test]
+    fn turns_are_told_from_info_on_and_their_spans_at_trace() {
+        let levels = [LogLevel::Off, LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
+        assert_eq!(levels.map(|level| tells_of_turns(&at(level))), [false, false, false, true, true, true]);
+        let spans = levels.map(|level| targets(&at(level)).would_enable("bob::trace", &Level::INFO));
+        assert_eq!(spans, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn libraries_are_never_louder_than_warnings() {
+        let targets = targets(&at(LogLevel::Trace));
+        for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::family", module_path!()] {
+            assert!(targets.would_enable(ours, &Level::TRACE), "{ours}");
+        }
+        for library in ["ractor::actor", "hyper_util::client", "h2::codec", "reqwest::connect", "rustls::client"] {
+            assert!(targets.would_enable(library, &Level::WARN), "{library}");
+            assert!(!targets.would_enable(library, &Level::INFO), "{library}");
+        }
+        assert!(!targets.would_enable("genai", &Level::ERROR));
+        assert!(!targets.would_enable("rmcp", &Level::ERROR));
+    }
+
+    #[test]
+    fn a_quiet_configuration_quiets_libraries_too() {
+        assert!(!targets(&at(LogLevel::Off)).would_enable("ractor", &Level::ERROR));
+    }
+}

@@ -1,0 +1,186 @@
+//! The one way out: every byte this program writes to stdout or stderr passes here, and the sanitiser with it. Only the
+//! bar of a batch, which quotes nobody, is drawn in a way of its own.
+//!
+//! Results go to stdout and everything else to stderr, by way of a queue (`stderr.rs`) whose reader never holds up more than
+//! a front end, and that for a moment only. Writing never panics: a reader of stdout that left is an error for the command
+//! to end on, and a stderr that cannot be written is no fault.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+
+use bob_config::sanitise;
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::terminal::stderr;
+
+/// A bar that is drawn on the terminal below everything else that is written.
+static BAR: OnceLock<ProgressBar> = OnceLock::new();
+
+/// Says that a bar is drawn from now on: it is taken away while something else is written. Only the first one counts.
+pub(crate) fn above(bar: &ProgressBar) {
+    let _the_first_one_counts = BAR.set(bar.clone());
+}
+
+/// Writes with the bar out of the way, where `shares_terminal`.
+fn aside<T>(shares_terminal: bool, write: impl FnOnce() -> T) -> T {
+    match BAR.get().filter(|_bar| shares_terminal) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// Writes text to stdout, cleaned, and flushes it.
+///
+/// # Errors
+/// When stdout cannot be written, for example because its reader left.
+pub(crate) fn text(text: &str) -> io::Result<()> {
+    cleaned(&sanitise::clean(text))
+}
+
+/// Writes text that a [`sanitise::Sanitiser`] has seen already: pieces of a stream must be cleaned as a stream.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn cleaned(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let shares_terminal = BAR.get().is_some() && stdout.is_terminal();
+    aside(shares_terminal, || {
+        if shares_terminal {
+            // The bar is off the screen before the text is on it.
+            stderr::settle();
+        }
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    })
+}
+
+/// Writes one line to stdout, cleaned.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn line(line: &str) -> io::Result<()> {
+    text(&format!("{line}\n"))
+}
+
+/// Writes one JSON value as one line to stdout.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
+    cleaned(&format!("{}\n", json_text(value)))
+}
+
+/// A value as one line of JSON without a single character that could steer a terminal: what the sanitiser would remove is
+/// escaped, so that a reader of the JSON still gets all of it.
+pub(crate) fn json_text(value: &impl Serialize) -> String {
+    let raw = serde_json::to_string(value).unwrap_or_else(|_only_for_maps_without_text_keys| "null".to_owned());
+    if raw.chars().all(sanitise::is_shown) {
+        return raw;
+    }
+    let mut escaped = String::with_capacity(raw.len());
+    for character in raw.chars() {
+        if sanitise::is_shown(character) {
+            escaped.push(character);
+            continue;
+        }
+        // Outside its strings JSON is plain ASCII, so an escape is valid wherever one is needed.
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _writing_to_a_string_cannot_fail = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
+}
+
+/// Writes one line to stderr, cleaned and in one piece.
+pub(crate) fn note(line: &str) {
+    report(&format!("{}\n", sanitise::clean(line)));
+}
+
+/// Writes a report of ours to stderr as it is: it may be coloured, and what it quotes was cleaned before. It is on its way to
+/// the reader before this returns, unless the reader takes nothing: for front ends.
+pub(crate) fn report(report: &str) {
+    pass(report.to_owned());
+    stderr::settle();
+}
+
+/// Queues text for stderr as it is, cleaned before, without waiting for a reader: for what may be said by an actor.
+pub(crate) fn pass(text: String) {
+    aside(true, || stderr::tell(text));
+}
+
+/// Whether colours of our own may go to stderr.
+pub(crate) fn stderr_takes_colour() -> bool {
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    stderr_is_screen() && !is_refused
+}
+
+/// Whether stderr is a terminal on which a line can be drawn again.
+pub(crate) fn stderr_is_screen() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stderr().is_terminal() && !is_dumb
+}
+
+/// A number of things, as people say it: `1 turn`, `2 turns`.
+pub(crate) fn counted(number: impl TryInto<u64>, thing: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
+/// The first line of a text that is not blank, cut to a number of characters.
+pub(crate) fn first_line(text: &str, most: usize) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.next().unwrap_or_default();
+    let mut shown: String = line.chars().take(most).collect();
+    if shown.len() < line.len() || lines.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A text as one line, its blanks as single spaces, cut to a number of characters.
+pub(crate) fn on_one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    // Words beyond these cannot fit, and what is taken is long enough to be cut visibly.
+    for word in text.split_whitespace().take(most) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().take(most + 1));
+    }
+    first_line(&line, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn json_carries_everything_and_steers_nothing() {
+        let hostile = "a\u{1b}]52;c;x\u{7}b\u{9b}31m\u{202e}c\u{7f}\u{e0041}\u{2028}\n\t\"漢";
+        let value = json!({ hostile: [hostile] });
+        let text = json_text(&value);
+        assert!(text.chars().all(|character| sanitise::is_shown(character) && character != '\n'), "{text:?}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn many_lines_become_one_that_is_cut() {
+        assert_eq!(on_one_line("\n a.txt\n\tb.txt \n", 66), "a.txt b.txt");
+        assert_eq!(on_one_line("one\ntwo three", 7), "one two…");
+        assert_eq!(on_one_line(&"åå ".repeat(1_000), 4), "åå å…");
+        assert_eq!(on_one_line(" \n", 4), "");
+    }
+
+    #[test]
+    fn a_first_line_says_that_more_follows() {
+        assert_eq!(first_line("\n  one\ntwo", 10), "one…");
+        assert_eq!(first_line("one\n\n", 10), "one");
+        assert_eq!(first_line("åååå", 2), "åå…");
+        assert_eq!(first_line("", 2), "");
+    }
+}

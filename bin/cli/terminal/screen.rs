@@ -1,0 +1,165 @@
+//! Where the pieces of a turn are shown: plainly on a pipe and on a terminal that can do nothing else, and on any other
+//! terminal with Markdown printed as it is meant and a line that lives below it.
+//!
+//! It owns how things look and where the cursor is. It decides nothing about turns: [`crate::terminal::show`] says what there is to
+//! show. What comes in is cleaned already, or is cleaned here before anything of our own is put around it.
+//!
+//! - `live`: the lines that are drawn again and again below everything else
+//! - `answer`: a growing answer, taken apart into what is finished and what still grows
+//! - `markdown`: a finished piece of Markdown as lines of a terminal
+//! - `look`: width and colours
+
+mod answer;
+mod live;
+pub(crate) mod look;
+#[cfg(feature = "markdown")]
+mod markdown;
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
+
+use bob::{CallId, CallStatus};
+
+use crate::terminal::print;
+use crate::terminal::show::Piece;
+use answer::Answer;
+pub(crate) use live::Live;
+use look::Look;
+
+/// How many pieces wait at most while a person is asked something; the oldest are shown across the question then.
+const MOST_HELD: usize = 1_000;
+
+/// Whether answers may be shown in more than plain text: both ways out are a terminal that can be drawn on.
+pub(crate) fn is_drawn_on() -> bool {
+    io::stdout().is_terminal() && print::stderr_is_screen()
+}
+
+/// Where the pieces of a turn go.
+pub(crate) struct Screen {
+    /// The lines below; `None` where everything is plain.
+    live: Option<Live>,
+    answer: Answer,
+    /// The calls that run, with their lines.
+    running: Vec<(CallId, String)>,
+    /// What came while a person was asked.
+    held: Option<VecDeque<Piece>>,
+}
+
+impl Screen {
+    /// A screen for one turn, with these lines below it.
+    pub(crate) fn new(live: Option<&Live>) -> Self {
+        live.iter().for_each(|live| live.begin());
+        Self { live: live.cloned(), answer: Answer::default(), running: Vec::new(), held: None }
+    }
+
+    /// Shows pieces in their order.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(crate) fn print(&mut self, pieces: Vec<Piece>) -> io::Result<()> {
+        for piece in pieces {
+            match &mut self.held {
+                None => self.show(piece)?,
+                Some(held) => {
+                    held.push_back(piece);
+                    if held.len() > MOST_HELD
+                        && let Some(oldest) = held.pop_front()
+                    {
+                        self.show(oldest)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how many tokens the turn has used so far; `about` when a part of them is an estimate.
+    pub(crate) fn tokens(&self, tokens: u64, about: bool) {
+        if let Some(live) = &self.live {
+            live.change(|below| below.tokens = (tokens, about));
+        }
+    }
+
+    /// A person is asked something: nothing else is shown until [`release`](Self::release).
+    pub(crate) fn hold(&mut self) {
+        if self.held.is_none() {
+            self.held = Some(VecDeque::new());
+        }
+    }
+
+    /// The question is over: what came meanwhile is shown.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(crate) fn release(&mut self) -> io::Result<()> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        self.print(held.into())
+    }
+
+    fn show(&mut self, piece: Piece) -> io::Result<()> {
+        let Some(live) = self.live.clone() else { return plain(&piece) };
+        let look = Look::now();
+        match piece {
+            Piece::Answer(text) => {
+                let finished = self.answer.push(&text, look);
+                live.change(|below| self.answer.unfinished().clone_into(&mut below.tail));
+                if !finished.is_empty() {
+                    print::cleaned(&finished)?;
+                }
+            }
+            Piece::NewMessage => self.end_answer(&live, look)?,
+            Piece::Note(line) => {
+                self.end_answer(&live, look)?;
+                print::report(&look.note(&line));
+            }
+            Piece::Doing(what) => live.change(|below| what.clone_into(&mut below.doing)),
+            Piece::Call { id, line } => {
+                live.change(|below| below.doing.clone_from(&line));
+                self.running.push((id, line));
+            }
+            Piece::Result { id, status, line, name } => {
+                let known = self.running.iter().position(|(call, _)| *call == id).map(|at| self.running.remove(at).1);
+                // A call that never ran has no line of its own.
+                let known = known.or(name);
+                self.end_answer(&live, look)?;
+                print::report(&look.call(known.as_deref(), status, &line));
+                let others = self.running.last().map(|(_, line)| line.clone());
+                live.change(|below| below.doing = others.unwrap_or_else(|| "thinking".to_owned()));
+            }
+            Piece::End => {
+                self.end_answer(&live, look)?;
+                for (_, line) in std::mem::take(&mut self.running) {
+                    print::report(&look.call(Some(&line), CallStatus::Unknown, "not finished"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end_answer(&mut self, live: &Live, look: Look) -> io::Result<()> {
+        let rest = self.answer.finish(look);
+        live.change(|below| below.tail.clear());
+        if rest.is_empty() { Ok(()) } else { print::cleaned(&rest) }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.live.iter().for_each(Live::end);
+    }
+}
+
+/// A piece where everything is plain: the answer as it comes, and whole lines beside it.
+fn plain(piece: &Piece) -> io::Result<()> {
+    match piece {
+        Piece::Answer(text) => print::cleaned(text)?,
+        Piece::Note(line) => print::note(line),
+        Piece::Call { line, .. } => print::note(&format!("> {line}")),
+        Piece::Result { line, name, .. } => {
+            let name = name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+            print::note(&format!("  {name}{line}"));
+        }
+        Piece::NewMessage | Piece::Doing(_) | Piece::End => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! The lines below everything else while a turn runs: what grows, what is done for how long and for how many tokens, and
+//! what a person types.
+//!
+//! One bar of the process is drawn here; `print` takes it away while anything else is written, so that the two never mix.
+//! It is only made where both ways out are a terminal that can be drawn on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use unicode_width::UnicodeWidthStr;
+
+use super::look::{self, Look};
+use crate::terminal::draw::Screen;
+use crate::terminal::{print, spending, stderr};
+
+/// How often it is drawn.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How many drawings a second there are at most.
+const MOST_A_SECOND: u8 = 20;
+
+/// How many lines of what grows are shown at most.
+const MOST_LINES: usize = 12;
+
+/// How much of what grows is wrapped for it, bytes: a multiple of what can be seen.
+const MOST_BYTES: usize = 4_096;
+
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// What is drawn.
+#[derive(Debug, Default)]
+pub(crate) struct Below {
+    /// When the turn began; `None` when there is nothing to be drawn.
+    since: Option<Instant>,
+    /// What is done, or nothing for the model's own work.
+    pub(crate) doing: String,
+    /// Tokens so far, and whether that is an estimate.
+    pub(crate) tokens: (u64, bool),
+    /// The piece of the answer that grows.
+    pub(crate) tail: String,
+    /// What a person is asked, instead of what is done.
+    pub(crate) prompt: String,
+    /// What a person has typed into the turn, or as the answer.
+    pub(crate) typed: String,
+}
+
+/// The lines below.
+#[derive(Clone)]
+pub(crate) struct Live {
+    bar: ProgressBar,
+    below: Arc<Mutex<Below>>,
+}
+
+impl Live {
+    /// Lines below, of which nothing is drawn yet.
+    pub(crate) fn new() -> Self {
+        let below = Arc::new(Mutex::new(Below::default()));
+        let drawn = Arc::clone(&below);
+        let lines = move |_state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let below = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            let _writing_to_a_string_cannot_fail = out.write_str(&below.lines(Look::now()));
+        };
+        let style = ProgressStyle::with_template("{lines}").unwrap_or_else(|_ours| ProgressStyle::default_spinner());
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen { free: 0 }), MOST_A_SECOND);
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style.with_key("lines", lines));
+        bar.finish_and_clear();
+        print::above(&bar);
+        Self { bar, below }
+    }
+
+    /// A turn begins.
+    pub(crate) fn begin(&self) {
+        let typed = self.change(|below| std::mem::take(&mut below.typed));
+        self.change(|below| *below = Below { since: Some(Instant::now()), typed, ..Below::default() });
+        self.go_on();
+    }
+
+    /// The turn is over: nothing is drawn any more.
+    pub(crate) fn end(&self) {
+        self.change(|below| *below = Below::default());
+        self.pause();
+    }
+
+    /// Takes the lines away, while something else needs the terminal. They are off it when this returns: the line editor
+    /// writes past the queue that drawings go through, and its prompt would be taken away with them.
+    pub(crate) fn pause(&self) {
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
+        stderr::settle();
+    }
+
+    /// Draws the lines again.
+    pub(crate) fn go_on(&self) {
+        if self.change(|below| below.since.is_some()) {
+            self.bar.reset();
+            self.bar.enable_steady_tick(EVERY);
+        }
+    }
+
+    /// Changes what is drawn the next time.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Below) -> T) -> T {
+        change(&mut self.below.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Below {
+    fn lines(&self, look: Look) -> String {
+        let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
+        if !self.prompt.is_empty() {
+            return typed(&self.prompt, &self.typed, look.columns);
+        }
+        let mut lines = self.grown(look);
+        lines.push(self.status(look, elapsed));
+        if !self.typed.is_empty() {
+            lines.push(typed("» ", &self.typed, look.columns));
+        }
+        lines.join("\n")
+    }
+
+    /// The last lines of what grows.
+    fn grown(&self, look: Look) -> Vec<String> {
+        let start = self.tail.len().saturating_sub(MOST_BYTES);
+        let tail = self.tail[self.tail.ceil_char_boundary(start)..].trim_matches('\n').replace('\t', "    ");
+        if tail.is_empty() {
+            return Vec::new();
+        }
+        let options = textwrap::Options::new(look.columns).break_words(true);
+        let lines: Vec<_> = tail.split('\n').flat_map(|line| textwrap::wrap(line, options.clone())).collect();
+        let first = lines.len().saturating_sub(MOST_LINES);
+        lines[first..].iter().map(|line| line.clone().into_owned()).collect()
+    }
+
+    fn status(&self, look: Look, elapsed: Duration) -> String {
+        #[allow(clippy::cast_possible_truncation, reason = "a remainder of ten")]
+        let frame = FRAMES[(elapsed.as_millis() / EVERY.as_millis() % 10) as usize];
+        let doing = if self.doing.is_empty() { "waiting" } else { &self.doing };
+        let tokens = match self.tokens {
+            (0, _) => String::new(),
+            (tokens, is_about) => {
+                format!(", {}{} tokens", if is_about { "about " } else { "" }, spending::grouped(tokens))
+            }
+        };
+        let figures = format!("{:.1} s{tokens}", elapsed.as_secs_f64());
+        let room = look.columns.saturating_sub(figures.width() + 5).max(8);
+        let style = look.dimmed();
+        look::cut(&format!("{frame} {} ", look::cut(doing, room)), look.columns) + &format!("{style}{figures}{style:#}")
+    }
+}
+
+/// What was typed, its end where it is too long.
+fn typed(prompt: &str, text: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(prompt.width() + 2);
+    let mut from = 0;
+    while text[from..].width() > room {
+        from = text.ceil_char_boundary(from + 1);
+    }
+    format!("{prompt}{}▏", &text[from..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Look = Look { columns: 40, colour: false };
+
+    fn lines(below: &Below) -> Vec<String> {
+        below.lines(PLAIN).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_is_done_and_what_it_took_stay_on_one_line() {
+        let below = Below {
+            doing: "local/read_file {\"path\":\"a/very/long/path\"}".to_owned(),
+            tokens: (12_345, true),
+            ..Below::default()
+        };
+        let shown = lines(&below);
+        assert_eq!(shown, ["⠋ local/re… 0.0 s, about 12,345 tokens"]);
+        assert!(shown[0].width() <= 40);
+        assert_eq!(lines(&Below::default()), ["⠋ waiting 0.0 s"]);
+    }
+
+    #[test]
+    fn of_what_grows_the_end_is_shown() {
+        let below = Below { tail: (0..100).map(|n| format!("line {n}\n")).collect(), ..Below::default() };
+        let shown = lines(&below);
+        assert_eq!((shown.len(), shown[0].as_str(), shown[11].as_str()), (13, "line 88", "line 99"));
+    }
+
+    #[test]
+    fn of_what_is_typed_the_end_is_shown() {
+        let below = Below { typed: "x".repeat(100) + "漢字", ..Below::default() };
+        let shown = lines(&below);
+        assert!(shown[1].starts_with("» xx") && shown[1].ends_with("漢字▏") && shown[1].width() <= 40, "{shown:?}");
+    }
+}

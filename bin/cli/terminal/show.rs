@@ -1,0 +1,357 @@
+//! A turn as a person sees it: the answer while it grows, tool calls as they happen, and what went wrong.
+//!
+//! Owns the wording and the order, and prints nothing itself: it turns events into pieces, which [`crate::terminal::screen`] shows. The
+//! answer goes to stdout, everything else to stderr.
+
+use std::time::Duration;
+
+use bob::{
+    AgentEvent, CallId, CallState, CallStatus, CondenseMethod, Delta, FinishReason, StopReason, SuspendReason,
+    ToolCall, ToolResult, TurnOutcome,
+};
+use bob_config::sanitise::Sanitiser;
+use serde_json::Value;
+
+use crate::terminal::{advice, print};
+
+/// How many characters of a call's arguments and of its result are shown: what a line of a terminal holds.
+const MOST_ARGUMENTS: usize = 60;
+const MOST_RESULT: usize = 66;
+
+/// Something to be printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// A part of the answer, cleaned.
+    Answer(String),
+    /// The next part of the answer belongs to another message.
+    NewMessage,
+    /// A line beside it, not cleaned yet.
+    Note(String),
+    /// A call runs; the line says which. Not cleaned yet.
+    Call {
+        /// Which call.
+        id: CallId,
+        /// Its tool and what of its arguments fits.
+        line: String,
+    },
+    /// A call has its result. Not cleaned yet.
+    Result {
+        /// Which call.
+        id: CallId,
+        /// The tool, when the line before is not that of this call.
+        name: Option<String>,
+        /// How it ended.
+        status: CallStatus,
+        /// Its state, how long it took, and the first line of what it returned.
+        line: String,
+    },
+    /// What is done now, for whoever waits; no part of what stays.
+    Doing(&'static str),
+    /// The turn is over, whatever did not end.
+    End,
+}
+
+/// What was shown of one turn so far.
+pub(crate) struct Show {
+    /// Whether the answer is shown while it grows, or whole at the end.
+    grows: bool,
+    sanitiser: Sanitiser,
+    /// The message that grows, and its words so far, as the model said them.
+    message: String,
+    words: String,
+    /// Whether the last line of the answer is not ended.
+    is_line_open: bool,
+    /// The calls whose line was shown.
+    running: Vec<CallId>,
+    /// Whether a denied call was shown.
+    has_denied: bool,
+    /// Whether the last reply was not understood.
+    is_malformed: bool,
+    /// Whether the next line of a person is said to the same session.
+    is_talk: bool,
+}
+
+impl Show {
+    /// The beginning of a turn.
+    pub(crate) fn new(grows: bool) -> Self {
+        Self {
+            grows,
+            sanitiser: Sanitiser::new(),
+            message: String::new(),
+            words: String::new(),
+            is_line_open: false,
+            running: Vec::new(),
+            has_denied: false,
+            is_malformed: false,
+            is_talk: false,
+        }
+    }
+
+    /// The same within a conversation.
+    pub(crate) fn talking(self) -> Self {
+        Self { is_talk: true, ..self }
+    }
+
+    /// What there is to print of an event.
+    pub(crate) fn event(&mut self, event: &AgentEvent) -> Vec<Piece> {
+        let line = match event {
+            AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
+            AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
+                self.running.push(call.id.clone());
+                let piece = Piece::Call { id: call.id.clone(), line: called(call) };
+                return self.beside(piece);
+            }
+            AgentEvent::ToolCompleted { result, .. } => {
+                let piece = self.result(result);
+                return self.beside(piece);
+            }
+            AgentEvent::LlmRequested { .. } => {
+                // Only now is it sure that the model is asked again: a guard, or the second time in a row, ends the turn.
+                let again = std::mem::take(&mut self.is_malformed);
+                let again = again.then(|| self.note("[the reply was not understood; asking again]".to_owned()));
+                return again.into_iter().flatten().chain([Piece::Doing("thinking")]).collect();
+            }
+            AgentEvent::LlmRetried { attempt, of, delay_ms, reason, model, .. } => {
+                let wait = Duration::from_millis(*delay_ms).as_secs_f64();
+                Some(format!("[{reason}; asking {model} again in {wait:.1} s ({attempt} of {of})]"))
+            }
+            AgentEvent::ActionMalformed { .. } => {
+                self.is_malformed = true;
+                None
+            }
+            AgentEvent::ApprovalRequested { call, reason, .. } => Some(format!("[{}: {reason}]", called(call))),
+            AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
+                Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
+            }
+            AgentEvent::HistoryCondensed { method, messages_dropped, tokens_before, tokens_after, .. } => {
+                let messages = if *messages_dropped == 1 {
+                    "1 message".to_owned()
+                } else {
+                    format!("{messages_dropped} messages")
+                };
+                let what = match method {
+                    CondenseMethod::Summary => "became a summary",
+                    CondenseMethod::Truncated => "are left out",
+                };
+                let size = format!("about {tokens_before} tokens, now {tokens_after}");
+                Some(format!("[the conversation is long: its first {messages} {what} ({size})]"))
+            }
+            AgentEvent::SkillsSelected { dropped, .. } if !dropped.is_empty() => {
+                Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
+            }
+            AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
+            // The outcome, which follows at once, names the guard.
+            AgentEvent::GuardTripped { .. }
+            | AgentEvent::ToolCalled { .. }
+            | AgentEvent::TurnStarted { .. }
+            | AgentEvent::MessageUser { .. }
+            | AgentEvent::MessageAssistant { .. }
+            | AgentEvent::PromptBuilt { .. }
+            | AgentEvent::LlmCompleted { .. }
+            | AgentEvent::LlmFailed { .. }
+            | AgentEvent::ActionParsed { .. }
+            | AgentEvent::ApprovalDecided { .. }
+            | AgentEvent::SkillsSelected { .. }
+            | AgentEvent::McpProcessStarted { .. }
+            | AgentEvent::McpProcessStopped { .. }
+            | AgentEvent::TurnFinished { .. } => None,
+        };
+        line.map(|line| self.note(line)).unwrap_or_default()
+    }
+
+    /// What there is to print at the end.
+    pub(crate) fn outcome(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
+        let mut pieces = self.end_line();
+        let is_said = self.words.trim() == outcome.content.trim();
+        // A cancelled turn knows nothing of the words that were shown and not finished, and only says that it ended.
+        let is_shown =
+            self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
+        if !outcome.content.trim().is_empty() && !is_shown {
+            pieces.push(Piece::NewMessage);
+            pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(outcome.content.trim_end()))));
+        }
+        let question = outcome.question.as_deref().filter(|question| question.trim() != outcome.content.trim());
+        if let Some(question) = question {
+            pieces.push(Piece::NewMessage);
+            pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
+        }
+        pieces.push(Piece::End);
+        let tells_denied = !self.has_denied;
+        pieces.extend(remarks(outcome, tells_denied, self.is_talk).into_iter().map(Piece::Note));
+        pieces
+    }
+
+    fn delta(&mut self, message_id: &str, delta: &Delta) -> Vec<Piece> {
+        match delta {
+            Delta::Text(text) if self.grows => {
+                let mut pieces = Vec::new();
+                if self.message != message_id {
+                    pieces = self.end_line();
+                    pieces.extend([Piece::NewMessage, Piece::Doing("writing")]);
+                    self.begin(message_id);
+                }
+                self.words.push_str(text);
+                let shown = self.sanitiser.push(text);
+                if !shown.is_empty() {
+                    self.is_line_open = !shown.ends_with('\n');
+                    pieces.push(Piece::Answer(shown));
+                }
+                pieces
+            }
+            Delta::Reset if self.grows && !self.words.is_empty() => {
+                self.begin(message_id);
+                self.note("[the answer broke off and begins again]".to_owned())
+            }
+            Delta::Text(_) | Delta::Reset | Delta::Reasoning(_) => Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, message_id: &str) {
+        message_id.clone_into(&mut self.message);
+        self.words.clear();
+        self.sanitiser = Sanitiser::new();
+    }
+
+    fn result(&mut self, result: &ToolResult) -> Piece {
+        let known = self.running.iter().position(|call| *call == result.call);
+        let is_alone = self.running.len() == 1 && known.is_some();
+        if let Some(at) = known {
+            self.running.remove(at);
+        }
+        let name = (!is_alone).then(|| result.name.to_string());
+        let line = self.returned(result.status, &result.output.plain(), result.duration_ms);
+        Piece::Result { id: result.call.clone(), name, status: result.status, line }
+    }
+
+    /// The state of a call, how long it took, and the first line of what it returned.
+    fn returned(&mut self, status: CallStatus, output: &str, duration_ms: u64) -> String {
+        let word = match status {
+            CallStatus::Ok => "ok",
+            CallStatus::Error => "error",
+            CallStatus::Denied => "denied",
+            CallStatus::Unknown => "unknown",
+            CallStatus::Cancelled => "cancelled",
+        };
+        let first = print::first_line(output, MOST_RESULT);
+        let said = if first.is_empty() { String::new() } else { format!(": {first}") };
+        self.has_denied |= status == CallStatus::Denied;
+        match status {
+            // What is denied takes no time, and says so itself.
+            CallStatus::Denied => first.strip_prefix("denied").map_or(format!("denied{said}"), |_| first.clone()),
+            CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
+                format!("{word}, {}{said}", took(duration_ms))
+            }
+        }
+    }
+
+    fn note(&mut self, line: String) -> Vec<Piece> {
+        self.beside(Piece::Note(line))
+    }
+
+    fn beside(&mut self, piece: Piece) -> Vec<Piece> {
+        let mut pieces = self.end_line();
+        pieces.push(piece);
+        pieces
+    }
+
+    fn end_line(&mut self) -> Vec<Piece> {
+        match std::mem::take(&mut self.is_line_open) {
+            true => vec![Piece::Answer("\n".to_owned())],
+            false => Vec::new(),
+        }
+    }
+}
+
+/// How long something took, as people say it.
+pub(crate) fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+/// A call on one line.
+fn called(call: &ToolCall) -> String {
+    one_line(call.name.as_str(), &call.arguments)
+}
+
+fn one_line(name: &str, arguments: &Value) -> String {
+    format!("{name} {}", print::first_line(&arguments.to_string(), MOST_ARGUMENTS))
+}
+
+/// What a person should know about an outcome besides its content.
+fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match outcome.finish_reason {
+        FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
+        FinishReason::GuardExceeded => {
+            let guard = outcome.guard_reason.as_ref().map(word).unwrap_or_default();
+            remarks.push(format!("[stopped by the guard {guard}]"));
+        }
+        FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
+        FinishReason::Suspended if is_talk && outcome.suspend_reason == Some(SuspendReason::AskUser) => {
+            remarks.push("[your next line is the answer]".to_owned())
+        }
+        FinishReason::Suspended => {
+            remarks.extend(how_to_go_on(outcome));
+        }
+        FinishReason::Error => {}
+    }
+    for denied in outcome.denied.iter().filter(|_| tells_denied) {
+        remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
+    }
+    let kept = match outcome.saved {
+        true => format!("what was said and done is in the session {}", outcome.session_id),
+        false => "this turn is not saved, or not yet".to_owned(),
+    };
+    match &outcome.error {
+        Some(error) => remarks.extend([format!("error: {error}"), format!("[{kept}; {}]", advice::what_to_do(error))]),
+        None if !outcome.saved => remarks.push(format!("[{kept}]")),
+        None => {}
+    }
+    remarks
+}
+
+/// What a person does about a turn that waits for somebody.
+pub(crate) fn how_to_go_on(outcome: &TurnOutcome) -> Option<String> {
+    let (reason, token) = (outcome.suspend_reason?, outcome.token.as_ref()?);
+    Some(match reason {
+        SuspendReason::AskUser => format!(
+            "[the turn waits for your answer: send it as the next message of the session, or: \
+             cli-agent resume {token} ANSWER]"
+        ),
+        SuspendReason::ApprovalRequired => format!(
+            "[the turn waits for a decision: cli-agent resume {token} allow, \
+             or allow-session, always, deny REASON, deny-always REASON, edit JSON]"
+        ),
+        SuspendReason::ExternalWait => {
+            format!("[the turn waits for something outside: cli-agent resume {token} RESULT]")
+        }
+    })
+}
+
+fn cut_by(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::MaxTokens => Some("[the answer was cut at the model's limit of tokens]"),
+        StopReason::Refusal => Some("[the model declined]"),
+        StopReason::ContentFilter => Some("[the provider's content filter ended the answer]"),
+        StopReason::Stop | StopReason::ToolCalls | StopReason::Other => None,
+    }
+}
+
+/// One of our own words as outputs spell it.
+fn word(reason: &impl serde::Serialize) -> String {
+    match serde_json::to_value(reason) {
+        Ok(Value::String(word)) => word,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "show_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "show_error_tests.rs"]
+mod error_tests;

@@ -1,0 +1,132 @@
+//! What is said of errors: every kind of them.
+
+use super::*;
+use bob::{AgentError, GuardReason, LlmError, LlmErrorKind, SessionId, TurnId};
+use expect_test::expect;
+
+/// Each error says what failed, what was kept, and what to do, in two lines.
+#[test]
+fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
+    use LlmErrorKind as Kind;
+    use bob::store::StoreError as Store;
+    let kinds = [
+        Kind::Unavailable,
+        Kind::RateLimited,
+        Kind::QuotaExhausted,
+        Kind::Timeout,
+        Kind::Unauthorized,
+        Kind::UnknownModel,
+        Kind::UnknownProvider,
+        Kind::MissingKey,
+        Kind::ContextExceeded,
+        Kind::Rejected,
+        Kind::TooLarge,
+        Kind::Malformed,
+        Kind::NotScripted,
+        Kind::NotStarted,
+        Kind::Gone,
+    ];
+    let what = || "WHAT FAILED".to_owned();
+    let models = kinds.map(|kind| AgentError::from(LlmError::new(kind, format!("{kind:?}"))));
+    let others = [
+        AgentError::Tool(what()),
+        AgentError::Skill(what()),
+        AgentError::Policy(what()),
+        AgentError::Timeout(what()),
+        AgentError::GuardExceeded(GuardReason::MaxSteps),
+        AgentError::Busy(what()),
+        AgentError::Overloaded(what()),
+        AgentError::Invalid(what()),
+        AgentError::Internal(what()),
+        AgentError::Store(Store::Conflict { version: 7 }),
+        AgentError::Store(Store::Fenced { epoch: 7 }),
+        AgentError::Store(Store::Busy { owner: what() }),
+        AgentError::Store(Store::InDoubt(what())),
+        AgentError::Store(Store::Unavailable(what())),
+        AgentError::Store(Store::Corrupt(what())),
+        AgentError::Store(Store::TooNew { found: 9, known: 1 }),
+    ];
+    let mut report = String::new();
+    for error in models.into_iter().chain(others) {
+        for saved in [true, false] {
+            let outcome = TurnOutcome { error: Some(error.clone()), saved, ..failed() };
+            let said = remarks(&outcome, true, false);
+            assert_eq!(said.len(), 2, "{said:?}");
+            assert!(said[0].starts_with("error: ") && said.iter().all(|line| !line.contains('\n')), "{said:?}");
+            let (kept, to_do) = said[1].split_once("; ").expect("what was kept, and what to do");
+            assert_eq!((kept.contains("not saved"), to_do.len() > 8), (!saved, true), "{said:?}");
+            if saved {
+                report.push_str(&format!("{}: {}\n    {}\n", error.kind(), said[0], said[1]));
+            }
+        }
+    }
+    expect![[r#"
+        llm: error: Unavailable
+            [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
+        llm: error: RateLimited
+            [what was said and done is in the session s; try again later]
+        llm: error: QuotaExhausted
+            [what was said and done is in the session s; see to the account, or use another model]
+        llm: error: Timeout
+            [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
+        llm: error: Unauthorized
+            [what was said and done is in the session s; mend the key and send it again]
+        llm: error: UnknownModel
+            [what was said and done is in the session s; name another model with --model]
+        llm: error: UnknownProvider
+            [what was said and done is in the session s; name another model with --model]
+        llm: error: MissingKey
+            [what was said and done is in the session s; mend the key and send it again]
+        llm: error: ContextExceeded
+            [what was said and done is in the session s; say less, or begin a new session]
+        llm: error: Rejected
+            [what was said and done is in the session s; say it differently, or use another model]
+        llm: error: TooLarge
+            [what was said and done is in the session s; ask for a shorter answer]
+        llm: error: Malformed
+            [what was said and done is in the session s; try again, or use another model]
+        llm: error: NotScripted
+            [what was said and done is in the session s; add the answer to the script, or record the tape anew]
+        llm: error: NotStarted
+            [what was said and done is in the session s; mend its start command; `cli-agent doctor` tries it]
+        llm: error: Gone
+            [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
+        tool: error: WHAT FAILED
+            [what was said and done is in the session s; `cli-agent doctor` shows what is wrong with the tools]
+        skill: error: WHAT FAILED
+            [what was said and done is in the session s; go on without the skill, or mend it]
+        policy: error: WHAT FAILED
+            [what was said and done is in the session s; ask for something else, or change [policy]]
+        timeout: error: WHAT FAILED
+            [what was said and done is in the session s; try again, or raise the timeout in [runtime]]
+        guard_exceeded: error: the guard MaxSteps tripped
+            [what was said and done is in the session s; ask for less, or raise the limit in [runtime]]
+        busy: error: WHAT FAILED
+            [what was said and done is in the session s; try again later]
+        overloaded: error: WHAT FAILED
+            [what was said and done is in the session s; try again later]
+        invalid: error: WHAT FAILED
+            [what was said and done is in the session s; correct it and send it again]
+        internal: error: WHAT FAILED
+            [what was said and done is in the session s; try again, and report it if it happens again]
+        store: error: the session is at version 7, not where this writer believed it to be
+            [what was said and done is in the session s; go on where the session is used now]
+        store: error: the session was taken over by another owner (epoch 7)
+            [what was said and done is in the session s; go on where the session is used now]
+        store: error: the session is in use by WHAT FAILED
+            [what was said and done is in the session s; end the other process, or use another session]
+        store: error: it is not known whether the records were stored: WHAT FAILED
+            [what was said and done is in the session s; look at the session before you send it again]
+        store: error: the store is unavailable: WHAT FAILED
+            [what was said and done is in the session s; see to the disk and `store.path`, then send it again]
+        store: error: the journal is damaged: WHAT FAILED
+            [what was said and done is in the session s; keep the file, and go on in another session]
+        store: error: the journal has format 9, this program knows 1: use the newer program
+            [what was said and done is in the session s; use the newer program]
+    "#]]
+    .assert_eq(&report);
+}
+
+fn failed() -> TurnOutcome {
+    TurnOutcome::bare(SessionId::parse("s").unwrap(), TurnId::new("t"), FinishReason::Error, "")
+}

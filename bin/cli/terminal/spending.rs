@@ -1,0 +1,196 @@
+//! What was spent: tokens by model, and what they cost where a person wrote down the prices.
+//!
+//! It counts what events and journals say and prints nothing. A model without a price costs an unknown amount, never
+//! nothing.
+
+use std::collections::BTreeMap;
+
+use bob::store::{Fact, StepCost};
+use bob::{AgentEvent, Delta, ModelName, Record, Usage};
+use bob_config::Price;
+
+/// Prices by `provider:model`, each for a million tokens.
+pub(crate) type Prices = BTreeMap<String, Price>;
+
+/// Bytes of a token, about.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// What one model was used for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// Calls that were answered.
+    pub(crate) calls: u64,
+    /// Of them, those of which the provider said nothing about tokens.
+    pub(crate) unknown: u64,
+    /// The tokens of the others.
+    pub(crate) usage: Usage,
+}
+
+impl Used {
+    fn add(&mut self, more: &Self) {
+        self.calls += more.calls;
+        self.unknown += more.unknown;
+        self.usage.add(&more.usage);
+    }
+}
+
+/// Tokens by model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spending {
+    by_model: BTreeMap<ModelName, Used>,
+    /// An estimate of the prompt and the answer under way.
+    under_way: Option<(u64, u64)>,
+}
+
+impl Spending {
+    /// Takes an event of a turn.
+    pub(crate) fn event(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::PromptBuilt { estimated_tokens, .. } => self.under_way = Some((*estimated_tokens, 0)),
+            AgentEvent::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } => {
+                let (_, bytes) = self.under_way.get_or_insert_default();
+                *bytes = bytes.saturating_add(text.len() as u64);
+            }
+            AgentEvent::LlmCompleted { model, usage, .. } => {
+                self.under_way = None;
+                self.add(model, usage.as_ref());
+            }
+            _other_events_cost_nothing => {}
+        }
+    }
+
+    /// What these records of a session say.
+    pub(crate) fn of_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut spending = Self::default();
+        for record in records {
+            let cost: Option<&StepCost> = match &record.fact {
+                Fact::Answered(answered) => Some(&answered.cost),
+                Fact::Malformed { cost, .. } => Some(cost),
+                _other_facts_cost_nothing => None,
+            };
+            if let Some(cost) = cost {
+                spending.add(&cost.model, cost.usage.as_ref());
+            }
+        }
+        spending
+    }
+
+    /// Adds what somebody else counted.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for (model, more) in &other.by_model {
+            self.add_used(model, more);
+        }
+    }
+
+    /// Adds what one model was used for.
+    pub(crate) fn add_used(&mut self, model: &ModelName, more: &Used) {
+        self.by_model.entry(model.clone()).or_default().add(more);
+    }
+
+    /// All tokens so far, and whether a part of them is an estimate.
+    pub(crate) fn tokens(&self) -> (u64, bool) {
+        let known: u64 = self.by_model.values().map(|used| used.usage.total_tokens).sum();
+        let about = self.under_way.map(|(prompt, bytes)| prompt + bytes / BYTES_A_TOKEN);
+        (known + about.unwrap_or(0), about.is_some())
+    }
+
+    /// Model by model, by name.
+    pub(crate) fn models(&self) -> impl Iterator<Item = (&ModelName, &Used)> {
+        self.by_model.iter()
+    }
+
+    /// All models together.
+    pub(crate) fn total(&self) -> Used {
+        let mut total = Used::default();
+        self.by_model.values().for_each(|used| total.add(used));
+        total
+    }
+
+    /// What it cost, by currency.
+    pub(crate) fn cost(&self, prices: &Prices) -> Cost {
+        let mut cost = Cost::default();
+        for (model, used) in &self.by_model {
+            match prices.get(&model.to_string()) {
+                Some(price) => {
+                    *cost.amounts.entry(price.currency.clone()).or_default() += price_of(&used.usage, price);
+                    cost.is_short |= used.unknown > 0;
+                }
+                None => cost.is_short = true,
+            }
+        }
+        cost
+    }
+
+    fn add(&mut self, model: &ModelName, usage: Option<&Usage>) {
+        let used = self.by_model.entry(model.clone()).or_default();
+        used.calls += 1;
+        match usage {
+            Some(usage) => used.usage.add(usage),
+            None => used.unknown += 1,
+        }
+    }
+}
+
+/// What a model's tokens cost.
+#[allow(clippy::cast_precision_loss, reason = "nobody pays for 2^53 tokens")]
+pub(crate) fn price_of(usage: &Usage, price: &Price) -> f64 {
+    let cached = usage.cached_input_tokens.unwrap_or(0).min(usage.input_tokens);
+    let written = usage.cache_write_tokens.unwrap_or(0).min(usage.input_tokens - cached);
+    let plain = usage.input_tokens - cached - written;
+    let millions = plain as f64 * price.input
+        + cached as f64 * price.cached_input.unwrap_or(price.input)
+        + written as f64 * price.cache_write.unwrap_or(price.input)
+        + usage.output_tokens as f64 * price.output;
+    millions / 1e6
+}
+
+/// An amount of money, or several where prices are in several currencies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    amounts: BTreeMap<String, f64>,
+    /// Whether more was used than has a price.
+    is_short: bool,
+}
+
+impl Cost {
+    /// Whether anything has a price.
+    pub(crate) fn is_known(&self) -> bool {
+        !self.amounts.is_empty()
+    }
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let amounts: Vec<String> = self.amounts.iter().map(|(currency, amount)| money(*amount, currency)).collect();
+        let more = if self.is_short && self.is_known() { " and more" } else { "" };
+        let unknown = if self.is_known() { "" } else { "unknown" };
+        write!(f, "{}{more}{unknown}", amounts.join(" + "))
+    }
+}
+
+/// An amount with as many places as say something.
+fn money(amount: f64, currency: &str) -> String {
+    match amount {
+        _ if amount == 0.0 => format!("0 {currency}"),
+        _ if amount < 0.000_1 => format!("under 0.0001 {currency}"),
+        _ if amount < 1.0 => format!("{amount:.4} {currency}"),
+        _ => format!("{amount:.2} {currency}"),
+    }
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+#[cfg(test)]
+#[path = "spending_tests.rs"]
+pub(crate) mod tests;

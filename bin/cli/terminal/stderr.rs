@@ -1,0 +1,207 @@
+//! The queue in front of stderr. A thread of its own writes it, so that a reader that has stopped reading (a full pipe, a
+//! terminal after Ctrl-S, a log collector that hangs) stops that thread and nothing else.
+//!
+//! Lines keep their order. What is queued is bounded by bytes: beyond [`MOST_BYTES`] further text is dropped and counted,
+//! and the count is written when there is room again, at the latest behind everything else. A reader that keeps up loses
+//! nothing.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How many bytes wait for the reader at most; one text that is longer is still taken when nothing waits.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// How many bytes may wait while the lines below everything else are drawn: a reader that is behind gets no drawings.
+const MOST_BEFORE_DRAWING: usize = 16 * 1024;
+
+/// How long a front end waits for its own text to be written, so that what it writes to stdout afterwards comes after it.
+/// A reader that has let this pass is not waited for again until it has read everything.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
+
+/// The same on a terminal, where what is drawn late would be drawn over what comes after it.
+const DRAWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long until a full non-blocking pipe is tried again.
+const FULL_FOR: Duration = Duration::from_millis(5);
+
+/// How long the end of the program waits for a reader that takes nothing.
+const LAST_WAIT: Duration = Duration::from_millis(500);
+
+/// How long it waits at most while there is room for more: a busy machine may let the writing thread wait.
+const LAST_WAIT_WITH_ROOM: Duration = Duration::from_millis(2_500);
+
+/// Text for stderr.
+enum Text {
+    /// Lines for people, or records for programs.
+    Said(String),
+    /// A piece of what is drawn on a terminal and drawn again a moment later. Dropped without a count.
+    Drawn(String),
+}
+
+/// What waits for the writing thread.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<String>,
+    /// The bytes that wait, without the text that is being written.
+    bytes: usize,
+    /// How many texts were queued, and how many of them are written.
+    queued: u64,
+    written: u64,
+    /// Texts that were dropped and not yet told of.
+    lost: u64,
+    /// The reader let a wait pass and has not caught up since.
+    is_slow: bool,
+}
+
+impl Queue {
+    /// Queues a text, without waiting for anything.
+    fn push(&self, text: Text) {
+        let mut state = self.lock();
+        match text {
+            Text::Drawn(text) if state.bytes > MOST_BEFORE_DRAWING => drop(text),
+            Text::Drawn(text) => state.push(text),
+            Text::Said(text) if state.bytes > 0 && state.bytes + text.len() > MOST_BYTES => state.lost += 1,
+            Text::Said(text) => {
+                state.tell_lost();
+                state.push(text);
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits until everything queued so far is written, at most for this long; not for a reader known to be slow.
+    fn settle(&self, limit: Duration) {
+        let state = self.lock();
+        if !state.is_slow {
+            let mut state = self.wait_written(state, limit);
+            state.is_slow = state.written < state.queued;
+        }
+    }
+
+    /// Waits until everything queued so far, and the count of what was dropped, is written; at most for this long. Says
+    /// whether it is.
+    fn finish(&self, limit: Duration) -> bool {
+        let mut state = self.lock();
+        state.tell_lost();
+        self.changed.notify_all();
+        let state = self.wait_written(state, limit);
+        state.written == state.queued
+    }
+
+    fn wait_written<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+        let wanted = state.queued;
+        let waited = self.changed.wait_timeout_while(state, limit, |state| state.written < wanted);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Writes what comes, for ever. A text that cannot be written is given up: there is no other place to report it.
+    fn write_to(&self, mut out: impl Write) {
+        loop {
+            let state = self.lock();
+            let waited = self.changed.wait_while(state, |state| state.waiting.is_empty());
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+            let Some(text) = state.waiting.pop_front() else { continue };
+            state.bytes -= text.len();
+            drop(state);
+            let _no_other_place = write_whole(&mut out, text.as_bytes());
+            let mut state = self.lock();
+            state.written += 1;
+            if state.written == state.queued {
+                state.is_slow = false;
+                state.tell_lost();
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn push(&mut self, text: String) {
+        self.bytes += text.len();
+        self.queued += 1;
+        self.waiting.push_back(text);
+    }
+
+    /// Queues the count of what was dropped, once.
+    fn tell_lost(&mut self) {
+        match std::mem::take(&mut self.lost) {
+            0 => {}
+            1 => self.push("warning: stderr was not read in time; 1 message is lost\n".to_owned()),
+            lost => self.push(format!("warning: stderr was not read in time; {lost} messages are lost\n")),
+        }
+    }
+}
+
+/// Writes all of it, to a pipe that some other program made non-blocking as well.
+fn write_whole(out: &mut impl Write, mut text: &[u8]) -> io::Result<()> {
+    while !text.is_empty() {
+        match out.write(text) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => text = &text[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(FULL_FOR),
+            Err(error) => return Err(error),
+        }
+    }
+    out.flush()
+}
+
+/// The queue of this process. Its thread starts with the first use; without a thread, which a machine without room for
+/// one may refuse, nothing is written.
+fn queue() -> &'static Queue {
+    static QUEUE: OnceLock<Queue> = OnceLock::new();
+    static WRITER: OnceLock<io::Result<thread::JoinHandle<()>>> = OnceLock::new();
+    let queue = QUEUE.get_or_init(Queue::default);
+    WRITER.get_or_init(|| thread::Builder::new().name("stderr".into()).spawn(|| queue.write_to(io::stderr())));
+    queue
+}
+
+/// Queues lines, without waiting: for the runtime's threads.
+pub(crate) fn tell(text: String) {
+    queue().push(Text::Said(text));
+}
+
+/// Queues a piece of what is drawn below everything else.
+pub(crate) fn draw(text: String) {
+    queue().push(Text::Drawn(text));
+}
+
+/// Waits until what was queued is written, so that what the caller does next on the terminal comes after it; not longer
+/// than 100 ms, on a terminal a second, and not at all for a reader that has let that pass.
+pub(crate) fn settle() {
+    queue().settle(if io::stderr().is_terminal() { DRAWN_WITHIN } else { WRITTEN_WITHIN });
+}
+
+/// Gives the reader a last chance, at the end of the program: half a second when it takes nothing, 2.5 s while it does.
+pub(crate) fn finish() {
+    let began = Instant::now();
+    while !queue().finish(LAST_WAIT) && has_room() && began.elapsed() < LAST_WAIT_WITH_ROOM {}
+}
+
+/// Whether stderr takes more without waiting: a pipe that is not full, a terminal that is not stopped, any file.
+fn has_room() -> bool {
+    let stderr = io::stderr();
+    let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
+    poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+#[path = "stderr_tests.rs"]
+mod tests;

@@ -1,0 +1,118 @@
+//! `top`: a running process on the whole screen, over its control socket.
+//!
+//! Owns the terminal while it runs, and nothing of the process it shows. What is shown is a value ([`model`]), what a key
+//! means is a function of it, and drawing changes nothing; so all of it is tested without a terminal.
+//!
+//! - `model`: what is known, what is selected, and what a key asks for
+//! - `rows`: the tree as a list of lines
+//! - `draw`, `panels`, `boxes`: from the model to the screen
+
+mod boxes;
+mod draw;
+mod figures;
+mod model;
+mod panels;
+mod rows;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use bob_config::Config;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::arguments::TopArgs;
+use crate::control::client::{self, Process};
+use crate::control::wire::{Question, Said};
+use crate::exit::{Exit, Failure};
+use crate::runtime::signals::Signals;
+use model::{Model, Wish};
+
+/// How often the process is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the thread that reads keys looks whether anybody wants them.
+const KEYS_EVERY: Duration = Duration::from_millis(100);
+
+/// Shows a process until a person leaves.
+///
+/// # Errors
+/// When there is no such process, or no terminal.
+pub(crate) async fn top(args: &TopArgs, config: &Config) -> Result<Exit, Failure> {
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        return Err(Failure::usage("top needs a terminal; `cli-agent ps --watch` works on a pipe"));
+    }
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let mut process = client::the_one(config, args.pid).await?;
+    let mut model =
+        Model::new(process.hello.clone(), std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()));
+    model.take(*process.look().await?);
+    let refused = |error: io::Error| Failure::internal(format!("cannot use the terminal: {error}"));
+    let mut terminal = ratatui::try_init().map_err(refused)?;
+    let shown = show(&mut terminal, model, process, &mut signals).await;
+    ratatui::restore();
+    shown.map_err(Failure::from)
+}
+
+async fn show(
+    terminal: &mut DefaultTerminal,
+    mut model: Model,
+    process: Process,
+    signals: &mut Signals,
+) -> io::Result<Exit> {
+    let (asks, asked) = mpsc::channel(8);
+    let (say, mut said) = mpsc::channel(8);
+    let talking = tokio::spawn(talk(process, asked, say));
+    let mut keys = keys();
+    let mut tick = tokio::time::interval(LOOK_EVERY);
+    let exit = loop {
+        terminal.draw(|frame| draw::draw(&model, frame))?;
+        tokio::select! {
+            // One that is still being answered needs no second one behind it.
+            _ = tick.tick() => drop(asks.try_send(Question::Look)),
+            Some(answer) = said.recv() => model.told(answer),
+            event = keys.recv() => match event {
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match model.key(key) {
+                    Some(Wish::Leave) => break Exit::Success,
+                    Some(Wish::Ask(question)) => drop(asks.try_send(question)),
+                    None => {}
+                },
+                Some(_a_new_size_or_nothing_of_ours) => {}
+                None => break Exit::Success,
+            },
+            caught = signals.next() => break caught.exit(),
+        }
+    };
+    talking.abort();
+    Ok(exit)
+}
+
+/// Asks in the order of the questions, until nobody asks any more or the process is gone.
+async fn talk(mut process: Process, mut asked: Receiver<Question>, say: Sender<Result<Said, Failure>>) {
+    while let Some(question) = asked.recv().await {
+        let answer = process.ask(question).await;
+        let is_gone = answer.as_ref().is_err_and(|failure| failure.exit == Exit::TryLater);
+        if say.send(answer).await.is_err() || is_gone {
+            return;
+        }
+    }
+}
+
+/// What a person types, and new sizes of the screen; read on a thread of its own, since reading blocks.
+fn keys() -> Receiver<Event> {
+    let (say, typed) = mpsc::channel(32);
+    std::thread::spawn(move || {
+        while !say.is_closed() {
+            let is_there = match event::poll(KEYS_EVERY) {
+                Ok(false) => true,
+                Ok(true) => event::read().is_ok_and(|event| say.blocking_send(event).is_ok()),
+                Err(_the_terminal_is_gone) => false,
+            };
+            if !is_there {
+                return;
+            }
+        }
+    });
+    typed
+}

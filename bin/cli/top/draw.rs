@@ -1,0 +1,242 @@
+//! From the model to the screen: what every size shows. A large screen has panels beside the tree.
+
+use bob::{LatencyFigures, MetricsSnapshot, NodeStatus};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, TableState};
+
+use super::figures::{bold, coloured, micros, recent_rate};
+use super::model::{Mode, Model};
+use super::rows::{Kind, Row};
+use super::{boxes, panels};
+use crate::commands::ps::table::{duration, size};
+
+/// A screen with at least so many columns and lines has panels.
+const LARGE: (u16, u16) = (120, 30);
+
+/// How wide the panels are.
+const PANELS: u16 = 56;
+
+/// The lines above the tree.
+const HEAD: u16 = 6;
+
+/// Draws everything.
+pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let is_large = area.width >= LARGE.0 && area.height >= LARGE.1;
+    let [head, middle, why, foot] =
+        Layout::vertical([Constraint::Length(HEAD), Constraint::Min(1), Constraint::Length(1), Constraint::Length(1)])
+            .areas(area);
+    frame.render_widget(Paragraph::new(head_lines(model)), head);
+    let tree_area = if is_large {
+        let [tree, beside] = Layout::horizontal([Constraint::Min(40), Constraint::Length(PANELS)]).areas(middle);
+        panels::draw(model, frame, beside);
+        tree
+    } else {
+        middle
+    };
+    tree(model, frame, tree_area);
+    frame.render_widget(Paragraph::new(why_line(model)), why);
+    frame.render_widget(Paragraph::new(foot_line(model)), foot);
+    boxes::draw(model, frame, area);
+}
+
+fn head_lines(model: &Model) -> Vec<Line<'static>> {
+    let Some(look) = &model.look else { return vec![Line::raw(" nothing was seen yet")] };
+    let metrics = &look.metrics;
+    let process = &look.process;
+    let state = match (model.is_gone, look.is_draining) {
+        (true, _) => "  HAS ENDED",
+        (false, true) => "  draining",
+        (false, false) => "",
+    };
+    let figures = [
+        process.rss_bytes.map(size),
+        process.files.map(|files| format!("{files} files")),
+        process.threads.map(|threads| format!("{threads} threads")),
+        Some(format!("{} children", process.children.len())),
+    ];
+    let figures = figures.into_iter().flatten().collect::<Vec<_>>().join("  ");
+    let title = format!("{} {}", model.hello.command, model.hello.pid);
+    vec![
+        Line::from(vec![
+            Span::raw(" "),
+            Span::styled(title, bold()),
+            Span::raw(format!("  up {}  {figures}", duration(metrics.uptime_ms))),
+            Span::styled(state, coloured(model, Color::Red).add_modifier(Modifier::BOLD)),
+        ]),
+        labelled("turns", now(model, metrics)),
+        labelled("", ends(metrics)),
+        labelled("latency", latency(metrics)),
+        labelled("totals", totals(metrics)),
+        restarts(model, metrics),
+    ]
+}
+
+fn labelled(label: &'static str, text: String) -> Line<'static> {
+    Line::from(vec![Span::styled(format!(" {label:<9}"), bold()), Span::raw(text)])
+}
+
+fn now(model: &Model, metrics: &MetricsSnapshot) -> String {
+    let (sessions, ended) = (metrics.sessions, metrics.turns.ended());
+    let rate = recent_rate(model);
+    format!(
+        "{} running  {} waiting  {} sessions live   {rate:.1}/s   {ended} ended",
+        sessions.running, sessions.waiting, sessions.live
+    )
+}
+
+fn ends(metrics: &MetricsSnapshot) -> String {
+    let turns = metrics.turns;
+    let ends = [
+        ("final", turns.answered),
+        ("guard", turns.guard_exceeded),
+        ("cancelled", turns.cancelled),
+        ("suspended", turns.suspended),
+        ("error", turns.error),
+        ("refused", turns.refused),
+        ("unsaved", turns.unsaved),
+    ];
+    // What never happened is left out, but for the ordinary end.
+    let shown = ends.iter().filter(|(name, count)| *count > 0 || *name == "final");
+    shown.map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join("  ")
+}
+
+fn latency(metrics: &MetricsSnapshot) -> String {
+    let shown = |figures: &LatencyFigures| {
+        if figures.recent.count > 0 { (figures.recent, "") } else { (figures.all, "*") }
+    };
+    let (turn, turn_mark) = shown(&metrics.turn_latency);
+    let (cancel, cancel_mark) = shown(&metrics.cancel_latency);
+    let (door, door_mark) = shown(&metrics.door_wait);
+    format!(
+        "turn{turn_mark} p50 {} p99 {}   cancel{cancel_mark} p99 {}   door{door_mark} p99 {}",
+        micros(turn.p50_us),
+        micros(turn.p99_us),
+        micros(cancel.p99_us),
+        micros(door.p99_us)
+    )
+}
+
+fn totals(metrics: &MetricsSnapshot) -> String {
+    let (calls, tokens) = (metrics.tool_calls, metrics.tokens);
+    let bad = calls.total() - calls.ok;
+    let bad = if bad == 0 { String::new() } else { format!(" ({bad} not ok)") };
+    format!(
+        "{} steps  {} calls{bad}  tokens {} in {} out",
+        metrics.steps,
+        calls.total(),
+        short(tokens.input),
+        short(tokens.output),
+    )
+}
+
+fn restarts(model: &Model, metrics: &MetricsSnapshot) -> Line<'static> {
+    let restarts = metrics.restarts;
+    let mut line = labelled("restarts", format!("{} of sessions  {} of others", restarts.sessions, restarts.children));
+    if restarts.gave_up > 0 {
+        let text = format!("  {} gave up", restarts.gave_up);
+        line.push_span(Span::styled(text, coloured(model, Color::Red)));
+    }
+    line.push_span(Span::raw("   "));
+    for provider in &metrics.providers {
+        let name = super::rows::clean(&provider.provider, 24);
+        match &provider.down {
+            None => line.push_span(Span::raw(format!("{name} ok  "))),
+            Some(down) => {
+                let text = format!("{name} DOWN {}  ", duration(down.for_ms));
+                line.push_span(Span::styled(text, coloured(model, Color::Red)));
+            }
+        }
+    }
+    line
+}
+
+fn tree(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let is_wide = area.width >= 100;
+    let mut widths = vec![
+        Constraint::Min(20),
+        Constraint::Length(10),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(6),
+    ];
+    let mut names = vec![Cell::from(" actor"), Cell::from("state"), right("age"), right("restarts"), right("queue")];
+    if is_wide {
+        widths[0] = Constraint::Percentage(36);
+        widths.push(Constraint::Fill(1));
+        names.push(Cell::from("last error"));
+    }
+    let rows = model.rows.iter().map(|row| {
+        let mut cells = vec![
+            Cell::from(format!(" {}{}", "  ".repeat(row.depth), row.name)),
+            Cell::from(Span::styled(row.state, state_style(model, row))),
+            right(duration(row.age_ms)),
+            right(if row.restarts == 0 { String::new() } else { row.restarts.to_string() }),
+            right(row.queued.map(|queued| queued.to_string()).unwrap_or_default()),
+        ];
+        if is_wide {
+            cells.push(Cell::from(row.error.clone().unwrap_or_default()));
+        }
+        let is_idle = row.status == NodeStatus::Idle;
+        Cells::new(cells).style(if is_idle { Style::new().add_modifier(Modifier::DIM) } else { Style::new() })
+    });
+    let table = Table::new(rows, widths)
+        .header(Cells::new(names).style(Style::new().add_modifier(Modifier::UNDERLINED)))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut state = TableState::new().with_selected((!model.rows.is_empty()).then(|| model.at()));
+    frame.render_stateful_widget(table, area, &mut state);
+}
+
+fn right(text: impl Into<String>) -> Cell<'static> {
+    Cell::from(Line::from(text.into()).right_aligned())
+}
+
+fn state_style(model: &Model, row: &Row) -> Style {
+    match row.status {
+        NodeStatus::Running | NodeStatus::Idle => Style::new(),
+        NodeStatus::Waiting | NodeStatus::Stopping => coloured(model, Color::Yellow),
+        NodeStatus::Restarting => coloured(model, Color::Magenta),
+        NodeStatus::GaveUp | NodeStatus::Stopped => coloured(model, Color::Red).add_modifier(Modifier::BOLD),
+    }
+}
+
+/// Why the selected actor was down, or what was just done.
+fn why_line(model: &Model) -> Line<'static> {
+    if !model.note.is_empty() {
+        return Line::styled(format!(" {}", model.note), bold());
+    }
+    let Some(error) = model.selected().and_then(|row| row.error.clone()) else { return Line::raw("") };
+    Line::raw(format!(" last error: {error}"))
+}
+
+fn foot_line(model: &Model) -> Line<'static> {
+    if model.mode == Mode::Filter {
+        return Line::raw(format!(" filter: {}▏  Enter keeps it, Esc drops it", super::rows::clean(&model.filter, 40)));
+    }
+    let act = match model.selected().map(|row| &row.kind) {
+        Some(Kind::Session(_)) => "c cancel  e events  ",
+        Some(Kind::Server(_)) => "r restart  ",
+        Some(Kind::Other) | None => "",
+    };
+    let filter = match model.filter.is_empty() {
+        true => "/ filter".to_owned(),
+        false => format!("/ filter: {} (Esc drops it)", super::rows::clean(&model.filter, 40)),
+    };
+    Line::styled(format!(" ↑↓ select  {act}{filter}  ? help  q quit"), Style::new().add_modifier(Modifier::DIM))
+}
+
+/// A count in at most six characters.
+fn short(count: u64) -> String {
+    match count {
+        0..=99_999 => count.to_string(),
+        100_000..=99_999_999 => format!("{}k", count / 1_000),
+        _ => format!("{}M", count / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+#[path = "draw_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! The live tree as a list of lines, cleaned of whatever could steer a terminal.
+
+use bob::{NodeState, NodeStatus, ServerStatus};
+
+use crate::commands::mcp;
+use crate::commands::ps::table::word;
+use crate::terminal::print;
+
+/// The longest name that is kept, characters.
+const LONGEST_NAME: usize = 128;
+
+/// The longest error that is kept, characters.
+const LONGEST_ERROR: usize = 600;
+
+/// One actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Its names from the root down, with `/` between: what it is known by.
+    pub(crate) path: String,
+    /// What can be done with it.
+    pub(crate) kind: Kind,
+    /// How deep it stands.
+    pub(crate) depth: usize,
+    /// Its name.
+    pub(crate) name: String,
+    /// What it does, for its colour.
+    pub(crate) status: NodeStatus,
+    /// The same in a word.
+    pub(crate) state: &'static str,
+    /// For how long, in milliseconds.
+    pub(crate) age_ms: u64,
+    /// How often it was started again.
+    pub(crate) restarts: u32,
+    /// What waits for it, if it counts that.
+    pub(crate) queued: Option<usize>,
+    /// Why it was down last.
+    pub(crate) error: Option<String>,
+}
+
+/// What an actor is to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It can be cancelled, and has a journal. Its id, as the process knows it.
+    Session(String),
+    /// It can be started again. Its id, as the process knows it.
+    Server(String),
+    /// It is looked at.
+    Other,
+}
+
+/// The tree as lines: parents before their children, and of the sessions those first that have something to do.
+pub(crate) fn rows(tree: &[NodeState], servers: &[ServerStatus]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for node in tree {
+        add(&mut rows, node, None, servers);
+    }
+    rows
+}
+
+fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[ServerStatus]) {
+    let parent = above.map(|row| row.path.as_str());
+    let server = servers.iter().find(|server| parent == Some("tools") && server.id.as_str() == node.name);
+    let kind = match (parent, server) {
+        (Some("sessions"), _) => Kind::Session(node.name.clone()),
+        (_, Some(server)) => Kind::Server(server.id.to_string()),
+        _ => Kind::Other,
+    };
+    let name = clean(&node.name, LONGEST_NAME);
+    let row = Row {
+        path: parent.map_or_else(|| name.clone(), |parent| format!("{parent}/{name}")),
+        kind,
+        depth: above.map_or(0, |row| row.depth + 1),
+        name,
+        status: node.state,
+        state: server.map_or(word(node.state), |server| mcp::word(server.state)),
+        age_ms: node.age_ms,
+        restarts: node.restarts,
+        queued: node.queued,
+        error: node.last_error.as_ref().map(|error| clean(error, LONGEST_ERROR)),
+    };
+    rows.push(row.clone());
+    let mut children: Vec<_> = node.children.iter().collect();
+    if row.path == "sessions" {
+        children.sort_by(|one, other| (rank(one.state), &one.name).cmp(&(rank(other.state), &other.name)));
+    }
+    for child in children {
+        add(rows, child, Some(&row), servers);
+    }
+}
+
+fn rank(state: NodeStatus) -> u8 {
+    match state {
+        NodeStatus::Restarting | NodeStatus::GaveUp | NodeStatus::Stopping => 0,
+        NodeStatus::Running => 1,
+        NodeStatus::Waiting => 2,
+        NodeStatus::Idle | NodeStatus::Stopped => 3,
+    }
+}
+
+/// A foreign text as one line that can be drawn.
+pub(crate) fn clean(text: &str, most: usize) -> String {
+    // The joiners that some scripts need have no width of their own, and a screen of cells has no place for them.
+    let shown = bob_config::sanitise::clean(text).replace(['\u{200c}', '\u{200d}'], "");
+    print::on_one_line(&shown, most)
+}

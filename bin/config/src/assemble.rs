@@ -1,0 +1,327 @@
+//! From a configuration to a runtime: each part of what was written becomes the part of the house it means.
+//!
+//! Owns the translation and nothing else. It opens the store's folder; it starts nothing. The
+//! front ends use it, and so may an embedder who wants the configuration file's way of saying things.
+//!
+//! - `model`: providers and keys
+//! - `servers`: the programs that serve a provider on this machine
+//! - `tool_servers`: the tool servers
+//! - `taped`: the tape, and what must not get onto it
+//! - `prompt`: texts and files that stand before the history; the files are read for each turn
+//! - `protection`: what local tools keep their hands off
+//! - `skills`: folders of skills
+
+mod model;
+mod prompt;
+mod protection;
+mod servers;
+#[cfg(feature = "skills")]
+mod skills;
+mod taped;
+#[cfg(feature = "mcp")]
+mod tool_servers;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bob::LlmPort;
+#[cfg(feature = "mcp")]
+use bob::ServerSpec;
+use bob::llm::RetryPolicy;
+use bob::model_server::Progress;
+use bob::store::{Made, StoreError};
+use bob::tools::ToolOverride;
+use bob::{
+    AgentError, Brief, CondenseRules, FileStore, InvalidId, Limits, MemoryStore, ModelName, OnRestart, Policy, Risk,
+    SessionStore, StoreOptions, ToolModeChoice,
+};
+
+use crate::Config;
+use bob::{ApprovalMemory, ApprovalPort, RuntimeBuilder};
+
+pub use model::{Lookup, model};
+pub use prompt::files as prompt_files;
+pub use protection::protection;
+#[cfg(feature = "skills")]
+pub use skills::skills;
+pub use taped::{Opened, TapeChoice, redactor};
+#[cfg(feature = "mcp")]
+pub use tool_servers::tool_servers;
+
+/// The parts of a runtime, made from a configuration. Nothing runs yet.
+pub struct Assembly {
+    /// The model side; it answers at once whether a model's provider is known and has its key.
+    pub model: Arc<dyn LlmPort>,
+    /// The model turns run on unless they name one.
+    pub default_model: ModelName,
+    /// Where local tools work and stay, absolute.
+    pub workspace: PathBuf,
+    /// The builder that has all of it.
+    pub builder: RuntimeBuilder,
+    /// The tape, if there is one.
+    pub tape: Option<Opened>,
+}
+
+/// What is decided beside the configuration.
+#[derive(Clone, Default)]
+pub struct Choices {
+    /// A store instead of the configured one.
+    pub store: Option<Arc<dyn SessionStore>>,
+    /// Sees what a local model server says until it is ready.
+    pub progress: Option<Progress>,
+    /// Who answers what only a person can say; nobody if `None`.
+    pub approvals: Option<Arc<dyn ApprovalPort>>,
+    /// What was decided about tools for good; nothing, and it is forgotten with its session, if `None`.
+    pub memory: Option<Arc<dyn ApprovalMemory>>,
+    /// Whether a required tool server that does not start is no reason to refuse: for whoever only looks at them.
+    pub spares_servers: bool,
+    /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
+    pub take_over: bool,
+    /// Is told when the configured store makes its file or folder.
+    pub made: Option<Made>,
+    /// Files and folders of the agent's own that the configuration does not name, absolute: local tools do not read them.
+    pub private: Vec<PathBuf>,
+    /// What is recorded or replayed; nothing if `None`.
+    pub tape: Option<TapeChoice>,
+}
+
+/// Translates a whole configuration. Unless a store is brought, opens the configured one,
+/// which blocks for as long as the disk takes.
+///
+/// # Errors
+/// `Invalid` for what only this machine can tell is wrong (a folder or a file that is not there), `Llm` for a provider
+/// nobody knows, `Store` when the store cannot be opened.
+pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> Result<Assembly, AgentError> {
+    let workspace = workspace(config)?;
+    let default_model = model_name(&config.runtime.default_model)?;
+    let addresses = servers::addresses(config);
+    let open = |choice: &TapeChoice| taped::open(choice, config, environment);
+    let is_replay = |choice: &&TapeChoice| matches!(choice, TapeChoice::Replay(_));
+    let replayed = choices.tape.as_ref().filter(is_replay).map(open).transpose()?;
+    let model = match &replayed {
+        Some(Opened::Replaying(tape)) => tape.model(),
+        Some(Opened::Recording(_)) | None => model(config, environment, addresses.clone())?,
+    };
+    let store = match choices.store {
+        Some(store) => store,
+        None => store_telling(config, choices.take_over, choices.made)?,
+    };
+    let brief = brief(config, default_model.clone(), &workspace)?;
+    let retry = RetryPolicy { max: config.llm.retry_max, ..RetryPolicy::default() };
+    let builder = RuntimeBuilder::new(default_model.clone());
+    let specs = servers::servers(config, choices.progress.as_ref(), builder.watcher())?;
+    let builder = builder
+        .model(Arc::clone(&model))
+        .model_servers(addresses, specs)
+        .store(store)
+        .brief(brief)
+        .prompt_files(prompt::files(config, &workspace))
+        .limits(limits(config))
+        .policy(policy(config))
+        .protection(protection(config, choices.private))
+        .retry(retry)
+        .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
+        .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
+        .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
+    let builder = match choices.approvals {
+        Some(port) => builder.approvals(port),
+        None => builder,
+    };
+    let builder = with_skills(builder, config)?;
+    let builder = match choices.memory {
+        Some(memory) => builder.approval_memory(memory),
+        None => builder,
+    };
+    let builder = with_tool_servers(builder, config, choices.spares_servers)?;
+    let tape = match (replayed, &choices.tape) {
+        (None, Some(choice)) => {
+            // Nothing is written, and nothing written over, for a model that cannot be asked.
+            model.capabilities(&default_model)?;
+            Some(open(choice)?)
+        }
+        (replayed, _) => replayed,
+    };
+    let builder = match &tape {
+        Some(Opened::Recording(recorder)) => builder.record(recorder),
+        Some(Opened::Replaying(tape)) => builder.replay(tape),
+        None => builder,
+    };
+    Ok(Assembly { model, default_model, workspace, builder, tape })
+}
+
+#[cfg(feature = "mcp")]
+fn with_tool_servers(builder: RuntimeBuilder, config: &Config, are_spared: bool) -> Result<RuntimeBuilder, AgentError> {
+    let specs = tool_servers(config)?.into_iter();
+    let specs = specs.map(|spec| ServerSpec { required: spec.required && !are_spared, ..spec });
+    Ok(specs.fold(builder, RuntimeBuilder::tool_server))
+}
+
+#[cfg(not(feature = "mcp"))]
+fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> Result<RuntimeBuilder, AgentError> {
+    match config.mcp.servers.first() {
+        Some(server) => {
+            let text = "needs the cargo feature `mcp`, which this program was built without";
+            Err(AgentError::Invalid(format!("the tool server {} {text}", server.id)))
+        }
+        None => Ok(builder),
+    }
+}
+
+#[cfg(feature = "skills")]
+#[expect(clippy::unnecessary_wraps, reason = "a program without skills refuses them")]
+fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
+    Ok(match skills(config) {
+        Some(folders) => builder.skills(Arc::new(folders), skills::rules(config)),
+        None => builder,
+    })
+}
+
+#[cfg(not(feature = "skills"))]
+fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
+    match config.skills.sources.first() {
+        Some(source) => {
+            let text = "needs the cargo feature `skills`, which this program was built without";
+            Err(AgentError::Invalid(format!("the source of skills {} {text}", source.path)))
+        }
+        None => Ok(builder),
+    }
+}
+
+/// Opens the configured store; `take_over` as in [`StoreOptions::take_over`]. Blocks for as long as the disk takes.
+///
+/// # Errors
+/// `Unavailable` when it cannot be made or opened, or when `store.path` is another kind of thing than `store.kind`
+/// wants; `TooNew` and `Corrupt` as the store says.
+pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, StoreError> {
+    store_telling(config, take_over, None)
+}
+
+/// The same; `made` is told when the store makes its file or folder.
+fn store_telling(config: &Config, take_over: bool, made: Option<Made>) -> Result<Arc<dyn SessionStore>, StoreError> {
+    let options = StoreOptions { take_over, ..StoreOptions::default() };
+    let Some(path) = config.store_path() else { return Ok(Arc::new(MemoryStore::default())) };
+    match config.store.kind {
+        crate::StoreKind::Memory => Ok(Arc::new(MemoryStore::default())),
+        crate::StoreKind::Json if path.is_file() => Err(StoreError::Unavailable(format!(
+            "store.path {} is a file, and store.kind = \"json\" keeps its journals in a folder; name a folder, or set \
+             store.kind = \"sqlite\"",
+            path.display()
+        ))),
+        crate::StoreKind::Json => {
+            let mut entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            let is_new = !entries.any(|entry| entry.file_name().to_string_lossy().contains(".jsonl"));
+            let store = FileStore::open(&path, options)?;
+            made.iter().filter(|_| is_new).for_each(|made| made(&path));
+            Ok(store)
+        }
+        crate::StoreKind::Sqlite if path.is_dir() => Err(StoreError::Unavailable(format!(
+            "store.path {} is a folder, and store.kind = \"sqlite\" is one file; name a file, for example {}, or set \
+             store.kind = \"json\"",
+            path.display(),
+            path.join("sessions.db").display()
+        ))),
+        #[cfg(feature = "sqlite")]
+        crate::StoreKind::Sqlite => Ok(bob::SqliteStore::open_telling(&path, options, made)?),
+        // The check of the configuration refuses it first.
+        #[cfg(not(feature = "sqlite"))]
+        crate::StoreKind::Sqlite => {
+            Err(StoreError::Unavailable("this program was built without sqlite; use store.kind = \"json\"".to_owned()))
+        }
+    }
+}
+
+/// The bounds of a turn.
+pub fn limits(config: &Config) -> Limits {
+    let runtime = &config.runtime;
+    Limits {
+        max_steps: runtime.max_steps,
+        max_tool_calls: runtime.max_tool_calls,
+        max_consecutive_errors: runtime.max_consecutive_errors,
+        max_identical_calls: runtime.max_identical_calls,
+        max_total_tokens: runtime.max_total_tokens,
+        turn_timeout_ms: runtime.turn_timeout_ms,
+        tool_timeout_ms: runtime.tool_timeout_ms,
+        approval_timeout_ms: runtime.approval_timeout_ms,
+        suspend_timeout_ms: runtime.suspend_timeout_ms,
+    }
+}
+
+/// The folder local tools stay inside, absolute and without links.
+///
+/// # Errors
+/// `Invalid` when it is not there or no folder.
+pub fn workspace(config: &Config) -> Result<PathBuf, AgentError> {
+    let written = config.resolve(&config.policy.workspace);
+    existing_folder(&written).map_err(|why| AgentError::Invalid(format!("policy.workspace {why}")))
+}
+
+/// A folder that is there, absolute and without links.
+///
+/// # Errors
+/// Why it cannot be used, to be read after the name of the option it was given with.
+pub fn existing_folder(path: &Path) -> Result<PathBuf, String> {
+    let real =
+        path.canonicalize().map_err(|error| format!("{}: {error}; name a folder that exists", path.display()))?;
+    if real.is_dir() { Ok(real) } else { Err(format!("{} is not a folder", path.display())) }
+}
+
+fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<Brief, AgentError> {
+    let fallback = config.llm.fallback.iter().map(|name| model_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let condense_model = Some(config.prompt.condense_model.as_str()).filter(|name| !name.is_empty());
+    let condense_model = condense_model.map(model_name).transpose()?;
+    Ok(Brief {
+        tool_mode: match config.llm.tool_mode {
+            crate::ToolMode::Auto => ToolModeChoice::Auto,
+            crate::ToolMode::Json => ToolModeChoice::Json,
+            crate::ToolMode::Native => ToolModeChoice::Native,
+        },
+        fallback: fallback.into(),
+        context_percent: percent(config.prompt.condense_trigger_ratio),
+        condense: Some(CondenseRules {
+            target_percent: percent(config.prompt.condense_target_ratio),
+            model: condense_model,
+        }),
+        max_history_messages: usize::try_from(config.runtime.max_history_messages).unwrap_or(usize::MAX),
+        roots: Arc::from([workspace.to_string_lossy().into_owned()]),
+        on_restart: match config.runtime.on_restart {
+            crate::OnRestart::Report => OnRestart::Report,
+            crate::OnRestart::Resume => OnRestart::Resume,
+        },
+        ..Brief::new(default_model)
+    })
+}
+
+/// A part as whole percent; the configuration lets through what is between 0 and 1.
+fn percent(ratio: f64) -> u32 {
+    (0..=100)
+        .min_by(|a, b| (f64::from(*a) / 100.0 - ratio).abs().total_cmp(&(f64::from(*b) / 100.0 - ratio).abs()))
+        .unwrap_or(0)
+}
+
+fn policy(config: &Config) -> Policy {
+    let rule = |rule: &crate::ToolRule| ToolOverride {
+        risk: rule.risk.map(|risk| match risk {
+            crate::Risk::Low => Risk::Low,
+            crate::Risk::Medium => Risk::Medium,
+            crate::Risk::High => Risk::High,
+        }),
+        timeout_ms: rule.timeout_ms,
+        idempotent: rule.idempotent,
+    };
+    Policy {
+        allow_tools: config.policy.allow_tools.clone(),
+        deny_tools: config.policy.deny_tools.clone(),
+        deny_commands: config.policy.deny_commands.clone(),
+        max_payload_bytes: usize::try_from(config.policy.max_payload_bytes).unwrap_or(usize::MAX),
+        require_high_risk_approval: config.policy.require_high_risk_approval,
+        tools: config.tools.iter().map(|(name, said)| (name.clone(), rule(said))).collect(),
+    }
+}
+
+fn model_name(name: &str) -> Result<ModelName, AgentError> {
+    ModelName::parse(name).map_err(|InvalidId(text)| AgentError::Invalid(text))
+}
+
+#[cfg(test)]
+mod assemble_tests;

@@ -1,0 +1,105 @@
+//! The model side of a configuration: which providers there are, and where their keys come from.
+
+use std::sync::Arc;
+
+use bob::llm::Router;
+use bob::model_server::ModelServers;
+use bob::{AgentError, LlmPort, ScriptedLlm};
+
+use crate::{Config, Provider, ProviderKind};
+
+/// Looks up an environment variable.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// All providers of a configuration and those that are built in, behind one port. Nothing is sent, and no key is asked
+/// for before a model of its provider is.
+///
+/// # Errors
+/// `Invalid` for a script that cannot be used, `Llm` for a provider that is neither built in nor has an address.
+pub fn model(config: &Config, environment: Lookup<'_>, servers: ModelServers) -> Result<Arc<dyn LlmPort>, AgentError> {
+    let mut router = Router::new();
+    for (name, provider) in &config.providers {
+        if provider.kind == Some(ProviderKind::Scripted) {
+            router = router.with(name, Arc::new(scripted(config, name, provider)?));
+        }
+    }
+    over_http(config, environment, servers, router)
+}
+
+fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<ScriptedLlm, AgentError> {
+    let refuse = |why: String| AgentError::Invalid(format!("provider {name}: {why}"));
+    let script = provider.script.as_deref().ok_or_else(|| refuse("kind \"scripted\" needs a script".to_owned()))?;
+    let path = config.resolve(script);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| refuse(format!("cannot read the script {}: {error}", path.display())))?;
+    ScriptedLlm::from_json(&text).map_err(|error| refuse(format!("{}: {error}", path.display())))
+}
+
+#[cfg(not(feature = "genai"))]
+fn over_http(
+    config: &Config,
+    _environment: Lookup<'_>,
+    _servers: ModelServers,
+    router: Router,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
+    let scripted = |provider: &Provider| provider.kind == Some(ProviderKind::Scripted);
+    match config.providers.iter().find(|(_, provider)| !scripted(provider)) {
+        Some((name, _)) => Err(AgentError::Invalid(format!(
+            "provider {name}: this program was built without providers over HTTP; build it with the feature \"genai\""
+        ))),
+        None => Ok(Arc::new(router)),
+    }
+}
+
+#[cfg(feature = "genai")]
+fn over_http(
+    config: &Config,
+    environment: Lookup<'_>,
+    servers: ModelServers,
+    router: Router,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
+    use bob::llm::GenaiLlm;
+    use bob::llm::providers::{KNOWN, ProviderConfig};
+
+    let written = config.providers.iter().filter(|(_, provider)| provider.kind != Some(ProviderKind::Scripted));
+    let mut providers: Vec<ProviderConfig> =
+        written.map(|(name, provider)| translate(config, name, provider)).collect();
+    for known in KNOWN.iter().filter(|known| !config.providers.contains_key(known.name)) {
+        // Built in, and still under this configuration's patience.
+        let timeout_ms = Some(config.llm.timeout_ms);
+        providers.push(ProviderConfig { name: known.name.to_owned(), timeout_ms, ..ProviderConfig::default() });
+    }
+    let genai = GenaiLlm::new(&providers, environment)?.with_readiness(Arc::new(servers));
+    Ok(Arc::new(router.otherwise(Arc::new(genai))))
+}
+
+#[cfg(feature = "genai")]
+fn translate(config: &Config, name: &str, provider: &Provider) -> bob::llm::providers::ProviderConfig {
+    use bob::llm::providers::{CapabilityOverrides, KeySource, ProviderConfig, ProviderKind as Kind};
+
+    let said = provider.capabilities.as_ref();
+    ProviderConfig {
+        name: name.to_owned(),
+        kind: provider.kind.and_then(|kind| match kind {
+            ProviderKind::Openai => Some(Kind::OpenAi),
+            ProviderKind::Anthropic => Some(Kind::Anthropic),
+            ProviderKind::Gemini => Some(Kind::Gemini),
+            ProviderKind::Ollama => Some(Kind::Ollama),
+            ProviderKind::Scripted => None,
+        }),
+        base_url: provider.base_url.clone(),
+        key: provider.api_key.as_ref().map(|key| KeySource::Value(key.wrapped().clone())),
+        timeout_ms: Some(provider.timeout_ms.unwrap_or(config.llm.timeout_ms)),
+        max_concurrent: provider.max_concurrent.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+        temperature: provider.temperature,
+        max_tokens: provider.max_tokens,
+        capabilities: CapabilityOverrides {
+            native_tools: said.and_then(|said| said.native_tools),
+            json_schema: said.and_then(|said| said.json_schema),
+            system_role: said.and_then(|said| said.system_role),
+            context_tokens: said.and_then(|said| said.context_tokens).map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+            images: said.and_then(|said| said.images),
+            audio: said.and_then(|said| said.audio),
+        },
+    }
+}

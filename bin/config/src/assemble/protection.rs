@@ -1,0 +1,39 @@
+//! What of a configuration governs the agent, and what is its own: local tools keep their hands off it.
+
+use std::path::PathBuf;
+
+use bob::tools::Protection;
+
+use crate::{Config, StoreKind};
+
+/// Which files are protected. `private` is what the agent keeps elsewhere: what its user decided, and trusts.
+pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let starts = config.providers.values().filter_map(|provider| provider.start.as_ref());
+    let starts = starts.flat_map(|start| std::iter::once(&start.command).chain(&start.args));
+    let servers = config.mcp.servers.iter().flat_map(|server| server.command.iter().chain(&server.args));
+    let scripts = config.providers.values().filter_map(|provider| provider.script.as_ref());
+    // A program that is started from the folder, and what an interpreter is started with, is as good as the configuration.
+    let programs = starts.chain(servers).chain(scripts).map(|word| config.resolve(word)).filter(|path| path.is_file());
+    // A relative folder of skills is looked up in the session's folder, too.
+    let skills = config.skills.sources.iter();
+    let skills = skills.flat_map(|source| [PathBuf::from(&source.path), absolute(config.resolve(&source.path))]);
+    let governing = std::iter::once(config.file.clone()).chain(programs).map(absolute).chain(skills).collect();
+    let prompt = &config.prompt;
+    let names = prompt.files.iter().chain([&prompt.memory, &prompt.tool_notes]);
+    Protection {
+        governing,
+        governing_names: names.filter(|name| !name.is_empty()).cloned().collect(),
+        private: store_files(config).into_iter().map(absolute).chain(private).collect(),
+        secret_files: config.policy.secret_files.clone(),
+    }
+}
+
+/// The store, and what a person typed, which is kept beside it.
+fn store_files(config: &Config) -> Vec<PathBuf> {
+    let Some(store) = config.store_path() else { return Vec::new() };
+    match config.store.kind {
+        StoreKind::Memory | StoreKind::Json => vec![store],
+        StoreKind::Sqlite => vec![store.with_file_name("chat_history"), store],
+    }
+}

@@ -1,0 +1,71 @@
+//! The providers this configuration starts itself.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bob::AgentError;
+use bob::child::{ChildSpec, Watcher};
+use bob::model_server::{Endpoint, ModelServerSpec, ModelServers, Progress};
+
+use crate::{Config, Provider, Start};
+
+/// Where the servers of this configuration will be found.
+pub(super) fn addresses(config: &Config) -> ModelServers {
+    let started = config.providers.iter().filter(|(_, provider)| provider.start.is_some());
+    ModelServers::new(started.map(|(name, _)| name.clone()))
+}
+
+/// One server for each provider with a start command. Nothing is started.
+pub(super) fn servers(
+    config: &Config,
+    progress: Option<&Progress>,
+    watcher: &Watcher,
+) -> Result<Vec<ModelServerSpec>, AgentError> {
+    let started =
+        config.providers.iter().filter_map(|(name, provider)| Some((name, provider, provider.start.as_ref()?)));
+    started.map(|(name, provider, start)| server(config, (name, provider, start), progress, watcher)).collect()
+}
+
+fn server(
+    config: &Config,
+    (name, provider, start): (&str, &Provider, &Start),
+    progress: Option<&Progress>,
+    watcher: &Watcher,
+) -> Result<ModelServerSpec, AgentError> {
+    let refuse = |why: String| AgentError::Invalid(format!("provider {name}: {why}"));
+    let base_url = provider.base_url.as_deref().ok_or_else(|| refuse("`start` needs a base_url".to_owned()))?;
+    let endpoint = Endpoint::parse(base_url).map_err(|error| refuse(error.to_string()))?;
+    let folder = folder(config);
+    let named = start.env.iter().map(|(name, value)| (name.into(), value.expose().into()));
+    let env = inherited(&start.inherit_env).chain(named).collect();
+    let program = program(&folder, &start.command);
+    let command = ChildSpec { folder: Some(folder), env, ..ChildSpec::new(program, start.args.iter().cloned()) };
+    let ready = Duration::from_millis(start.ready_timeout_ms);
+    let spec = ModelServerSpec::new(name, command, endpoint, ready, watcher.clone());
+    Ok(match progress {
+        Some(progress) => spec.with_progress(progress.clone()),
+        None => spec,
+    })
+}
+
+/// The variables of ours that the configuration lets the server have.
+fn inherited(names: &[String]) -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(variable, _)| {
+        let variable = variable.to_string_lossy();
+        names.iter().any(|name| match name.strip_suffix('*') {
+            Some(start) => variable.starts_with(start),
+            None => *name == variable,
+        })
+    })
+}
+
+/// Where the programs of a configuration run. A relative folder would be taken from wherever the child is told to be.
+pub(super) fn folder(config: &Config) -> PathBuf {
+    config.folder.canonicalize().unwrap_or_else(|_gone_or_closed| config.folder.clone())
+}
+
+/// A bare name is looked up on the PATH; a path starts in the configuration's folder.
+pub(super) fn program(folder: &Path, command: &str) -> OsString {
+    if command.contains('/') { folder.join(command).into_os_string() } else { command.into() }
+}

@@ -1,0 +1,26 @@
+//! Skills: their places as the configuration names them, and the rules of the choice.
+
+use std::path::PathBuf;
+
+use bob::{SkillFolders, SkillRules, SkillSource};
+
+use crate::{Config, SourceKind};
+
+/// The skills of a configuration; `None` when it names no place of any.
+pub fn skills(config: &Config) -> Option<SkillFolders> {
+    let source = |source: &crate::SkillSource| match source.kind {
+        SourceKind::Directory => SkillSource { path: PathBuf::from(&source.path), recursive: source.recursive },
+    };
+    let sources: Vec<_> = config.skills.sources.iter().map(source).collect();
+    (!sources.is_empty()).then(|| SkillFolders::new(sources, config.resolve("")))
+}
+
+/// How they are chosen.
+pub(super) fn rules(config: &Config) -> SkillRules {
+    let written = &config.skills;
+    SkillRules {
+        top_k: usize::try_from(written.top_k).unwrap_or(usize::MAX),
+        token_budget_ratio: written.token_budget_ratio,
+        token_budget_tokens: written.token_budget_tokens,
+    }
+}

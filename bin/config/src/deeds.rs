@@ -1,0 +1,242 @@
+//! What a configuration does beyond choosing a model that is built in: what whoever found it must know before it is used.
+//!
+//! Every key is decided about here, in one place: the structs are taken apart whole, so that a key that is added to the
+//! schema does not compile until it is said what it can do. A key that only says how long, how many or how it looks does
+//! nothing. What a program that is started does, or a script that answers, is not looked into.
+//!
+//! - `starts`: programs; `sends`: addresses and variables of the environment; `loosens`: the policy, and what lies outside
+
+mod loosens;
+mod sends;
+mod starts;
+
+use std::collections::BTreeMap;
+
+use super::{
+    Config, Llm, Log, Mcp, McpServer, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource, Skills, Store,
+    ToolRule, Transport,
+};
+
+/// One thing a configuration does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// What kind of thing.
+    pub kind: DeedKind,
+    /// What it is, in a few words: the tool server `x`.
+    pub what: String,
+    /// What a person must see of it, a line each. A variable stands there by its name, never by what it holds.
+    pub details: Vec<String>,
+}
+
+/// The kinds of things a configuration does, in the order they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeedKind {
+    /// It starts a program.
+    Starts,
+    /// It sends to an address that is not built in.
+    Sends,
+    /// It puts a variable of the environment where keys do not belong.
+    Fills,
+    /// It lets tools do more than the default, reads from outside its folder, or lets a script say what is called.
+    Loosens,
+    /// It keeps sessions outside its folder.
+    Keeps,
+}
+
+impl DeedKind {
+    /// All of them, in their order.
+    pub const ALL: [Self; 5] = [Self::Starts, Self::Sends, Self::Fills, Self::Loosens, Self::Keeps];
+}
+
+impl Deed {
+    /// Everything of it in one text: two deeds are the same when this is.
+    pub fn text(&self) -> String {
+        let lines = std::iter::once(&self.what).chain(&self.details);
+        format!("{:?}: {}", self.kind, lines.map(String::as_str).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn new(kind: DeedKind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), details: Vec::new() }
+    }
+
+    fn line(mut self, line: impl Into<String>) -> Self {
+        self.details.push(line.into());
+        self
+    }
+}
+
+impl Config {
+    /// Everything it does beyond choosing a model that is built in, by kind; empty for one that does nothing like that.
+    /// Looks at the disk, to see where paths lead.
+    pub fn deeds(&self) -> Vec<Deed> {
+        let Self {
+            file: _,
+            folder: _,
+            digest: _,
+            filled: _,
+            filled_at,
+            runtime,
+            llm,
+            providers,
+            prices: _,
+            policy,
+            tools,
+            mcp,
+            prompt,
+            skills,
+            store,
+            log,
+        } = self;
+        let mut deeds = Vec::new();
+        sends::filled(filled_at, &mut deeds);
+        runtime_does_nothing(runtime, llm, log);
+        for (name, provider) in providers {
+            self.provider(name, provider, &mut deeds);
+        }
+        self.policy(policy, &mut deeds);
+        rules(tools, &mut deeds);
+        let Mcp { servers } = mcp;
+        servers.iter().for_each(|server| self.server(server, &mut deeds));
+        self.prompt(prompt, skills, &mut deeds);
+        let Store { kind: _, path: _ } = store;
+        let outside = self.store_path().filter(|path| loosens::is_outside(self, path));
+        deeds.extend(outside.map(|path| Deed::new(DeedKind::Keeps, loosens::shown(self, &path))));
+        deeds.sort_by_key(|deed| deed.kind);
+        deeds.dedup();
+        deeds
+    }
+
+    fn provider(&self, name: &str, provider: &Provider, deeds: &mut Vec<Deed>) {
+        let Provider {
+            kind,
+            base_url,
+            api_key,
+            start,
+            script,
+            timeout_ms: _,
+            max_concurrent: _,
+            capabilities: _,
+            temperature: _,
+            max_tokens: _,
+        } = provider;
+        deeds.extend(start.as_ref().map(|start| starts::model_server(self, name, start)));
+        deeds.extend(sends::provider(self, name, base_url.as_deref(), api_key.as_ref()));
+        if *kind == Some(ProviderKind::Scripted) {
+            let script = self.as_written(script.as_deref().unwrap_or_default());
+            let what = format!("the provider {name} is a script, {script}, that says which tools are called");
+            deeds.push(Deed::new(DeedKind::Loosens, what));
+        }
+    }
+
+    fn server(&self, server: &McpServer, deeds: &mut Vec<Deed>) {
+        let McpServer {
+            id,
+            transport,
+            command,
+            args,
+            env,
+            url,
+            headers,
+            tools: _,
+            start: _,
+            required: _,
+            tool_timeout_ms: _,
+            startup_timeout_ms: _,
+        } = server;
+        deeds.push(match transport {
+            Transport::Stdio => starts::tool_server(self, id, command.as_deref().unwrap_or_default(), args, env),
+            Transport::Http => sends::tool_server(self, id, url.as_deref().unwrap_or_default(), headers),
+        });
+    }
+
+    fn policy(&self, policy: &Policy, deeds: &mut Vec<Deed>) {
+        // Everything is allowed by default, so a list of what is allowed cannot be wider.
+        let Policy {
+            workspace,
+            allow_tools,
+            deny_tools,
+            deny_commands,
+            max_payload_bytes: _,
+            require_high_risk_approval,
+            secret_files,
+        } = policy;
+        let mut loosens = |what: String| deeds.push(Deed::new(DeedKind::Loosens, what));
+        let real = self.resolve(workspace);
+        if loosens::is_outside(self, &real) {
+            loosens(format!("tools work in {}, outside its folder", loosens::shown(self, &real)));
+        }
+        loosens::tools(allow_tools, deny_tools).into_iter().for_each(&mut loosens);
+        loosens::shorter("deny_commands", deny_commands, &Policy::default().deny_commands)
+            .into_iter()
+            .for_each(&mut loosens);
+        loosens::shorter("secret_files", secret_files, &Policy::default().secret_files)
+            .into_iter()
+            .for_each(&mut loosens);
+        if !require_high_risk_approval {
+            loosens("calls of high risk need no approval (require_high_risk_approval = false)".to_owned());
+        }
+    }
+
+    fn prompt(&self, prompt: &Prompt, skills: &Skills, deeds: &mut Vec<Deed>) {
+        let Prompt {
+            instructions: _,
+            files,
+            bootstrap: _,
+            memory,
+            tool_notes,
+            condense_trigger_ratio: _,
+            condense_target_ratio: _,
+            condense_model: _,
+        } = prompt;
+        let Skills { sources, top_k: _, token_budget_ratio: _, token_budget_tokens: _ } = skills;
+        let read = files.iter().chain([memory, tool_notes]).filter(|name| !name.is_empty());
+        let skills = sources.iter().map(|SkillSource { kind: _, path, recursive: _ }| path);
+        for path in read.chain(skills).map(|path| self.resolve(path)) {
+            if loosens::is_outside(self, &path) {
+                let what = format!("the model is told what is in {}, outside its folder", loosens::shown(self, &path));
+                deeds.push(Deed::new(DeedKind::Loosens, what));
+            }
+        }
+    }
+}
+
+/// What is said of single tools.
+fn rules(tools: &BTreeMap<String, ToolRule>, deeds: &mut Vec<Deed>) {
+    for (name, ToolRule { risk, timeout_ms: _, idempotent }) in tools {
+        let mut loosens = |what: String| deeds.push(Deed::new(DeedKind::Loosens, what));
+        if let Some(risk) = risk.filter(|risk| loosens::lowers(name, *risk)) {
+            loosens(format!("calls of {name} are taken for {} risk", loosens::word(risk)));
+        }
+        if *idempotent == Some(true) && !loosens::changes_nothing(name) {
+            loosens(format!("calls of {name} are run again after a crash, as idempotent"));
+        }
+    }
+}
+
+/// Bounds, and what a turn looks like: whoever wrote them gains nothing. A model that is named is built in, or its provider
+/// is decided about.
+fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
+    let Runtime {
+        default_model: _,
+        max_steps: _,
+        max_tool_calls: _,
+        max_consecutive_errors: _,
+        max_identical_calls: _,
+        max_total_tokens: _,
+        turn_timeout_ms: _,
+        tool_timeout_ms: _,
+        approval_timeout_ms: _,
+        suspend_timeout_ms: _,
+        max_history_messages: _,
+        max_concurrent_turns: _,
+        passivate_after_ms: _,
+        shutdown_grace_ms: _,
+        // A turn that is taken up again came with a store, which is asked about.
+        on_restart: _,
+    } = runtime;
+    let Llm { tool_mode: _, retry_max: _, timeout_ms: _, stream_default: _, fallback: _ } = llm;
+    let Log { level: _, format: _ } = log;
+}
+
+#[cfg(test)]
+mod deeds_tests;

@@ -1,0 +1,94 @@
+//! Where a configuration lets tools do more than the default, and what lies outside its folder.
+
+use std::path::{Component, Path, PathBuf};
+
+use bob::tools::Rules;
+use bob::{Policy, ToolName};
+
+use crate::{Config, Risk};
+
+/// Bob's own tools that change nothing; their risk is low, and running one twice does no harm.
+const READING: [&str; 3] = ["local/read_file", "local/list_dir", "local/search_files"];
+/// Bob's own tools that change files; their risk is medium.
+const CHANGING: [&str; 2] = ["local/write_file", "local/edit_file"];
+
+/// Whether a path, with links in it followed as far as it is there, leads out of the configuration's folder.
+pub(super) fn is_outside(config: &Config, path: &Path) -> bool {
+    match (config.folder.canonicalize(), real(path)) {
+        (Ok(folder), Some(path)) => !path.starts_with(folder),
+        // What cannot be looked at is not known to be inside.
+        (Err(_), _) | (_, None) => true,
+    }
+}
+
+/// Where a path leads: what is there with its links followed, and the rest as it is written.
+fn real(path: &Path) -> Option<PathBuf> {
+    let mut real = PathBuf::new();
+    for part in std::path::absolute(path).ok()?.components() {
+        match part {
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::CurDir => {}
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => {
+                real.push(part);
+                let is_there = real.symlink_metadata().is_ok();
+                // A link that leads nowhere may lead anywhere later.
+                real = if is_there { real.canonicalize().ok()? } else { real };
+            }
+        }
+    }
+    Some(real)
+}
+
+/// A path as it may be shown.
+pub(super) fn shown(config: &Config, path: &Path) -> String {
+    let written = config.as_written(&path.display().to_string());
+    match written.contains("${") {
+        true => written.trim_start_matches("./").to_owned(),
+        false => real(path).unwrap_or_else(|| path.to_owned()).display().to_string(),
+    }
+}
+
+/// The default's denied tools that may be called here.
+pub(super) fn tools(allow_tools: &[String], deny_tools: &[String]) -> Option<String> {
+    let policy = Policy { allow_tools: allow_tools.to_vec(), deny_tools: deny_tools.to_vec(), ..Policy::default() };
+    let denied = Policy::default().deny_tools;
+    let is_callable = |name: &&String| match Rules::new(policy.clone()) {
+        Ok(rules) => rules.allows(&ToolName::new(name.as_str())),
+        Err(_unreadable) => true,
+    };
+    let callable: Vec<&str> = denied.iter().filter(is_callable).map(String::as_str).collect();
+    (!callable.is_empty())
+        .then(|| format!("the model may call {}, which is denied by default (deny_tools)", callable.join(", ")))
+}
+
+/// What is in the default of a list and not in this one.
+pub(super) fn shorter(key: &str, list: &[String], default: &[String]) -> Option<String> {
+    let has = |wanted: &&String| list.iter().any(|one| one.eq_ignore_ascii_case(wanted));
+    let missing: Vec<&str> = default.iter().filter(|wanted| !has(wanted)).map(String::as_str).collect();
+    (!missing.is_empty()).then(|| format!("{key} does not have {}", missing.join(", ")))
+}
+
+/// Whether a tool may be of higher risk than is said here. What a server's tool is is not known before it is started, and a
+/// pattern may mean any.
+pub(super) fn lowers(name: &str, risk: Risk) -> bool {
+    match risk {
+        Risk::High => false,
+        Risk::Medium => !changes_nothing(name) && !CHANGING.contains(&name),
+        Risk::Low => !changes_nothing(name),
+    }
+}
+
+/// Whether it is a tool of Bob's that only reads.
+pub(super) fn changes_nothing(name: &str) -> bool {
+    READING.contains(&name)
+}
+
+pub(super) fn word(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Low => "low",
+        Risk::Medium => "medium",
+        Risk::High => "high",
+    }
+}

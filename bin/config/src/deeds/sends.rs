@@ -1,0 +1,77 @@
+//! Where a configuration sends what is said, and what it takes from the environment.
+//!
+//! Keys lie in the environment, and a configuration says to which address one is sent; whoever is at an address that is not
+//! built in reads the whole conversation and says which tools are called. An address on this machine is asked about as well:
+//! another program of the folder may listen there.
+
+use std::collections::BTreeMap;
+
+use bob::llm::providers::KNOWN;
+
+use super::{Deed, DeedKind};
+use crate::{Config, Secret};
+
+/// An address of a provider that is not the built-in one.
+pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: Option<&Secret>) -> Option<Deed> {
+    let known = KNOWN.iter().find(|known| known.name == name);
+    let address = address?;
+    if known.is_some_and(|known| known.base_url.trim_end_matches('/') == address.trim_end_matches('/')) {
+        return None;
+    }
+    let key = match key {
+        Some(key) => variables(config, key.expose()),
+        None => known.and_then(|known| known.key_variable).map(str::to_owned).into_iter().collect(),
+    };
+    Some(sending(config, format!("the provider {name}"), address, key))
+}
+
+/// A tool server that is reached over HTTP.
+pub(super) fn tool_server(config: &Config, id: &str, address: &str, headers: &BTreeMap<String, Secret>) -> Deed {
+    let of_headers = headers.values().flat_map(|value| variables(config, value.expose())).collect();
+    sending(config, format!("the tool server {id}"), address, of_headers)
+}
+
+fn sending(config: &Config, what: String, address: &str, mut variables: Vec<String>) -> Deed {
+    variables.extend(self::variables(config, address));
+    variables.sort();
+    variables.dedup();
+    let deed = Deed::new(DeedKind::Sends, what).line(format!("to:          {}", config.as_written(address)));
+    if variables.is_empty() { deed } else { deed.line(format!("what is in:  {}", variables.join(", "))) }
+}
+
+/// Variables that were filled in where none is expected, by place.
+pub(super) fn filled(filled: &[(Vec<String>, String)], deeds: &mut Vec<Deed>) {
+    let mut places: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (place, name) in filled.iter().filter(|(place, _)| !is_expected(place)) {
+        places.entry(place.join(".").replace(".[", "[")).or_default().push(name);
+    }
+    for (place, mut names) in places {
+        names.sort_unstable();
+        names.dedup();
+        deeds.push(Deed::new(DeedKind::Fills, place).line(format!("what is in:  {}", names.join(", "))));
+    }
+}
+
+/// Whether a variable belongs there: where keys are, and in what is shown anyway as it is written, with the names of its
+/// variables: addresses and the words of a command.
+fn is_expected(place: &[String]) -> bool {
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    matches!(
+        place.as_slice(),
+        ["providers", _, "api_key" | "base_url"]
+            | ["providers", _, "start", "command"]
+            | ["providers", _, "start", "args" | "env", _]
+            | ["mcp", "servers", _, "url" | "command"]
+            | ["mcp", "servers", _, "args" | "env" | "headers", _]
+    )
+}
+
+/// The variables that were filled into a text.
+fn variables(config: &Config, text: &str) -> Vec<String> {
+    let written = config.as_written(text);
+    if written == text {
+        return Vec::new();
+    }
+    let names = written.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    names.map(|(name, _)| name.to_owned()).collect()
+}

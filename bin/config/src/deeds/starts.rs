@@ -1,0 +1,119 @@
+//! The programs a configuration starts.
+
+use std::collections::BTreeMap;
+
+use super::{Deed, DeedKind};
+use crate::{Config, Secret, Start};
+
+/// Programs that fetch a package and run it.
+const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "deno"];
+
+/// The program that serves a provider's models.
+pub(super) fn model_server(config: &Config, provider: &str, start: &Start) -> Deed {
+    let Start { command, args, ready_timeout_ms: _, env, inherit_env } = start;
+    let environment = env.keys().chain(inherit_env).cloned().collect();
+    started(config, format!("the model server of {provider}"), command, args, environment)
+}
+
+/// The program of a tool server.
+pub(super) fn tool_server(
+    config: &Config,
+    id: &str,
+    command: &str,
+    args: &[String],
+    env: &BTreeMap<String, Secret>,
+) -> Deed {
+    started(config, format!("the tool server {id}"), command, args, env.keys().cloned().collect())
+}
+
+/// `environment` are the names of the variables that are set for it, or that it gets from ours.
+fn started(config: &Config, what: String, program: &str, args: &[String], environment: Vec<String>) -> Deed {
+    let folder = config.folder.canonicalize().unwrap_or_else(|_shown_as_written| config.folder.clone());
+    let words: Vec<String> =
+        std::iter::once(program).chain(args.iter().map(String::as_str)).map(|word| config.as_written(word)).collect();
+    let mut deed = Deed::new(DeedKind::Starts, what)
+        .line(format!("command:     {}", argv(&words)))
+        .line(format!("in folder:   {}", folder.display()));
+    if is_unpinned(&words) {
+        let warning = "the package has no version, so what runs is whatever is newest; pin it: name@1.2.3";
+        deed = deed.line(format!("warning:     {warning}"));
+    }
+    if !environment.is_empty() {
+        deed = deed.line(format!("environment: {}", environment.join(", ")));
+    }
+    deed
+}
+
+/// Program and arguments, each as it is, quoted where one could be mistaken for two.
+fn argv(words: &[String]) -> String {
+    let shown = |word: &String| {
+        let is_plain = !word.is_empty()
+            && word.chars().all(|c| {
+                c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '@' | ':' | '=' | ',' | '$' | '{' | '}')
+            });
+        if is_plain { word.clone() } else { format!("{word:?}") }
+    };
+    words.iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether it fetches a package of no stated version: then another program may run every day.
+fn is_unpinned(words: &[String]) -> bool {
+    let fetches = |word: &&String| FETCHERS.contains(&word.rsplit('/').next().unwrap_or_default());
+    // A script may stand before the program that fetches.
+    let mut words = words.iter().skip_while(|word| !fetches(word)).skip(1);
+    words.find(|word| !word.starts_with('-') && *word != "run").is_some_and(|package| {
+        // The first `@` may begin the name of whoever publishes it.
+        let version = package.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| &package[at + 1..]);
+        let version = version.or_else(|| package.split_once("==").map(|(_, version)| version));
+        !version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn g16_a_package_without_a_version_is_noticed() {
+        for line in [
+            "npx -y server",
+            "npx -y @who/server",
+            "/usr/bin/npx server@latest",
+            "uvx server",
+            "npx -y @who/server@next .",
+            "sh scripts/node.sh npx -y server",
+        ] {
+            assert!(is_unpinned(&words(line)), "{line}");
+        }
+        for line in [
+            "npx -y @who/server@1.2.3 .",
+            "sh scripts/node.sh npx -y server@1.2.3",
+            "npx server@2",
+            "uvx server==1.0",
+            "uvx server@1.0",
+            "sh -c server",
+            "npx",
+            "./npx.sh server",
+        ] {
+            assert!(!is_unpinned(&words(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn g16_what_ships_with_the_program_names_versions() {
+        let (read_me, example) = (include_str!("../../../../README.md"), Config::example());
+        let mut seen = 0;
+        for text in [read_me, example] {
+            for line in text.lines().filter(|line| line.contains("args = [") && line.contains("\"-y\"")) {
+                let shown = line.split('"').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
+                assert!(shown.contains("npx") && !is_unpinned(&words(&format!("sh {shown}"))), "{line}");
+                seen += 1;
+            }
+        }
+        assert!(seen >= 2, "{seen}");
+    }
+}

@@ -1,0 +1,140 @@
+//! The layers above the file: the environment and the command line.
+//!
+//! Each layer becomes a TOML document of its own whose text begins where the text of the layer below ends, so that the
+//! place of a value tells its layer, and every rule holds for every layer.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+
+use super::problem::{Findings, Origin};
+use super::{secret, tree};
+
+/// The prefix of environment variables that set a key: `BOB__RUNTIME__MAX_STEPS` sets `runtime.max_steps`.
+const PREFIX: &str = "BOB__";
+
+/// The environment variables a configuration may read, handed in so that tests need not change their process.
+///
+/// Has no `Debug`: environments are full of secrets.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<OsString, OsString>, Option<&'static str>);
+
+impl Environment {
+    /// The environment of this process.
+    pub fn of_process() -> Self {
+        Self(std::env::vars_os().collect(), None)
+    }
+
+    /// The same where a variable that is not set holds this: for whoever sends nothing anywhere.
+    #[must_use]
+    pub fn or_else(self, unset: &'static str) -> Self {
+        Self(self.0, Some(unset))
+    }
+
+    /// The value of a variable: nothing when it is not set, `Err` when it is not valid UTF-8.
+    pub(super) fn get(&self, name: &str) -> Option<Result<&str, ()>> {
+        let value = self.0.get(OsStr::new(name)).map(|value| value.to_str().ok_or(()));
+        value.or_else(|| self.1.map(Ok))
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Environment {
+    fn from(variables: [(&str, &str); N]) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(), None)
+    }
+}
+
+/// What the command line sets. It wins over everything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--model`: `runtime.default_model`. A session that remembers another model must be told as well.
+    pub model: Option<String>,
+    /// `--max-steps`: `runtime.max_steps`.
+    pub max_steps: Option<u64>,
+    /// `--timeout-ms`: `runtime.turn_timeout_ms`.
+    pub timeout_ms: Option<u64>,
+}
+
+/// The texts of all layers one after the other, and which part came from where.
+pub(super) struct Layers {
+    pub(super) environment: String,
+    pub(super) options: String,
+    pub(super) origins: Vec<(Range<usize>, Origin)>,
+}
+
+impl Layers {
+    /// Writes the layers above a file of this many bytes.
+    pub(super) fn above(
+        file_bytes: usize,
+        environment: &Environment,
+        overrides: &Overrides,
+        findings: &mut Findings,
+    ) -> Self {
+        let mut origins = Vec::new();
+        // One more than the file holds, so that a complaint about the end of the file stays one about the file.
+        let mut text = " ".repeat(file_bytes + 1);
+        for (name, value) in &environment.0 {
+            let shown = name.to_string_lossy();
+            let Some(key) = shown.strip_prefix(PREFIX) else { continue };
+            let start = text.len();
+            match assignment(key, value.to_str()) {
+                Ok(line) => text.push_str(&line),
+                Err(reason) => {
+                    text.push_str("# refused");
+                    findings.add(start..text.len(), reason);
+                }
+            }
+            origins.push((start..text.len(), Origin::Environment(shown.clone().into_owned())));
+            text.push('\n');
+        }
+        let mut options = " ".repeat(text.len());
+        let given = [
+            ("--model", "default_model", overrides.model.as_deref().map(tree::quoted)),
+            ("--max-steps", "max_steps", overrides.max_steps.map(|steps| steps.to_string())),
+            ("--timeout-ms", "turn_timeout_ms", overrides.timeout_ms.map(|time| time.to_string())),
+        ];
+        for (option, key, value) in given {
+            let Some(value) = value else { continue };
+            let start = options.len();
+            options.push_str(&format!("runtime.{key} = {value}"));
+            origins.push((start..options.len(), Origin::Option(option.to_owned())));
+            options.push('\n');
+        }
+        Self { environment: text, options, origins }
+    }
+
+    /// The origin of a place; what no layer claims is in the file.
+    pub(super) fn origin(&self, at: usize) -> Origin {
+        let layer = self.origins.iter().find(|(range, _)| range.contains(&at) || range.end == at);
+        layer.map_or(Origin::File, |(_, origin)| origin.clone())
+    }
+}
+
+/// One line of TOML for one environment variable.
+fn assignment(key: &str, value: Option<&str>) -> Result<String, String> {
+    let mut is_verbatim = false;
+    let part = |part: &str| {
+        let part = if is_verbatim { part.to_owned() } else { part.to_lowercase() };
+        // What stands below these is a name of somebody else's, in which case matters.
+        is_verbatim |= matches!(part.as_str(), "env" | "headers");
+        part
+    };
+    let path: Vec<String> = key.split("__").map(part).collect();
+    if path.len() > tree::MAX_DEPTH || path.iter().any(String::is_empty) {
+        return Err("this variable names no key; write it like BOB__RUNTIME__MAX_STEPS".to_owned());
+    }
+    let value = value.ok_or_else(|| "the value of this variable is not valid UTF-8".to_owned())?;
+    // A key or a password may look like a number; a secret is always taken as it stands.
+    let value = match path.iter().any(|part| secret::is_secret_key(part)) && !value.trim_start().starts_with('{') {
+        true => tree::quoted(value),
+        false => as_toml(value),
+    };
+    Ok(format!("{} = {value}", tree::shown(&path)))
+}
+
+/// A value as it is when it is TOML by itself, else as a string. Dates have no place in the schema and stay text.
+fn as_toml(value: &str) -> String {
+    let (root, errors) = tree::parse(&format!("v = {value}"));
+    let is_date = root.get("v").is_none_or(|item| matches!(item.value, tree::Value::Date));
+    if errors.is_empty() && root.iter().count() == 1 && !is_date { value.to_owned() } else { tree::quoted(value) }
+}

@@ -1,0 +1,138 @@
+//! Showing complaints: all of them in one report, each with its line, ready for a terminal or for a pipe.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::layers::Layers;
+use super::problem::{Findings, MAX_QUOTED_LINE, Origin, Problem};
+use crate::sanitise;
+
+/// Everything that is wrong with a configuration. Holds no secret: what it quotes was painted over before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    file: PathBuf,
+    problems: Vec<Problem>,
+    /// How many there are; more than are listed when there are very many.
+    count: usize,
+}
+
+impl ConfigError {
+    /// A complaint about the file as a whole.
+    pub(super) fn of_file(file: &Path, message: String, help: Option<String>) -> Self {
+        let problem = Problem { message, help, origin: Origin::File, line: 0, column: 0, snippet: None };
+        Self { file: file.to_owned(), problems: vec![problem], count: 1 }
+    }
+
+    /// Gives each complaint its line and column. `text` is the file as read, `masked` the same with secrets painted over.
+    pub(super) fn new(file: &Path, text: &str, masked: &str, layers: &Layers, mut findings: Findings) -> Self {
+        findings.list.sort_by_key(|finding| (finding.span.start, finding.span.end));
+        let place = |finding: super::problem::Finding| {
+            let origin = layers.origin(finding.span.start);
+            let mut problem =
+                Problem { message: finding.message, help: finding.help, origin, line: 0, column: 0, snippet: None };
+            if problem.origin == Origin::File {
+                let start = text.floor_char_boundary(finding.span.start.min(text.len()));
+                let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+                problem.line = text[..start].matches('\n').count() + 1;
+                problem.column = text[line_start..start].chars().count() + 1;
+                let line = masked.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
+                if line.len() <= MAX_QUOTED_LINE {
+                    // The parser may point at one byte of a character; the renderer wants whole ones.
+                    let line = presentable(line);
+                    let marked = (start - line_start).min(line.len());
+                    let end = finding.span.end.saturating_sub(line_start).clamp(marked, line.len());
+                    let span = line.floor_char_boundary(marked)..line.ceil_char_boundary(end);
+                    problem.snippet = Some((line, span));
+                }
+            }
+            problem
+        };
+        let count = findings.count;
+        Self { file: file.to_owned(), problems: findings.list.into_iter().map(place).collect(), count }
+    }
+
+    /// The complaints in the order of the file, then of the environment, then of the command line; at most 50.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The whole report, with a line break at its end. Ask for colours only when stderr is a terminal.
+    pub fn render(&self, coloured: bool) -> String {
+        let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
+        let mut report = String::new();
+        for problem in &self.problems {
+            report.push_str(&self.render_one(problem, &renderer));
+            report.push_str("\n\n");
+        }
+        let hidden = self.count - self.problems.len();
+        let noun = if self.count == 1 { "problem" } else { "problems" };
+        report.push_str(&format!("{}: {} {noun}", self.shown_file(), self.count));
+        if hidden > 0 {
+            report.push_str(&format!(", {hidden} of them not shown"));
+        }
+        report.push('\n');
+        report
+    }
+
+    fn render_one(&self, problem: &Problem, renderer: &Renderer) -> String {
+        let file = self.shown_file();
+        let mut group = Group::with_title(Level::ERROR.primary_title(one_line(&problem.message)));
+        match (&problem.origin, &problem.snippet) {
+            (Origin::File, Some((line, span))) => {
+                let annotation = AnnotationKind::Primary.span(span.clone());
+                let snippet = Snippet::source(line.as_str()).line_start(problem.line).path(file);
+                group = group.element(snippet.annotation(annotation));
+            }
+            (Origin::File, None) if problem.line > 0 => {
+                let place = annotate_snippets::Origin::path(file).line(problem.line).char_column(problem.column);
+                group = group.element(place);
+            }
+            (Origin::File, None) => group = group.element(annotate_snippets::Origin::path(file)),
+            (Origin::Environment(name), _) => {
+                group = group.element(Level::NOTE.message(format!("in the environment variable {}", one_line(name))));
+            }
+            (Origin::Option(name), _) => {
+                group = group.element(Level::NOTE.message(format!("in the command line option {name}")));
+            }
+        }
+        if let Some(help) = &problem.help {
+            group = group.element(Level::HELP.message(one_line(help)));
+        }
+        renderer.render(&[group])
+    }
+
+    fn shown_file(&self) -> String {
+        one_line(&self.file.display().to_string())
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.render(false).trim_end())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Text of the user inside a sentence of ours: on one line, clean, and not endless.
+fn one_line(text: &str) -> String {
+    let clean = sanitise::clean(text).replace(['\n', '\t'], " ");
+    match clean.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", &clean[..end]),
+        None => clean,
+    }
+}
+
+/// A line of the file with what may not reach a terminal replaced, byte for byte, so that the marks still fit.
+fn presentable(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for character in line.chars() {
+        match sanitise::is_shown(character) {
+            true => shown.push(character),
+            false => (0..character.len_utf8()).for_each(|_| shown.push('?')),
+        }
+    }
+    shown
+}

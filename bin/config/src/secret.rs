@@ -1,0 +1,207 @@
+//! What must not be shown: values that are secret by their place or by their name.
+//!
+//! Values are wrapped when they are parsed. For complaints, which quote the file, they are painted over: every value of
+//! a secret key, every text under a key nobody knows (misspelled keys hold real secrets), every argument of a program,
+//! every address that holds more than a place, every comment, and on a line that could not
+//! be read every word that is not one of ours, because nobody can tell what it was meant to be.
+
+use std::ops::Range;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::keys::KEYS;
+use super::problem::MAX_QUOTED_LINE;
+use super::read::{Read, Reader};
+use super::tree::{self, Item, Table, Value};
+
+/// A value that is wrapped from the moment it is parsed: `Debug` shows that there is one and nothing of it.
+#[derive(Clone, Debug)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// The wrapped value, to be handed on as it is.
+    pub fn wrapped(&self) -> &SecretString {
+        &self.0
+    }
+
+    /// The bare value, for the one place that sends it. It must not be stored or formatted.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        Self(SecretString::from(value))
+    }
+}
+
+impl Read for Secret {
+    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+        String::read(item, reader).map(|value| Self(SecretString::from(value)))
+    }
+}
+
+/// Whether what stands under this key is secret, whatever the schema says.
+pub(super) fn is_secret_key(key: &str) -> bool {
+    const SIGNS: [&str; 9] = ["key", "secret", "passw", "token", "auth", "credential", "cookie", "bearer", "private"];
+    let key = key.to_ascii_lowercase();
+    let counts_tokens = key.ends_with("tokens") || key.starts_with("token_budget");
+    matches!(key.as_str(), "env" | "headers") || (!counts_tokens && SIGNS.iter().any(|sign| key.contains(sign)))
+}
+
+/// Whether a value may hold a key beside a place: a user or a password in front of a host, or, where an address belongs,
+/// something to ask for.
+fn may_hold_key(value: &str, path: &[&str]) -> bool {
+    let is_address = path.last().is_some_and(|key| key.ends_with("url"));
+    has_credentials(value) || (is_address && value.contains(['?', '@']))
+}
+
+/// Whether an address carries a user or a password in front of its host.
+pub(super) fn has_credentials(address: &str) -> bool {
+    let authority = address.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    authority.is_some_and(|authority| authority.contains('@'))
+}
+
+/// The file as it may be quoted: what must not be shown is replaced by stars, byte for byte, so that spans still fit.
+///
+/// `broken` lists places on lines the parser could not read.
+pub(super) fn masked(text: &str, root: &Table, broken: &[usize]) -> String {
+    let mut painter = Painter { text, painted: text.as_bytes().to_vec(), quoted: Vec::new() };
+    painter.table(root, &mut Vec::new());
+    painter.comments();
+    broken.iter().for_each(|&at| painter.broken_line(at));
+    // Whole values and whole characters are painted over, so what is left is valid; if not, nothing is quoted at all.
+    String::from_utf8(painter.painted).unwrap_or_default()
+}
+
+struct Painter<'t> {
+    text: &'t str,
+    painted: Vec<u8>,
+    /// Where keys and texts stand: a `#` in one of them begins no comment.
+    quoted: Vec<Range<usize>>,
+}
+
+impl<'t> Painter<'t> {
+    fn table<'p>(&mut self, table: &'p Table, path: &mut Vec<&'p str>) {
+        for (key, item) in table.iter() {
+            path.push(&key.name);
+            self.quoted.push(key.span.clone());
+            self.item(item, path);
+            path.pop();
+        }
+    }
+
+    fn item<'p>(&mut self, item: &'p Item, path: &mut Vec<&'p str>) {
+        let span = item.span.clone();
+        if path.len() > tree::MAX_DEPTH {
+            self.whole(item);
+            return;
+        }
+        // Programs are often given their key as an argument.
+        let is_secret = path.iter().any(|part| is_secret_key(part) || *part == "args");
+        match &item.value {
+            Value::Table(table) => self.table(table, path),
+            Value::List(items) => items.iter().for_each(|item| {
+                path.push("[]");
+                self.item(item, path);
+                path.pop();
+            }),
+            Value::Text(value) => {
+                let is_reference = is_secret && self.text.get(span.clone()).is_some_and(is_reference);
+                if ((is_secret || !is_known(path)) && !is_reference) || may_hold_key(value, path) {
+                    self.paint(span.clone());
+                }
+                self.quoted.push(span);
+            }
+            Value::Integer(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date => {
+                if is_secret {
+                    self.paint(span);
+                }
+            }
+        }
+    }
+
+    /// What lies too deep to be anything of ours, with its keys.
+    fn whole(&mut self, item: &Item) {
+        self.quoted.push(item.span.clone());
+        self.paint(item.span.clone());
+        match &item.value {
+            Value::Table(table) => table.iter().for_each(|(key, item)| {
+                self.quoted.push(key.span.clone());
+                self.whole(item);
+            }),
+            Value::List(items) => items.iter().for_each(|item| self.whole(item)),
+            Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date => {}
+        }
+    }
+
+    /// A value that was switched off by a comment is still a secret.
+    fn comments(&mut self) {
+        self.quoted.sort_by_key(|span| span.start);
+        let mut from = 0;
+        while let Some(at) = self.text[from..].find('#').map(|found| from + found) {
+            let before = self.quoted.partition_point(|span| span.start <= at);
+            let is_quoted = self.quoted[..before].last().is_some_and(|span| at < span.end);
+            from = at + 1;
+            if !is_quoted {
+                from = self.text[at..].find('\n').map_or(self.text.len(), |length| at + length);
+                self.paint(at + 1..from);
+            }
+        }
+    }
+
+    fn broken_line(&mut self, at: usize) {
+        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
+        let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+        let line = self.text.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        if line.len() > MAX_QUOTED_LINE {
+            return;
+        }
+        let is_word = |c: char| !c.is_whitespace() && !"=[]{},.:#\"'".contains(c);
+        let mut word_start = 0;
+        for (at, character) in line.char_indices().chain([(line.len(), ' ')]) {
+            if is_word(character) {
+                continue;
+            }
+            if !is_ours(&line[word_start..at]) {
+                self.paint(start + word_start..start + at);
+            }
+            word_start = at + character.len_utf8();
+        }
+    }
+
+    fn paint(&mut self, span: Range<usize>) {
+        for byte in self.painted.get_mut(span).into_iter().flatten() {
+            if !matches!(byte, b'\n' | b'\r') {
+                *byte = b'*';
+            }
+        }
+    }
+}
+
+/// Whether the schema knows what stands at this path.
+fn is_known(path: &[&str]) -> bool {
+    let path = match path {
+        [list @ .., "[]"] => list,
+        path => path,
+    };
+    KEYS.iter().any(|(key, _)| {
+        let mut parts = key.split('.');
+        path.iter().all(|part| parts.next().is_some_and(|wanted| wanted == "*" || wanted == *part))
+            && parts.next().is_none()
+    })
+}
+
+/// Whether a word of a broken line is one of the schema, or a small number.
+fn is_ours(word: &str) -> bool {
+    let is_number = word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || matches!(word, "true" | "false") || KEYS.iter().any(|(key, _)| key.split('.').any(|part| part == word))
+}
+
+/// A quoted `${NAME}` and nothing else: it says where the secret is, not what it is.
+fn is_reference(quoted: &str) -> bool {
+    let inner = quoted.trim_matches(['"', '\'']);
+    let name = inner.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'))
+}

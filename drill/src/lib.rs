@@ -1,0 +1,14 @@
+//! Fault injection for the tests of the other packages and for the soak. No library depends on it.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`server`] | a tool server that behaves, or misbehaves in one named way |
+//! | [`store`] | a session store with faults |
+//! | `soak` | many sessions under chaos, and the judge of what became of them (feature `soak`) |
+//! | [`traps`] | faults of actors at chosen points |
+
+pub mod server;
+#[cfg(feature = "soak")]
+pub mod soak;
+pub mod store;
+pub mod traps;

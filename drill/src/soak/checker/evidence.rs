@@ -1,0 +1,141 @@
+//! What the checker has: plain data, collected after the worker has ended. Nothing of it comes from the runtime's memory:
+//! journals are read from the store anew, acknowledgements from the parent's log, effects from their file, and figures of
+//! processes from `/proc`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use bob::{FileStore, Record, SessionFilter, SessionId, SessionStore, SqliteStore, StoreOptions};
+
+use crate::soak::chaos::Kind;
+use crate::soak::error::SoakError;
+use crate::soak::parent::Seen;
+use crate::soak::plan::{Plan, StoreKind};
+use crate::soak::wire::{Answer, Line, Told};
+
+/// Everything there is.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    /// What was heard of each session.
+    pub(crate) heard: BTreeMap<String, Heard>,
+    /// Each session's journal.
+    pub(crate) journals: BTreeMap<String, Vec<Arc<Record>>>,
+    /// Journals that could not be read, and why.
+    pub(crate) unreadable: Vec<String>,
+    /// How often each side effect happened, by its token.
+    pub(crate) effects: HashMap<String, u32>,
+    /// What was done on purpose.
+    pub(crate) faults: Vec<Fault>,
+    /// Who came back: when, who, and after how many milliseconds.
+    pub(crate) backs: Vec<(u64, String, u64)>,
+    /// What the parent saw.
+    pub(crate) seen: Seen,
+}
+
+/// What was heard of a session; times are milliseconds since the epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) asked: Vec<(u64, String)>,
+    pub(crate) answers: Vec<(u64, Answer)>,
+    pub(crate) refused: Vec<(u64, String)>,
+    /// Turns whose end was told as an event.
+    pub(crate) ended: Vec<(u64, String)>,
+}
+
+/// Something that was done on purpose.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) at: u64,
+    pub(crate) kind: Kind,
+    /// Who may feel it; none means everybody.
+    pub(crate) sessions: Vec<String>,
+}
+
+impl Evidence {
+    /// Collects everything a run has left.
+    ///
+    /// # Errors
+    /// When the log or the store cannot be read at all.
+    pub(crate) async fn collect(plan: &Plan, seen: Seen) -> Result<Self, SoakError> {
+        let mut evidence = Self { seen, ..Self::default() };
+        let unreadable =
+            |error: std::io::Error| SoakError::internal(format!("cannot read what the soak left: {error}"));
+        evidence.read_log(&plan.log_path()).map_err(unreadable)?;
+        evidence.read_effects(&plan.effects_path()).map_err(unreadable)?;
+        evidence.read_store(plan).await?;
+        Ok(evidence)
+    }
+
+    fn read_log(&mut self, path: &Path) -> std::io::Result<()> {
+        for line in BufReader::new(File::open(path)?).lines() {
+            // The parent wrote only what it could read.
+            if let Ok(line) = serde_json::from_str::<Line>(&line?) {
+                self.hear(line);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one line of the log.
+    pub(crate) fn hear(&mut self, Line { at, told }: Line) {
+        match told {
+            Told::Asked { session, request } => self.of(session).asked.push((at, request)),
+            Told::Answered(answer) => self.of(answer.session.clone()).answers.push((at, *answer)),
+            Told::Refused { session, request, why: _ } => self.of(session).refused.push((at, request)),
+            Told::Ended { session, turn } => self.of(session).ended.push((at, turn)),
+            Told::Fault { kind, target: _, sessions } => self.faults.push(Fault { at, kind, sessions }),
+            Told::Back { who, after_ms } => self.backs.push((at, who, after_ms)),
+            Told::Ready { .. } | Told::Sample { .. } | Told::Quiet { .. } => {}
+        }
+    }
+
+    fn of(&mut self, session: String) -> &mut Heard {
+        self.heard.entry(session).or_default()
+    }
+
+    fn read_effects(&mut self, path: &Path) -> std::io::Result<()> {
+        if !path.exists() {
+            return Ok(());
+        }
+        for line in BufReader::new(File::open(path)?).lines() {
+            let line = line?;
+            let token = line.split('\t').next().unwrap_or_default();
+            *self.effects.entry(token.to_owned()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    async fn read_store(&mut self, plan: &Plan) -> Result<(), SoakError> {
+        let path = plan.store_path();
+        if !path.exists() {
+            return Ok(());
+        }
+        let store: Arc<dyn SessionStore> = match plan.store {
+            StoreKind::Sqlite => SqliteStore::open(&path, StoreOptions::default())?,
+            StoreKind::Json => FileStore::open(&path, StoreOptions::default())?,
+        };
+        let mut names: Vec<SessionId> = Vec::new();
+        let (filter, mut cursor) = (SessionFilter { limit: 1_000, ..SessionFilter::default() }, None);
+        loop {
+            let page = store.list(&filter, cursor.as_deref()).await?;
+            names.extend(page.sessions.into_iter().map(|summary| summary.session));
+            self.unreadable.extend(page.quarantined.into_iter().map(|(name, why)| format!("{name}: {why}")));
+            cursor = page.cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        for session in names {
+            match store.load(&session).await {
+                Ok(records) => {
+                    self.journals.insert(session.to_string(), records);
+                }
+                Err(error) => self.unreadable.push(format!("{session}: {error}")),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a soak did not come to a verdict.
+
+use bob::store::StoreError;
+use bob::{AgentError, InvalidId};
+use bob_config::ConfigError;
+
+/// Why a soak, or a worker of one, could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum SoakError {
+    /// What was asked for cannot be done.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration of `--prompts` does not hold.
+    #[error("the configuration does not hold")]
+    Config(ConfigError),
+    /// The runtime or the store says why.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// A fault of the soak or of the machine.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl SoakError {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::Internal(message.into())
+    }
+}
+
+impl From<ConfigError> for SoakError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<StoreError> for SoakError {
+    fn from(error: StoreError) -> Self {
+        Self::Agent(error.into())
+    }
+}
+
+impl From<InvalidId> for SoakError {
+    fn from(error: InvalidId) -> Self {
+        Self::Usage(error.to_string())
+    }
+}

@@ -1,0 +1,150 @@
+//! The worker: a process that runs the runtime under load and chaos, and tells its parent what it saw.
+//!
+//! It reads its plan from the folder it is given, tells `ready`, begins at the parent's first line, tells `quiet` when
+//! every turn has ended and every session was closed, and ends at the parent's second line. When its stdin ends its
+//! parent is gone, and so is the worker. It judges nothing.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `house` | the runtime: ports with faults before them, tool servers |
+//! | `load` | the clients, and what they ask |
+//! | `hands` | what strikes in time |
+//! | `model`, `tools` | the ports |
+//! | `watch` | what the worker sees of itself |
+//! | `probe` | how late an empty task runs |
+//! | `telling` | the way to the parent |
+//! | `defects` | what is planted to see whether the checker finds it |
+
+mod defects;
+mod hands;
+mod house;
+mod load;
+mod model;
+mod probe;
+mod telling;
+mod tools;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::traps::Traps;
+use bob::{AgentRuntime, Runtime, SessionId};
+use bob_config::{Config, Environment, Overrides};
+use futures_util::StreamExt;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::plan::{Defect, Life, Plan};
+use super::wire::Told;
+use crate::soak::error::SoakError;
+use load::Clients;
+use telling::Telling;
+
+/// How long servers that were struck last may take to be back.
+const BACK_WITHIN: Duration = Duration::from_secs(15);
+
+/// How long a session that was closed may take to leave, and how often it is looked whether it did.
+const LEFT_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Sessions that are closed at once.
+const CLOSED_AT_ONCE: usize = 64;
+
+/// Lives one life of a worker.
+///
+/// # Errors
+/// When the plan cannot be read or the house does not stand.
+pub(crate) async fn live<G>(folder: &Path, listen: impl AsyncFnOnce(&Runtime, &Config) -> G) -> Result<(), SoakError> {
+    let (plan, life) = Plan::read(folder)
+        .map_err(|error| SoakError::internal(format!("cannot read the plan of the soak: {error}")))?;
+    let plan = Arc::new(plan);
+    let (telling, written) = Telling::begin();
+    let sink = Arc::new(watch::Ends { plan: Arc::clone(&plan), telling: telling.clone() });
+    let traps = Traps::default();
+    let runtime = house::open(&plan, &life, &telling, sink, &traps).await?;
+    let config = bob_config::load(&plan.config_path(), &Environment::of_process(), &Overrides::default())?;
+    let control = listen(&runtime, &config).await;
+    let mut clients = Clients {
+        runtime,
+        traps,
+        front: Arc::new(defects::FrontEnd::new(Arc::clone(&plan), telling.clone())),
+        plan,
+        telling,
+        probe: Arc::new(probe::Probe::start()),
+        began: Instant::now(),
+    };
+    let mut stdin = BufReader::new(tokio::io::stdin()).lines();
+    hands::servers_up(&clients, BACK_WITHIN).await;
+    clients.warm_up().await;
+    clients.telling.tell(Told::Ready { actors: watch::actors(&clients).await });
+    if !next(&mut stdin).await {
+        return Ok(());
+    }
+    let now = Instant::now();
+    clients.began = now.checked_sub(Duration::from_millis(life.elapsed_ms)).unwrap_or(now);
+    tokio::select! {
+        biased;
+        () = work(&clients, &life) => {}
+        _gone = next(&mut stdin) => return Ok(()),
+    }
+    next(&mut stdin).await;
+    drop(control);
+    clients.runtime.shutdown().await;
+    // The last line is out when the thread that writes has ended, and it ends with the last who tells.
+    drop(clients);
+    drop(written);
+    Ok(())
+}
+
+/// The parent's next line; `false` when it is gone.
+async fn next(stdin: &mut Lines<BufReader<Stdin>>) -> bool {
+    matches!(stdin.next_line().await, Ok(Some(_)))
+}
+
+/// From the first turn to quiet.
+async fn work(clients: &Clients, life: &Life) {
+    let mut bursts = JoinSet::new();
+    tokio::select! {
+        () = clients.run(life) => {}
+        () = hands::strike(clients, life.elapsed_ms, &mut bursts) => {}
+        () = watch::samples(clients) => {}
+        () = watch::servers(clients) => {}
+    }
+    while bursts.join_next().await.is_some() {}
+    tokio::select! {
+        () = hands::servers_up(clients, BACK_WITHIN) => {}
+        () = watch::servers(clients) => {}
+    }
+    clients.finish_bursts().await;
+    close_all(clients).await;
+    let live = left_live(clients).await;
+    clients.telling.tell(Told::Quiet { live, actors: watch::actors(clients).await });
+}
+
+/// How many sessions are still live after those that leave have had their time.
+async fn left_live(clients: &Clients) -> usize {
+    let until = Instant::now() + LEFT_WITHIN;
+    loop {
+        let live = clients.runtime.health().await.live_sessions;
+        if live == 0 || Instant::now() > until {
+            return live;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Lets every session's actor go.
+async fn close_all(clients: &Clients) {
+    // One that is left out stays, which is a defect.
+    let first = u32::from(clients.plan.has(Defect::LeakSessions));
+    let names = (first..clients.plan.sessions).map(|number| format!("s{number}"));
+    let names = names.chain((0..4).map(|number| format!("b{number}"))).chain([load::WARM_UP.to_owned()]);
+    futures_util::stream::iter(names.filter_map(|name| SessionId::parse(&name).ok()))
+        .for_each_concurrent(CLOSED_AT_ONCE, |session| async move {
+            clients.runtime.close(session).await;
+        })
+        .await;
+}

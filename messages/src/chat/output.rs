@@ -1,0 +1,135 @@
+//! What a tool returns, and what of it a model sees.
+
+use super::content::ContentPart;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How much of one result a model is shown, in bytes; the journal keeps it whole.
+pub const MODEL_RESULT_BYTES: usize = 64 * 1024;
+
+/// A place a tool looked at or changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// The file, as the tool was given it.
+    pub path: String,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+/// A change a tool made to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The file.
+    pub path: String,
+    /// Its text before; `None` when it did not exist.
+    pub before: Option<String>,
+    /// Its text after; `None` when it is gone.
+    pub after: Option<String>,
+}
+
+impl FileChange {
+    /// How large its texts are.
+    fn bytes(&self) -> usize {
+        [&self.before, &self.after].into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// What a tool returns; the journal keeps it whole.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// Content, in order.
+    pub parts: Vec<ContentPart>,
+    /// The same as data, when the tool gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Where it looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    /// What it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// Whether the tool itself says it failed.
+    pub is_error: bool,
+    /// Says that the result is not there yet and comes from outside: what is waited for, in words for people. The turn is
+    /// suspended when nothing else of its step is left to do, and the reply to its token becomes the call's result; what
+    /// else is in this output is then not kept. Of one that failed it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+}
+
+impl ToolOutput {
+    /// One text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { parts: vec![ContentPart::text(text)], ..Self::default() }
+    }
+
+    /// One text that reports a failure.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// No result yet: it comes from outside, as the reply to the suspended turn's token.
+    pub fn waits_for(what: impl Into<String>) -> Self {
+        Self { waits_for: Some(what.into()), ..Self::default() }
+    }
+
+    /// The output as one text, whole.
+    pub fn plain(&self) -> String {
+        match self.parts.as_slice() {
+            [ContentPart::Text { text }] => text.clone(),
+            [] => self.structured.as_ref().map(Value::to_string).unwrap_or_default(),
+            parts => parts.iter().map(ContentPart::as_text).collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    /// How many bytes its parts and changes carry, about.
+    pub fn bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let changes = self.changes.iter().map(|change| text(&change.before) + text(&change.after));
+        self.parts.iter().map(ContentPart::bytes).sum::<usize>() + changes.sum::<usize>()
+    }
+
+    /// How many bytes of it a model is shown, about.
+    pub fn model_bytes(&self) -> usize {
+        let whole = match self.parts.as_slice() {
+            [] => self.structured.as_ref().map_or(0, |_| 64),
+            parts => parts.iter().map(ContentPart::weight).sum(),
+        };
+        whole.min(MODEL_RESULT_BYTES)
+    }
+
+    /// The output as a model sees it, when that is less than it is: text cut as [`for_model`](Self::for_model) does, what
+    /// is no text as it is, and nothing of what is for people only.
+    pub fn as_seen(&self) -> Option<Self> {
+        let size = |value: &Value| value.to_string().len();
+        let beside =
+            self.structured.as_ref().map_or(0, size) + self.changes.iter().map(|change| change.bytes()).sum::<usize>();
+        let text: usize = self.parts.iter().filter(|part| part.is_text()).map(ContentPart::bytes).sum();
+        if text + beside <= MODEL_RESULT_BYTES {
+            return None;
+        }
+        let media = self.parts.iter().filter(|part| !part.is_text()).cloned();
+        let words = Self {
+            parts: self.parts.iter().filter(|part| part.is_text()).cloned().collect(),
+            structured: self.structured.clone().filter(|_| self.parts.is_empty()),
+            ..Self::default()
+        };
+        let parts = std::iter::once(ContentPart::text(words.for_model())).chain(media).collect();
+        Some(Self { parts, is_error: self.is_error, ..Self::default() })
+    }
+
+    /// What the model sees: the whole text, or its head and tail around a notice
+    /// when it is longer than [`MODEL_RESULT_BYTES`].
+    pub fn for_model(&self) -> String {
+        let whole = self.plain();
+        if whole.len() <= MODEL_RESULT_BYTES {
+            return whole;
+        }
+        let notice_room = 128;
+        let half = (MODEL_RESULT_BYTES - notice_room) / 2;
+        let head = &whole[..whole.floor_char_boundary(half)];
+        let tail = &whole[whole.ceil_char_boundary(whole.len() - half)..];
+        let dropped = whole.len() - head.len() - tail.len();
+        format!("{head}\n[… {dropped} of {} bytes are not shown …]\n{tail}", whole.len())
+    }
+}

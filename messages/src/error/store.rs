@@ -1,0 +1,58 @@
+//! Why a store refused or failed.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a store refused or failed. Serialisable, since it travels in messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreError {
+    /// The session has another version than expected.
+    #[error("the session is at version {version}, not where this writer believed it to be")]
+    Conflict {
+        /// The version it has.
+        version: u64,
+    },
+    /// Somebody else has taken the session over.
+    #[error("the session was taken over by another owner (epoch {epoch})")]
+    Fenced {
+        /// The epoch it has now.
+        epoch: u64,
+    },
+    /// Another living process owns the session.
+    #[error("the session is in use by {owner}")]
+    Busy {
+        /// Its name.
+        owner: String,
+    },
+    /// It may or may not have been stored; the same records may be sent again.
+    #[error("it is not known whether the records were stored: {0}")]
+    InDoubt(String),
+    /// The store cannot be reached or written now.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The journal does not read as one; it was left as it is.
+    #[error("the journal is damaged: {0}")]
+    Corrupt(String),
+    /// The journal was written by a newer program.
+    #[error("the journal has format {found}, this program knows {known}: use the newer program")]
+    TooNew {
+        /// Its format; the first that this program does not know, where the journal does not say.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+}
+
+impl StoreError {
+    /// Whether sending the same records again may help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::InDoubt(_) | Self::Unavailable(_) => true,
+            Self::Conflict { .. }
+            | Self::Fenced { .. }
+            | Self::Busy { .. }
+            | Self::Corrupt(_)
+            | Self::TooNew { .. } => false,
+        }
+    }
+}

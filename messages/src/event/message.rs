@@ -1,0 +1,42 @@
+//! The messages of a session as events, told live and from its journal in the same way.
+
+use super::AgentEvent;
+use crate::chat::ContentPart;
+use crate::ids::{RequestId, TurnId};
+use crate::session_state::OpenTurn;
+use crate::store::Answered;
+
+/// The id of a model's answer in its turn: that of its pieces, and of the whole.
+pub fn answer_id(turn: &TurnId, step: u32) -> String {
+    format!("{turn}-{step}")
+}
+
+/// What the user said with which this run of the turn began; `None` when nothing was: a decision resumed it.
+pub(crate) fn began(open: &OpenTurn) -> Option<AgentEvent> {
+    let parts = match open.submission == open.input.turn {
+        true => open.input.parts.clone(),
+        false if open.reply.is_empty() => return None,
+        false => vec![ContentPart::text(&open.reply)],
+    };
+    Some(AgentEvent::MessageUser { message_id: format!("{}-user", open.submission), parts, steered: false })
+}
+
+/// What the user said into the turn, under the name of the request; older programs gave it none.
+pub(crate) fn steered(turn: &TurnId, request: Option<&RequestId>, version: u64, parts: &[ContentPart]) -> AgentEvent {
+    let message_id = match request {
+        Some(request) => format!("{turn}-user-{request}"),
+        None => format!("{turn}-user-{version}"),
+    };
+    AgentEvent::MessageUser { message_id, parts: parts.to_vec(), steered: true }
+}
+
+/// The words and thoughts of an answer, where it has any.
+pub(crate) fn answered(turn: &TurnId, step: u32, answered: &Answered) -> Option<AgentEvent> {
+    let Answered { text, reasoning, .. } = answered;
+    (!text.is_empty() || reasoning.is_some()).then(|| AgentEvent::MessageAssistant {
+        step,
+        message_id: answer_id(turn, step),
+        text: text.clone(),
+        reasoning: reasoning.clone(),
+    })
+}

@@ -1,0 +1,120 @@
+//! What callers say to a session's turns: an input, words into a running turn, a reply to a suspended one.
+
+use crate::Millis;
+use crate::approvals::Decision;
+use crate::chat::ContentPart;
+use crate::ids::{ApprovalId, ModelName, RequestId, ResumeToken, TurnId};
+use crate::limits::Limits;
+use crate::options::SessionOptions;
+use crate::tools::Risk;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One accepted request to a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnInput {
+    /// The turn it begins; also the name of the submission.
+    pub turn: TurnId,
+    /// The caller's name for it.
+    pub request_id: Option<RequestId>,
+    /// When it came.
+    pub at: Millis,
+    /// What is said.
+    pub parts: Vec<ContentPart>,
+    /// The caller's labels, echoed in the outcome.
+    pub labels: BTreeMap<String, String>,
+    /// The model for this turn.
+    pub model: Option<ModelName>,
+    /// The tools this turn is limited to, by name or pattern.
+    pub allow_tools: Option<Arc<[String]>>,
+    /// Requests of risk up to this need no person, in this turn.
+    pub approve: Option<Risk>,
+    /// What a call that needs a person does.
+    pub approvals: ApprovalsMode,
+    /// The bounds of the turn.
+    pub limits: Limits,
+    /// Options that are in force from this turn on; `None` changes nothing.
+    pub options: Option<SessionOptions>,
+    /// W3C trace context of the caller.
+    pub traceparent: Option<String>,
+    /// The token by which this turn may be resumed if it suspends: random, since
+    /// whoever knows it may resume.
+    pub token: ResumeToken,
+    /// Whether a person is waiting for it.
+    pub interactive: bool,
+    /// The JSON schema its final answer must fit; it was read and found to be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Arc<Value>>,
+}
+
+impl TurnInput {
+    /// An input of which nothing is said but these words: everything else is left to the
+    /// session and the defaults, and nobody decides about its calls.
+    pub fn bare(turn: TurnId, token: ResumeToken, parts: Vec<ContentPart>) -> Self {
+        Self {
+            turn,
+            request_id: None,
+            at: 0,
+            parts,
+            labels: BTreeMap::new(),
+            model: None,
+            allow_tools: None,
+            approve: None,
+            approvals: ApprovalsMode::Deny,
+            limits: Limits::default(),
+            options: None,
+            traceparent: None,
+            token,
+            interactive: false,
+            output_schema: None,
+        }
+    }
+
+    /// The input as text.
+    pub fn text(&self) -> String {
+        self.parts.iter().map(ContentPart::as_text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What a call that needs a person does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalsMode {
+    /// Wait inside the turn: somebody can decide.
+    Wait,
+    /// End the run, to be resumed by the decision.
+    Suspend,
+    /// Deny: nobody can decide.
+    #[default]
+    Deny,
+}
+
+/// Something said into a running turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steer {
+    /// The name of this request: what the session knows under it already is not taken again.
+    pub request_id: RequestId,
+    /// The submission whose run is meant; `None` for whatever runs.
+    pub submission: Option<TurnId>,
+    /// What is said.
+    pub parts: Vec<ContentPart>,
+}
+
+/// What a person says to a suspended turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeReply {
+    /// The answer to a question.
+    Answer(String),
+    /// A decision about the call that needs one: the one the question is about.
+    Decision(Decision),
+    /// A decision about the call of this question, whichever of the open ones it is.
+    Decided {
+        /// The question.
+        approval: ApprovalId,
+        /// The decision.
+        decision: Decision,
+    },
+}

@@ -1,0 +1,161 @@
+//! The bounds of a turn: what may be used, what was, and which bound tripped.
+//!
+//! What can be counted is decided here; what must be timed is enforced by the
+//! sessions supervisor.
+
+use crate::chat::{CallStatus, GuardReason, ToolCall};
+use crate::trace::Fnv64;
+use serde::{Deserialize, Serialize};
+
+/// The bounds of one turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Model calls.
+    pub max_steps: u32,
+    /// Tool calls; one more ends the turn.
+    pub max_tool_calls: u32,
+    /// Tool errors, timeouts and denials in a row.
+    pub max_consecutive_errors: u32,
+    /// The same call in a row; one more is not run.
+    pub max_identical_calls: u32,
+    /// Tokens, as the provider counts them; 0 means no bound.
+    pub max_total_tokens: u64,
+    /// How long the turn may take, in milliseconds.
+    pub turn_timeout_ms: u64,
+    /// How long one tool call may take, in milliseconds.
+    pub tool_timeout_ms: u64,
+    /// How long a person may take to decide about a call, in milliseconds.
+    pub approval_timeout_ms: u64,
+    /// How long a suspended turn can be resumed by its token, in milliseconds; 0 means
+    /// for ever.
+    #[serde(default = "a_week")]
+    pub suspend_timeout_ms: u64,
+}
+
+/// How long a token is good unless something else is said, in milliseconds.
+const fn a_week() -> u64 {
+    7 * 24 * 3_600_000
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_steps: 12,
+            max_tool_calls: 8,
+            max_consecutive_errors: 2,
+            max_identical_calls: 3,
+            max_total_tokens: 0,
+            turn_timeout_ms: 90_000,
+            tool_timeout_ms: 15_000,
+            approval_timeout_ms: 600_000,
+            suspend_timeout_ms: a_week(),
+        }
+    }
+}
+
+impl Limits {
+    /// The limit behind a reason.
+    pub fn of(&self, guard: GuardReason) -> u64 {
+        match guard {
+            GuardReason::MaxSteps => u64::from(self.max_steps),
+            GuardReason::MaxToolCalls => u64::from(self.max_tool_calls),
+            GuardReason::MaxConsecutiveErrors => u64::from(self.max_consecutive_errors),
+            GuardReason::MaxIdenticalCalls => u64::from(self.max_identical_calls),
+            GuardReason::MaxTotalTokens => self.max_total_tokens,
+            GuardReason::TurnTimeout => self.turn_timeout_ms,
+        }
+    }
+
+    /// What a caller is told when the turn had no words of its own.
+    pub fn sentence(&self, guard: GuardReason) -> String {
+        let limit = self.of(guard);
+        match guard {
+            GuardReason::MaxSteps => format!("Stopped: the turn used its {limit} model calls (max_steps)."),
+            GuardReason::MaxToolCalls => format!("Stopped: the turn used its {limit} tool calls (max_tool_calls)."),
+            GuardReason::MaxConsecutiveErrors => {
+                format!("Stopped: {limit} tool calls in a row failed (max_consecutive_errors).")
+            }
+            GuardReason::MaxIdenticalCalls => {
+                format!("Stopped: the model repeated the same call more than {limit} times (max_identical_calls).")
+            }
+            GuardReason::MaxTotalTokens => format!("Stopped: the turn used its {limit} tokens (max_total_tokens)."),
+            GuardReason::TurnTimeout => format!("Stopped: the turn took longer than {limit} ms (turn_timeout_ms)."),
+        }
+    }
+}
+
+/// What a turn has used. Never exceeds its limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Model calls.
+    pub steps: u32,
+    /// Tool calls that were taken up.
+    pub tool_calls: u32,
+    /// Failed calls since the last success.
+    pub consecutive_errors: u32,
+    /// How often the last call was made in a row.
+    pub identical_calls: u32,
+    /// Hash of the last call.
+    pub last_call: Option<u64>,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+impl Spent {
+    /// Which bound forbids another model call, if one does.
+    pub fn forbids_step(&self, limits: &Limits) -> Option<GuardReason> {
+        if self.too_many_errors(limits) {
+            return Some(GuardReason::MaxConsecutiveErrors);
+        }
+        if self.steps >= limits.max_steps {
+            return Some(GuardReason::MaxSteps);
+        }
+        let spent_all = limits.max_total_tokens > 0 && self.tokens >= limits.max_total_tokens;
+        spent_all.then_some(GuardReason::MaxTotalTokens)
+    }
+
+    /// Takes up one more call, or says which bound forbids it.
+    ///
+    /// # Errors
+    /// The guard that trips; nothing was counted then.
+    pub fn take_call(&mut self, call: &ToolCall, limits: &Limits) -> Result<(), GuardReason> {
+        let hash = call_hash(call);
+        let identical = if self.last_call == Some(hash) { self.identical_calls + 1 } else { 1 };
+        if self.tool_calls >= limits.max_tool_calls {
+            return Err(GuardReason::MaxToolCalls);
+        }
+        if identical > limits.max_identical_calls {
+            return Err(GuardReason::MaxIdenticalCalls);
+        }
+        self.tool_calls += 1;
+        self.identical_calls = identical;
+        self.last_call = Some(hash);
+        Ok(())
+    }
+
+    /// Counts a call that has its result.
+    pub fn count_result(&mut self, status: CallStatus, limits: &Limits) {
+        match status {
+            // A success behind too many failures of the same step comes too late: the turn ends when all its results are in.
+            CallStatus::Ok if self.too_many_errors(limits) => {}
+            CallStatus::Ok => self.consecutive_errors = 0,
+            CallStatus::Error | CallStatus::Denied | CallStatus::Unknown => {
+                self.consecutive_errors = (self.consecutive_errors + 1).min(limits.max_consecutive_errors);
+            }
+            // Not run, or no longer wanted: neither a success nor a failure of the tool.
+            CallStatus::Cancelled => {}
+        }
+    }
+
+    /// Whether too many calls in a row failed.
+    fn too_many_errors(&self, limits: &Limits) -> bool {
+        limits.max_consecutive_errors > 0 && self.consecutive_errors >= limits.max_consecutive_errors
+    }
+}
+
+fn call_hash(call: &ToolCall) -> u64 {
+    let mut hash = Fnv64::default().with(call.name.as_str().as_bytes()).with(b"\n");
+    // Arguments were JSON and a hash takes every byte, so they are written without fail.
+    let _never_fails = serde_json::to_writer(&mut hash, &call.arguments);
+    hash.0
+}

@@ -1,0 +1,66 @@
+//! The options of a session: what holds for all its turns.
+
+mod change;
+mod launch;
+
+pub use change::{Change, Configuring, OptionsPatch, SessionChange};
+pub use launch::{Hidden, Named, Reach, ServerLaunch};
+
+use crate::ids::{CallId, ModelName, SessionId, TurnId};
+use crate::tools::Risk;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What holds for all turns of a session; by default what the configuration says.
+/// Journaled first and at each change, in force from the next turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionOptions {
+    /// The working folder.
+    pub cwd: Option<String>,
+    /// Further folders the session may see. Without a `cwd` they are all it sees, and the
+    /// first one is its working folder.
+    pub roots: Vec<String>,
+    /// The model, unless a request names one.
+    pub model: Option<ModelName>,
+    /// Instructions instead of the configuration's.
+    pub instructions: Option<String>,
+    /// What the agent is called.
+    pub agent: Option<String>,
+    /// The tools the session is limited to, by name or pattern.
+    pub allow_tools: Option<Arc<[String]>>,
+    /// Requests of risk up to this need no person.
+    pub approve: Option<Risk>,
+    /// The tool servers the session brings. Their keys are never journaled, and a journal
+    /// starts nothing: in another process they are there when they are given again.
+    pub servers: Arc<[ServerLaunch]>,
+    /// Which call of which session this session works for.
+    pub parent: Option<ParentTurn>,
+}
+
+/// The call a child session works for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentTurn {
+    /// Its session.
+    pub session: SessionId,
+    /// Its turn.
+    pub turn: TurnId,
+    /// The call.
+    pub call: CallId,
+}
+
+impl SessionOptions {
+    /// The folders the options name, the working folder first; none: those of the configuration.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.cwd.iter().chain(&self.roots).map(String::as_str)
+    }
+
+    /// The same options, without anything a key may hide in.
+    #[must_use]
+    pub fn stripped(mut self) -> Self {
+        if !self.servers.is_empty() {
+            self.servers = self.servers.iter().map(ServerLaunch::stripped).collect();
+        }
+        self
+    }
+}

@@ -1,0 +1,134 @@
+//! How a run of a turn ended, as its caller is told.
+
+mod ending;
+
+pub use ending::EndReason;
+
+use crate::chat::{CallStatus, FinishReason, GuardReason, StopReason, Usage};
+use crate::error::AgentError;
+use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How a run ended: what the caller is owed, and one line of `--output json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnOutcome {
+    /// Which session.
+    pub session_id: SessionId,
+    /// Which turn.
+    pub turn_id: TurnId,
+    /// The caller's name for the request.
+    pub request_id: Option<RequestId>,
+    /// The caller's labels, as they were given.
+    pub labels: std::collections::BTreeMap<String, String>,
+    /// The model that answered last, be it a fallback; the one that was asked while none has answered.
+    pub model: Option<ModelName>,
+    /// How it ended.
+    pub finish_reason: FinishReason,
+    /// Which guard tripped, if one did.
+    pub guard_reason: Option<GuardReason>,
+    /// The answer, or what there is of one. Never absent, maybe empty.
+    pub content: String,
+    /// What the turn waits for, when it is suspended.
+    pub suspend_reason: Option<SuspendReason>,
+    /// The question of a suspended turn.
+    pub question: Option<String>,
+    /// What resumes a suspended turn.
+    pub token: Option<ResumeToken>,
+    /// Why the model stopped speaking, the last time.
+    pub stop_reason: Option<StopReason>,
+    /// Every call of the turn, in call order.
+    pub tool_transcript: Arc<[TranscriptEntry]>,
+    /// Tokens, summed over the steps.
+    pub usage: Usage,
+    /// How many model calls were made.
+    pub steps: u32,
+    /// From the start of the turn to its outcome, in milliseconds.
+    pub duration_ms: u64,
+    /// Whether the outcome is durable.
+    pub saved: bool,
+    /// The calls that were denied.
+    pub denied: Vec<DeniedCall>,
+    /// What failed.
+    pub error: Option<AgentError>,
+}
+
+impl TurnOutcome {
+    /// An outcome for a turn of which nothing is known but its end.
+    pub fn bare(session: SessionId, turn: TurnId, finish_reason: FinishReason, content: impl Into<String>) -> Self {
+        Self {
+            session_id: session,
+            turn_id: turn,
+            request_id: None,
+            labels: std::collections::BTreeMap::new(),
+            model: None,
+            finish_reason,
+            guard_reason: None,
+            content: content.into(),
+            suspend_reason: None,
+            question: None,
+            token: None,
+            stop_reason: None,
+            tool_transcript: Arc::default(),
+            usage: Usage::default(),
+            steps: 0,
+            duration_ms: 0,
+            saved: false,
+            denied: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Whether the same request may be sent again: it failed for a reason that may pass, and its turn goes on
+    /// by itself in no case. A turn whose end is not durable is still open in its journal, where it may go on.
+    pub fn is_retryable(&self) -> bool {
+        let passes = |error: &AgentError| error.is_retryable() && (self.saved || matches!(error, AgentError::Store(_)));
+        self.error.as_ref().is_some_and(passes)
+    }
+
+    /// The same for a failure.
+    pub fn failed(session: SessionId, turn: TurnId, error: AgentError) -> Self {
+        Self { error: Some(error), ..Self::bare(session, turn, FinishReason::Error, String::new()) }
+    }
+}
+
+/// What a suspended turn waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuspendReason {
+    /// The user's answer to a question.
+    AskUser,
+    /// A person's decision about a call.
+    ApprovalRequired,
+    /// Something outside.
+    ExternalWait,
+}
+
+/// One call in a turn's transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TranscriptEntry {
+    /// The call's id.
+    pub id: CallId,
+    /// The tool.
+    pub name: ToolName,
+    /// What it was called with.
+    pub arguments: Value,
+    /// How it ended.
+    pub status: CallStatus,
+    /// What it returned, as the model saw it.
+    pub result: String,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// One denied call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeniedCall {
+    /// The tool.
+    pub name: ToolName,
+    /// What it was called with.
+    pub arguments: Value,
+    /// Why not.
+    pub reason: String,
+}

@@ -1,0 +1,243 @@
+//! What must have been said, since the next record is what it is.
+
+use super::driver::{Driver, Owner};
+use crate::approvals::{Decision, Scope};
+use crate::brief::{Brief, OnRestart};
+use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
+use crate::ids::{ModelName, RequestId};
+use crate::input::{ResumeReply, Steer, TurnInput};
+use crate::options::{Configuring, OptionsPatch, SessionChange};
+use crate::outcome::{EndReason, SuspendReason};
+use crate::session_state::{OpenTurn, Session};
+use crate::store::{Ended, Fact, Record};
+use crate::turn::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED, TurnMessage};
+use std::sync::Arc;
+
+/// What closes a question that its person went by.
+const NOT_ANSWERED: &str = "(the question was not answered)";
+
+/// Where the next record comes from.
+pub(super) enum Cause {
+    /// From one of these, said from outside; the likeliest first.
+    Outside(Vec<TurnMessage>),
+    /// From what the machine has in hand, or from an answer to what it asked.
+    Inside,
+}
+
+impl Driver<'_> {
+    /// Where the next record comes from.
+    pub(super) fn cause(&self) -> Cause {
+        let (Some(next), Some(owner)) = (self.next(), &self.owner) else { return Cause::Inside };
+        let Some(session) = owner.turn.session() else { return Cause::Inside };
+        match &next.fact {
+            Fact::Options(_) if !self.opens_with_its_input() => {
+                self.change(next).map_or(Cause::Inside, |change| Cause::Outside(vec![change]))
+            }
+            Fact::Configured { .. } => self.change(next).map_or(Cause::Inside, |change| Cause::Outside(vec![change])),
+            Fact::Options(_) | Fact::Input(_) => {
+                self.input().map_or(Cause::Inside, |start| Cause::Outside(vec![start]))
+            }
+            Fact::Steered { parts, request_id, .. } => {
+                let request_id = request_id.clone().unwrap_or_else(|| RequestId::new(next.id.as_str()));
+                let steer = Box::new(Steer { request_id, submission: None, parts: parts.clone() });
+                Cause::Outside(vec![TurnMessage::Steered { steer }])
+            }
+            Fact::Withdrawn => match &next.turn {
+                Some(turn) => Cause::Outside(vec![
+                    TurnMessage::Withdrawn { submission: turn.clone() },
+                    TurnMessage::Stopped { reason: EndReason::Cancelled, submission: Some(turn.clone()) },
+                ]),
+                None => Cause::Inside,
+            },
+            Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
+                let decision = Box::new(decision(*allowed, arguments.as_ref(), reason, *scope));
+                let approval = approval.clone();
+                Cause::Outside(vec![TurnMessage::Decided { approval, decision, asker: None }])
+            }
+            Fact::Resumed { .. } => {
+                let resumes = session.open.as_ref().and_then(|open| self.resume(session, open));
+                // What waited behind the question may be its answer: the machine takes it up itself.
+                let is_idle = owner.inner.is_empty();
+                resumes.filter(|_| is_idle).map_or(Cause::Inside, |message| Cause::Outside(vec![message]))
+            }
+            Fact::Result(_) | Fact::Outcome(_) => self.stop(session).map_or(Cause::Inside, Cause::Outside),
+            Fact::Started { .. }
+            | Fact::Answered(_)
+            | Fact::Malformed { .. }
+            | Fact::Intent { .. }
+            | Fact::ApprovalAsked { .. }
+            | Fact::Condensed(_)
+            | Fact::SkillsSelected(_)
+            | Fact::Snapshot(_)
+            | Fact::Waits { .. } => Cause::Inside,
+        }
+    }
+
+    /// Whether the options come with an input, as they do where nobody opened the session before.
+    fn opens_with_its_input(&self) -> bool {
+        self.ahead().nth(1).is_none_or(|record| matches!(record.fact, Fact::Input(_)))
+    }
+
+    /// What opened the session, or changed its options, if this record is of that.
+    pub(super) fn change(&self, record: &Record) -> Option<TurnMessage> {
+        let (request_id, change) = match &record.fact {
+            Fact::Options(options) => {
+                (RequestId::new(record.id.as_str()), SessionChange::Open(Box::new(options.clone())))
+            }
+            Fact::Configured { request_id, options } => {
+                (request_id.clone(), SessionChange::Patch(Box::new(OptionsPatch::to(options))))
+            }
+            _another => return None,
+        };
+        let asked = Arc::new(Configuring { request_id, change });
+        Some(TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) })
+    }
+
+    /// The input whose records come next.
+    pub(super) fn input(&self) -> Option<TurnMessage> {
+        let input = self.ahead().find_map(|record| match &record.fact {
+            Fact::Input(input) => Some(Arc::clone(input)),
+            _another => None,
+        })?;
+        Some(TurnMessage::Start { input, brief: self.brief(OnRestart::Report) })
+    }
+
+    /// How turns are run, as far as the journal tells.
+    pub(super) fn brief(&self, on_restart: OnRestart) -> Arc<Brief> {
+        let model = self.journal[self.done..].iter().find_map(|record| match &record.fact {
+            Fact::Started { model } => Some(model.clone()),
+            _another => None,
+        });
+        let mut brief = Brief { snapshot_every: 0, ..Brief::new(model.unwrap_or_else(nobody)) };
+        (brief.max_waiting, brief.on_restart) = (usize::MAX, on_restart);
+        // What files said and how long prompts were is in no journal.
+        (brief.reads_files, brief.condense) = (true, None);
+        Arc::new(brief)
+    }
+
+    /// What made a suspended turn go on, or closed it.
+    pub(super) fn resume(&self, session: &Session, open: &OpenTurn) -> Option<TurnMessage> {
+        let mut ahead = self.ahead();
+        let Fact::Resumed { submission, reply, request_id, labels } = &ahead.next()?.fact else { return None };
+        let is_closed =
+            *submission == open.submission && self.ending().is_some_and(|ended| ended.content == NOT_ANSWERED);
+        if is_closed {
+            // What waits closes it by itself.
+            return if session.waiting.is_empty() { self.input() } else { None };
+        }
+        let suspension = open.suspended.as_ref()?;
+        let (token, is_decided) = (suspension.token.clone(), suspension.reason == SuspendReason::ApprovalRequired);
+        if request_id.is_some() || !labels.is_empty() {
+            let said = TurnInput {
+                turn: submission.clone(),
+                request_id: request_id.clone(),
+                labels: labels.clone(),
+                parts: vec![ContentPart::text(reply)],
+                // One that brought any has a record of its own.
+                options: None,
+                ..(*open.input).clone()
+            };
+            return Some(TurnMessage::Start { input: Arc::new(said), brief: self.brief(OnRestart::Report) });
+        }
+        let said = match ahead.next().map(|record| &record.fact) {
+            // Words are no decision, and deny.
+            _ if !reply.is_empty() => ResumeReply::Answer(reply.clone()),
+            Some(Fact::ApprovalDecided { approval, allowed, arguments, reason, scope }) if is_decided => {
+                let decision = decision(*allowed, arguments.as_ref(), reason, *scope);
+                ResumeReply::Decided { approval: approval.clone(), decision }
+            }
+            _no_decision => ResumeReply::Answer(reply.clone()),
+        };
+        let brief = self.brief(OnRestart::Report);
+        Some(TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(said), brief })
+    }
+
+    /// Who ended the running turn from outside, if the next records say that somebody did.
+    fn stop(&self, session: &Session) -> Option<Vec<TurnMessage>> {
+        let submission = session.running()?.submission.clone();
+        let Some(ended) = self.ending() else {
+            // It was being closed when its owner died: results that nobody returned, and no end.
+            let has_end = self.ahead().any(|record| matches!(record.fact, Fact::Outcome(_)));
+            let is_result = |next: &&std::sync::Arc<Record>| matches!(next.fact, Fact::Result(_)) && is_settled(next);
+            let is_closing = !has_end && self.next().filter(is_result).is_some();
+            return is_closing.then(|| vec![TurnMessage::Withdrawn { submission }]);
+        };
+        if self
+            .owner
+            .as_ref()
+            .and_then(Owner::ends)
+            .is_some_and(|ends| *ends == Ended { duration_ms: None, ..ended.clone() })
+        {
+            return None;
+        }
+        let reason = reason_of(ended)?;
+        let words = TurnMessage::Dismissed { words: ended.content.clone() };
+        let stopped = TurnMessage::Stopped { reason, submission: None };
+        // Who goes on afterwards was not stopped: its input was taken back.
+        Some(match self.goes_on() {
+            true => vec![TurnMessage::Withdrawn { submission }],
+            false => vec![stopped, words],
+        })
+    }
+
+    /// How the run ends whose end is next, with nothing before it but results that nobody returned.
+    pub(super) fn ending(&self) -> Option<&Ended> {
+        let end = self.ahead().find(|record| !is_settled(record))?;
+        match &end.fact {
+            Fact::Outcome(ended) => Some(ended),
+            // A question that was gone by is resumed and closed in one.
+            Fact::Resumed { .. } => {
+                self.ahead().skip(1).find(|record| !is_settled(record)).and_then(|record| match &record.fact {
+                    Fact::Outcome(ended) => Some(ended),
+                    _goes_on => None,
+                })
+            }
+            _goes_on => None,
+        }
+    }
+
+    /// Whether the same owner writes on after the next outcome.
+    fn goes_on(&self) -> bool {
+        let mut behind = self.ahead().skip_while(|record| !matches!(record.fact, Fact::Outcome(_))).skip(1);
+        behind.next().is_some()
+    }
+}
+
+/// Why a turn was ended from outside that ended so.
+pub(super) fn reason_of(ended: &Ended) -> Option<EndReason> {
+    match (ended.finish_reason, ended.guard_reason) {
+        (FinishReason::Cancelled, _) => Some(EndReason::Cancelled),
+        (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)) => Some(EndReason::TurnTimeout),
+        _the_turn_ended_itself => None,
+    }
+}
+
+/// Whether this is a result that nobody returned, or a change of the options, which may come between any two records.
+pub(super) fn is_settled(record: &Record) -> bool {
+    if matches!(record.fact, Fact::Configured { .. }) {
+        return true;
+    }
+    let Fact::Result(result) = &record.fact else { return false };
+    let text = result.output.plain();
+    // The turn ended over the call, after some time and some output, or its program did.
+    let texts = text.starts_with(NOT_BEGUN) || text.starts_with(INTERRUPTED) || text == PROGRAM_STOPPED;
+    texts && matches!(result.status, CallStatus::Cancelled | CallStatus::Unknown)
+}
+
+fn decision(allowed: bool, arguments: Option<&serde_json::Value>, reason: &str, scope: Option<Scope>) -> Decision {
+    let reason = reason.to_owned();
+    match (allowed, arguments, scope) {
+        (true, Some(arguments), _) => Decision::Edit { arguments: arguments.clone() },
+        (true, None, Some(Scope::Session)) => Decision::AllowSession,
+        (true, None, Some(Scope::Always)) => Decision::AllowAlways,
+        (true, None, None) => Decision::AllowOnce,
+        (false, _, Some(Scope::Always)) => Decision::DenyAlways { reason },
+        (false, _, Some(Scope::Session) | None) => Decision::Deny { reason },
+    }
+}
+
+/// The model of turns that never begin.
+fn nobody() -> ModelName {
+    // A constant with something on either side of its colon is a model's name.
+    ModelName::parse("replay:none").expect("a model's name")
+}

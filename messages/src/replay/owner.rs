@@ -1,0 +1,124 @@
+//! How an owner of the session began: with an input, with a reply, or with what its predecessor left.
+//!
+//! A predecessor leaves by an orderly stop, by a crash of its actor, or by the end of its program. Which it was is seen
+//! in what the next one makes of an open turn.
+
+use super::cause::{is_settled, reason_of};
+use super::driver::Driver;
+use crate::brief::OnRestart;
+use crate::error::AgentError;
+use crate::outcome::EndReason;
+use crate::session_state::{OpenTurn, Session};
+use crate::store::{Ended, Fact, Record};
+use crate::turn::{PROGRAM_STOPPED, Recover, TurnMessage};
+use std::sync::Arc;
+
+/// How a turn is closed whose actor, or whose program, died.
+const TOO_OFTEN: &str = "the turn's actor crashed too often";
+const PROGRAM_CRASHED: &str = "a crash of the program interrupted";
+
+impl Driver<'_> {
+    /// What the new owner may have been told before it read the journal; the likeliest first.
+    pub(super) fn beginnings(&self) -> Vec<Vec<TurnMessage>> {
+        let mut ways = vec![self.beginning()];
+        let session = self.next().map(|next| Session::fold(next.session.clone(), &self.journal[..self.done]));
+        // What came before the journal was read is taken up before anything begins.
+        let arrivals = self.arrivals();
+        for first in (1..=arrivals.len()).rev() {
+            ways.push(self.beginning().into_iter().chain(arrivals[..first].iter().cloned()).collect());
+        }
+        if let Some(open) = session.as_ref().and_then(Session::running) {
+            let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
+            let start =
+                |on_restart| TurnMessage::Start { input: Arc::clone(&open.input), brief: self.brief(on_restart) };
+            let closes = Recover::Close(EndReason::Cancelled);
+            let late = Recover::Close(EndReason::TurnTimeout);
+            let others = [Recover::Continue, closes, late, Recover::GiveUp].map(wake).into_iter();
+            for other in others.chain([start(OnRestart::Report)]) {
+                ways.push(std::iter::once(other.clone()).chain(arrivals.iter().cloned()).collect());
+                ways.push(vec![other]);
+            }
+        }
+        ways
+    }
+
+    /// What may have come before the journal was read: inputs and changes, up to the turn that begins.
+    fn arrivals(&self) -> Vec<TurnMessage> {
+        let before = self.ahead().take_while(|record| !matches!(record.fact, Fact::Started { .. })).skip(1);
+        let arrived = before.filter_map(|record| match &record.fact {
+            Fact::Input(input) => {
+                Some(TurnMessage::Start { input: Arc::clone(input), brief: self.brief(OnRestart::Report) })
+            }
+            Fact::Configured { .. } => self.change(record),
+            _another => None,
+        });
+        let first = self.next().filter(|next| matches!(next.fact, Fact::Configured { .. }));
+        first.and_then(|next| self.change(next)).into_iter().chain(arrived).take(3).collect()
+    }
+
+    fn beginning(&self) -> Vec<TurnMessage> {
+        let Some(next) = self.next() else { return Vec::new() };
+        let session = Session::fold(next.session.clone(), &self.journal[..self.done]);
+        let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
+        let mut begins = match (session.running(), &next.fact) {
+            (Some(open), _) => vec![self.recovery(open)],
+            (None, Fact::Options(_) | Fact::Input(_)) => self.input().into_iter().collect(),
+            (None, Fact::Resumed { submission, .. }) => {
+                let waits = session.waiting.iter().any(|input| input.turn == *submission);
+                let resumes = session.open.as_ref().and_then(|open| self.resume(&session, open));
+                vec![resumes.filter(|_| !waits).unwrap_or_else(|| wake(Recover::Continue))]
+            }
+            (None, _) => vec![wake(Recover::Continue)],
+        };
+        // What is taken back before the journal was read never begins.
+        if let (Fact::Withdrawn, Some(turn)) = (&next.fact, &next.turn) {
+            begins.push(TurnMessage::Withdrawn { submission: turn.clone() });
+        }
+        begins
+    }
+
+    /// What becomes of the turn that the last owner left open.
+    fn recovery(&self, open: &OpenTurn) -> TurnMessage {
+        let brief = self.brief(OnRestart::Report);
+        let in_doubt = self.ahead().take_while(|record| is_settled(record)).any(|record| match &record.fact {
+            Fact::Result(result) => result.output.plain() == PROGRAM_STOPPED,
+            _another => false,
+        });
+        // An input may have come before the end was written.
+        let ended = self.ahead().find_map(|record| match &record.fact {
+            Fact::Outcome(ended) => Some(ended),
+            _another => None,
+        });
+        let recover = match ended {
+            Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(TOO_OFTEN) => Recover::GiveUp,
+            Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(PROGRAM_CRASHED) => {
+                // The same input again is known, and asks for nothing but that the journal be read.
+                return TurnMessage::Start { input: Arc::clone(&open.input), brief };
+            }
+            Some(_) if !in_doubt => match self.closing().and_then(reason_of) {
+                Some(reason) => Recover::Close(reason),
+                None => Recover::Continue,
+            },
+            // It was being closed when this owner died, too.
+            None if !in_doubt
+                && self.next().is_some_and(|next| matches!(next.fact, Fact::Result(_)) && is_settled(next)) =>
+            {
+                Recover::Close(EndReason::Cancelled)
+            }
+            Some(_) | None => Recover::Continue,
+        };
+        TurnMessage::Wake { brief, recover }
+    }
+
+    /// How the open turn is closed at once, whatever comes in meanwhile.
+    fn closing(&self) -> Option<&Ended> {
+        let comes_in = |record: &&Record| {
+            is_settled(record)
+                || matches!(record.fact, Fact::Options(_) | Fact::Input(_) | Fact::Configured { .. } | Fact::Withdrawn)
+        };
+        match &self.ahead().find(|record| !comes_in(record))?.fact {
+            Fact::Outcome(ended) => Some(ended),
+            _goes_on => None,
+        }
+    }
+}

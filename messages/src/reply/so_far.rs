@@ -1,0 +1,96 @@
+//! What a question has brought before its answer: kept by the asker, so that it is not lost with an answer that never
+//! comes.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many bytes are kept: the last ones.
+pub const MOST_BYTES: usize = 64 * 1024;
+
+/// The end of what was put out so far, at most [`MOST_BYTES`] of it. Clones share it. Writing and reading never wait for
+/// more than a copy of that size. One of nobody keeps nothing.
+#[derive(Clone, Default)]
+pub struct SoFar(Option<Arc<Mutex<Tail>>>);
+
+#[derive(Default)]
+struct Tail {
+    /// Up to twice as many bytes as are kept, so that they need not be moved at each write.
+    bytes: Vec<u8>,
+    /// How many bytes there were in all.
+    total: usize,
+}
+
+impl SoFar {
+    /// Of somebody who reads it.
+    pub fn kept() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Adds what was just put out.
+    pub fn push(&self, bytes: &[u8]) {
+        let Some(tail) = &self.0 else { return };
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.total += bytes.len();
+        tail.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MOST_BYTES)..]);
+        if tail.bytes.len() > 2 * MOST_BYTES {
+            let old = tail.bytes.len() - MOST_BYTES;
+            tail.bytes.drain(..old);
+        }
+    }
+
+    /// The end of it as text, with a notice of what was before; `None` when there was nothing.
+    pub fn text(&self) -> Option<String> {
+        let tail = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        if tail.total == 0 {
+            return None;
+        }
+        let kept = &tail.bytes[tail.bytes.len().saturating_sub(MOST_BYTES)..];
+        let text = String::from_utf8_lossy(kept).trim_end_matches('\n').to_owned();
+        Some(match tail.total - kept.len() {
+            0 => text,
+            before => format!("[… the first {before} of {} bytes are not shown …]\n{text}", tail.total),
+        })
+    }
+}
+
+impl SoFar {
+    /// Why there is no result, with what was put out, if something was.
+    pub fn behind(&self, why: String) -> String {
+        match self.text() {
+            Some(output) => format!("{why}; its output so far:\n{output}"),
+            None => why,
+        }
+    }
+}
+
+impl fmt::Debug for SoFar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "SoFar(kept)" } else { "SoFar(nobody)" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_kept_and_what_was_before_is_counted() {
+        let so_far = SoFar::kept();
+        assert_eq!(so_far.text(), None);
+        so_far.clone().push(b"one\n");
+        assert_eq!(so_far.text().as_deref(), Some("one"));
+        so_far.push(&vec![b'x'; MOST_BYTES - 4]);
+        assert_eq!(so_far.text().unwrap().len(), MOST_BYTES, "exactly as much as is kept");
+        so_far.push(b"y");
+        let text = so_far.text().unwrap();
+        assert!(text.starts_with("[… the first 1 of 65537 bytes are not shown …]\nne\nx"), "{}", &text[..80]);
+        assert!(text.ends_with("xy"));
+        for _ in 0..10 {
+            so_far.push(&vec![b'z'; 3 * MOST_BYTES]);
+        }
+        assert!(so_far.text().unwrap().len() < MOST_BYTES + 100, "bounded");
+        let nobody = SoFar::default();
+        nobody.push(b"lost");
+        assert_eq!(nobody.text(), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! The fold: one record in, the session one version on.
+
+use super::OpenTurn;
+use super::keep::Keep;
+use super::known::{Submissions, is_of_runtime};
+use super::open::{OpenApproval, Outside, Replier};
+use crate::approvals::Standing;
+use crate::chat::Message;
+use crate::ids::{RequestId, SessionId, TurnId};
+use crate::input::TurnInput;
+use crate::options::SessionOptions;
+use crate::outcome::TurnOutcome;
+use crate::store::{Fact, Record};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// How many changes of its options a session remembers by name.
+const CHANGES_REMEMBERED: usize = 64;
+
+/// A session, as far as its journal tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// How many records it has.
+    pub version: u64,
+    /// What holds for all its turns.
+    pub options: SessionOptions,
+    /// Whether the options were journaled.
+    pub opened: bool,
+    /// What its options are when the open turn has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_options: Option<Box<SessionOptions>>,
+    /// The names of the last changes of its options: one that is repeated changes nothing.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub configured: VecDeque<RequestId>,
+    /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
+    pub history: Vec<Arc<Message>>,
+    /// What stands in a prompt for what was said before the history.
+    #[serde(default)]
+    pub summary: Option<Arc<str>>,
+    /// Accepted inputs whose turn has not begun, oldest first.
+    pub waiting: VecDeque<Arc<TurnInput>>,
+    /// The turn that runs or is suspended.
+    pub open: Option<OpenTurn>,
+    /// How many calls the session has seen; makes their ids unique.
+    pub calls: u64,
+    /// How many turns have ended.
+    pub turns: u64,
+    /// The outcome of the last run.
+    pub last: Option<Arc<TurnOutcome>>,
+    /// Who is owed the last outcome: the input's turn, or the submission that resumed it.
+    pub last_submission: Option<TurnId>,
+    /// The submissions that were answered last: one that is sent again runs nothing.
+    #[serde(default, skip_serializing_if = "Submissions::is_empty")]
+    pub submissions: Submissions,
+    /// The outcomes of requests that had a name; of a live session the newest ones.
+    pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// What people decided beyond single calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<Arc<Standing>>,
+    /// The names of what was said into turns, the newest last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub steers: VecDeque<RequestId>,
+    /// Tokens per thousand prompt bytes, as the provider last counted them;
+    /// 250 until it did.
+    pub tokens_per_kb: u64,
+    /// What of all this a live session keeps.
+    #[serde(default)]
+    pub(super) keep: Keep,
+}
+
+impl Session {
+    /// A session without records.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            id,
+            version: 0,
+            options: SessionOptions::default(),
+            opened: false,
+            next_options: None,
+            configured: VecDeque::new(),
+            history: Vec::new(),
+            summary: None,
+            waiting: VecDeque::new(),
+            open: None,
+            calls: 0,
+            turns: 0,
+            last: None,
+            last_submission: None,
+            submissions: Submissions::default(),
+            answered: BTreeMap::new(),
+            standing: Vec::new(),
+            steers: VecDeque::new(),
+            tokens_per_kb: 250,
+            keep: Keep::default(),
+        }
+    }
+
+    /// The session its records tell of.
+    pub fn fold<'a>(id: SessionId, records: impl IntoIterator<Item = &'a Arc<Record>>) -> Self {
+        let mut session = Self::new(id);
+        for record in records {
+            session.apply(record);
+        }
+        session
+    }
+
+    /// Takes one record. A record that does not fit what came before changes only
+    /// the version, so that a fold never fails.
+    pub fn apply(&mut self, record: &Record) {
+        self.version = record.version;
+        match &record.fact {
+            Fact::Options(options) => {
+                self.options = options.clone();
+                self.opened = true;
+            }
+            Fact::Input(input) => self.waiting.push_back(Arc::clone(input)),
+            Fact::Started { model } => self.start(model, record.at),
+            Fact::Answered(answered) => self.answer(answered),
+            Fact::Malformed { text, complaint, cost } => self.malformed(text, complaint, cost),
+            Fact::Intent { call, traits } => {
+                if let Some(open) = self.open_call(call) {
+                    open.intent = Some(*traits);
+                }
+            }
+            Fact::ApprovalAsked { approval, call, risk, reason, tool } => {
+                if let Some(open) = self.open_call(call) {
+                    open.approval = Some(OpenApproval {
+                        id: approval.clone(),
+                        risk: *risk,
+                        allowed: None,
+                        reason: String::new(),
+                        why: reason.clone(),
+                        tool: tool.clone(),
+                        times: open.approval.as_ref().map_or(0, |before| before.times) + 1,
+                    });
+                }
+            }
+            Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
+                let stands = scope.and_then(|scope| self.stands(approval, scope, *allowed, reason));
+                self.decide(approval, *allowed, arguments.as_ref(), reason);
+                if let Some(standing) = stands {
+                    Arc::new(standing).join(&mut self.standing);
+                }
+            }
+            Fact::Result(result) => self.result(result),
+            Fact::Steered { parts, request_id, behind } => self.steer(parts, request_id.as_ref(), *behind),
+            Fact::Resumed { submission, reply, request_id, labels } => {
+                // A name that the runtime gave it is known by the submission.
+                let named = request_id.clone().filter(|request| !is_of_runtime(request, submission));
+                let replier = Replier { request_id: named, labels: labels.clone() };
+                self.resume(submission, reply, replier, record.at);
+            }
+            Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
+            Fact::Outcome(ended) => self.end(ended, record.at),
+            Fact::Configured { request_id, options } => self.configure(request_id, options),
+            Fact::Condensed(condensed) => self.condense(condensed),
+            Fact::Snapshot(snapshot) => self.took(snapshot),
+            Fact::SkillsSelected(skills) => {
+                if let Some(turn) = &mut self.open {
+                    turn.skills.get_or_insert_with(|| skills.clone());
+                }
+            }
+            Fact::Waits { call, what } => {
+                if let Some(open) = self.open_call(call) {
+                    open.outside = Some(Outside { what: what.clone(), came: None });
+                }
+            }
+        }
+        self.lighten(record);
+    }
+
+    /// Whether an input of this name is known: waiting, running or just ended.
+    pub fn knows(&self, turn: &TurnId) -> bool {
+        self.waiting.iter().any(|input| input.turn == *turn)
+            || self.open.as_ref().is_some_and(|open| open.submission == *turn || open.input.turn == *turn)
+            || self.last.as_ref().is_some_and(|last| last.turn_id == *turn)
+            || self.last_submission.as_ref() == Some(turn)
+    }
+
+    /// The outcome a submission has, if its run was the last to end.
+    pub fn outcome_of(&self, submission: &TurnId) -> Option<&Arc<TurnOutcome>> {
+        let ended = |last: &&Arc<TurnOutcome>| last.turn_id == *submission && self.open.is_none();
+        self.last.as_ref().filter(|last| self.last_submission.as_ref() == Some(submission) || ended(last))
+    }
+
+    /// The outcome a repeated request is told, if the first one has one. One that is
+    /// suspended has: the question.
+    pub fn first_outcome(&self, request: &RequestId) -> Option<TurnOutcome> {
+        if let Some(answered) = self.answered.get(request) {
+            return Some((**answered).clone());
+        }
+        let open = self.open.as_ref().filter(|open| open.suspended.is_some() && open.is_request(request))?;
+        Some(open.outcome_for(request, self.last.as_ref()?))
+    }
+
+    /// The turn that runs; a suspended one does not.
+    pub fn running(&self) -> Option<&OpenTurn> {
+        self.open.as_ref().filter(|open| open.suspended.is_none())
+    }
+
+    /// The options as they were last given: in force, or from the next turn on.
+    pub fn latest_options(&self) -> &SessionOptions {
+        self.next_options.as_deref().unwrap_or(&self.options)
+    }
+
+    fn configure(&mut self, request: &RequestId, options: &SessionOptions) {
+        self.opened = true;
+        match self.open {
+            Some(_) => self.next_options = Some(Box::new(options.clone())),
+            None => self.options = options.clone(),
+        }
+        if self.configured.len() >= CHANGES_REMEMBERED {
+            self.configured.pop_front();
+        }
+        self.configured.push_back(request.clone());
+    }
+}

@@ -1,0 +1,27 @@
+//! What a session is: the fold of its journal.
+//!
+//! [`Session`] changes only through [`Session::apply`], one record at a time, so
+//! a session that was rebuilt from its journal and one that lived through its
+//! turns are the same value. It holds facts only; what a running turn is waiting
+//! for belongs to the machine ([`crate::turn`]).
+
+mod fold;
+mod keep;
+mod known;
+mod media;
+mod names;
+mod open;
+mod runs;
+mod snapshot;
+mod steps;
+
+#[cfg(test)]
+mod fold_tests;
+
+pub use fold::Session;
+pub use known::Submissions;
+pub(crate) use known::outcome_in;
+pub use media::MOST_MEDIA_BYTES;
+pub use open::{OpenApproval, OpenCall, OpenStep, OpenTurn, Outside, Replier};
+pub(crate) use runs::withdrawn;
+pub use snapshot::SNAPSHOT_FORM;

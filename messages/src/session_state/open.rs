@@ -1,0 +1,208 @@
+//! The turn a session is in: facts only, enough to go on from after a crash.
+
+use crate::Millis;
+use crate::approvals::AskedTool;
+use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
+use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
+use crate::input::TurnInput;
+use crate::limits::Spent;
+use crate::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
+use crate::skills::SelectedSkills;
+use crate::store::Suspension;
+use crate::tools::{CallTraits, Risk, ToolTitle};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A turn that has begun and not ended; a suspended one is kept the same way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenTurn {
+    /// What it was asked.
+    pub input: Arc<TurnInput>,
+    /// Who is owed the outcome: the input's turn, or the submission that resumed it.
+    pub submission: TurnId,
+    /// The model it runs on.
+    pub model: ModelName,
+    /// The model that answered last: a fallback may have, and a provider may say more exactly which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<ModelName>,
+    /// When it began, or was resumed, by the time of day: for people, no limit is judged by it.
+    pub started_at: Millis,
+    /// What was used of its limits.
+    pub spent: Spent,
+    /// The model's last words.
+    pub text: String,
+    /// Why the model stopped, the last time.
+    pub stop_reason: Option<StopReason>,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// How many replies in a row were no action.
+    pub malformed_in_a_row: u32,
+    /// Where in the history the user's message is.
+    pub message_at: usize,
+    /// The guard that forbade a call of a closed step: the turn ends here.
+    pub tripped: Option<GuardReason>,
+    /// The step whose calls are not all answered.
+    pub step: Option<OpenStep>,
+    /// The calls of closed steps with their results, in call order.
+    pub closed: Vec<(Arc<ToolCall>, Arc<ToolResult>)>,
+    /// What it waits for, when it is suspended.
+    pub suspended: Option<Suspension>,
+    /// What was said into the turn while a step was open or the model was asked.
+    pub steered: Vec<Arc<Message>>,
+    /// The plain inputs that answered its questions, oldest first. The last one's caller
+    /// is owed the outcome, under its own name and labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repliers: Vec<Replier>,
+    /// What was replied when it was resumed last; empty for a decision, and of one that was not resumed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reply: String,
+    /// The skills it was given, once they were chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<SelectedSkills>,
+}
+
+/// Who answered a question of a suspended turn with a plain input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replier {
+    /// The caller's name for the request.
+    pub request_id: Option<RequestId>,
+    /// The caller's labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A model's calls and what is known of them. It enters the history when every
+/// call has its result, so that the history is valid at every moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenStep {
+    /// The model's words beside the calls.
+    pub text: String,
+    /// The calls, in order.
+    pub calls: Vec<OpenCall>,
+}
+
+/// One call of the open step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// The call.
+    pub call: Arc<ToolCall>,
+    /// What people are shown of its tool.
+    #[serde(default, skip_serializing_if = "ToolTitle::is_unknown")]
+    pub tool: ToolTitle,
+    /// Set once it was about to run with side effects.
+    pub intent: Option<CallTraits>,
+    /// Set when a guard forbids it; it and the calls after it are not run.
+    pub refused: Option<GuardReason>,
+    /// The question to a person about it.
+    pub approval: Option<OpenApproval>,
+    /// Set once it came back without its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Outside>,
+    /// Its result.
+    pub result: Option<Arc<ToolResult>>,
+}
+
+/// A result that comes from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outside {
+    /// What is waited for, in words for people.
+    pub what: String,
+    /// The reply that is the result, once it came.
+    pub came: Option<String>,
+}
+
+impl OpenCall {
+    /// Whether its result is still waited for from outside.
+    pub fn waits_outside(&self) -> bool {
+        self.result.is_none() && self.outside.as_ref().is_some_and(|outside| outside.came.is_none())
+    }
+}
+
+/// A question to a person about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenApproval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// How risky the call is.
+    pub risk: Risk,
+    /// The decision, once there is one.
+    pub allowed: Option<bool>,
+    /// Why not, when it was no.
+    pub reason: String,
+    /// Why a person is asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The tool as it is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Arc<AskedTool>>,
+    /// How often a person was asked about the call; more than once when its tool changed
+    /// meanwhile.
+    #[serde(default)]
+    pub times: u32,
+}
+
+impl OpenStep {
+    /// Whether every call has its result.
+    pub fn is_complete(&self) -> bool {
+        self.calls.iter().all(|call| call.result.is_some())
+    }
+
+    /// The call of this id.
+    pub fn call_mut(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+        self.calls.iter_mut().find(|open| open.call.id == *id)
+    }
+}
+
+impl OpenTurn {
+    /// Whether this is a request of the turn: the one that began it or one that answered
+    /// a question of it.
+    pub fn is_request(&self, request: &RequestId) -> bool {
+        let repliers = self.repliers.iter().map(|replier| &replier.request_id);
+        let mut named = std::iter::once(&self.input.request_id).chain(repliers);
+        // A reply that its caller gave no name has that of its submission.
+        named.any(|known| known.as_ref() == Some(request)) || self.submission.as_str() == request.as_str()
+    }
+
+    /// The turn's outcome as the caller of this request of it is told.
+    pub fn outcome_for(&self, request: &RequestId, outcome: &TurnOutcome) -> TurnOutcome {
+        let replier = self.repliers.iter().find(|replier| replier.request_id.as_ref() == Some(request));
+        let labels = replier.map_or(&self.input.labels, |replier| &replier.labels).clone();
+        TurnOutcome { request_id: Some(request.clone()), labels, ..outcome.clone() }
+    }
+
+    /// All calls so far, those of the open step included, in call order. A call
+    /// without a result does not appear.
+    pub fn full_transcript(&self) -> Arc<[TranscriptEntry]> {
+        self.answered().map(|(call, result)| entry(call, result)).collect()
+    }
+
+    /// The calls that were denied.
+    pub fn denied(&self) -> Vec<DeniedCall> {
+        let denied = self.answered().filter(|(_, result)| result.status == CallStatus::Denied);
+        denied
+            .map(|(call, result)| DeniedCall {
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+                reason: result.output.for_model(),
+            })
+            .collect()
+    }
+
+    fn answered(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
+        let open = self.step.iter().flat_map(|step| &step.calls);
+        let open = open.filter_map(|open| Some((&*open.call, &**open.result.as_ref()?)));
+        self.closed.iter().map(|(call, result)| (&**call, &**result)).chain(open)
+    }
+}
+
+/// A call and its result as the transcript shows them.
+fn entry(call: &ToolCall, result: &ToolResult) -> TranscriptEntry {
+    TranscriptEntry {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+        status: result.status,
+        result: result.output.for_model(),
+        duration_ms: result.duration_ms,
+    }
+}

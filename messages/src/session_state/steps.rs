@@ -1,0 +1,141 @@
+//! The fold, step by step: the model answers, its calls are decided about and answered, and the step becomes history.
+
+use super::media::emptied;
+use super::{OpenCall, OpenStep, Session};
+use crate::approvals::{Scope, Standing};
+use crate::chat::{ContentPart, Message, ToolCall, ToolResult};
+use crate::ids::{ApprovalId, CallId, RequestId};
+use crate::store::{Answered, StepCost};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How many names of what was said into its turns a session knows.
+const MOST_STEERS_KNOWN: usize = 256;
+
+impl Session {
+    pub(super) fn answer(&mut self, answered: &Answered) {
+        self.spend(&answered.cost);
+        self.calls += answered.calls.len() as u64;
+        let Some(turn) = &mut self.open else { return };
+        turn.malformed_in_a_row = 0;
+        turn.text.clone_from(&answered.text);
+        if answered.calls.is_empty() {
+            // What was said while the model spoke is asked next; when no step is left, the answer stays the last word.
+            let goes_on = turn.spent.forbids_step(&turn.input.limits).is_none();
+            if goes_on {
+                self.history.push(said(&answered.text));
+            }
+            self.history.append(&mut turn.steered);
+            if !goes_on {
+                self.history.push(said(&answered.text));
+            }
+            return;
+        }
+        let mut refused = None;
+        let mut calls = Vec::with_capacity(answered.calls.len());
+        let tools = answered.tools.iter().cloned().map(Some).chain(std::iter::repeat(None));
+        for (call, tool) in answered.calls.iter().zip(tools) {
+            if refused.is_none() && !call.name.is_ask_user() {
+                refused = turn.spent.take_call(call, &turn.input.limits).err();
+            }
+            let (call, tool) = (Arc::clone(call), tool.unwrap_or_default());
+            calls.push(OpenCall { call, tool, intent: None, refused, approval: None, outside: None, result: None });
+        }
+        turn.step = Some(OpenStep { text: answered.text.clone(), calls });
+    }
+
+    pub(super) fn malformed(&mut self, text: &str, complaint: &str, cost: &StepCost) {
+        self.spend(cost);
+        let Some(turn) = &mut self.open else { return };
+        turn.malformed_in_a_row += 1;
+        self.history.push(said(text));
+        self.history.push(Arc::new(Message::user(complaint)));
+        self.history.append(&mut turn.steered);
+    }
+
+    pub(super) fn steer(&mut self, parts: &[ContentPart], request: Option<&RequestId>, behind: bool) {
+        if let Some(request) = request {
+            if self.steers.len() >= MOST_STEERS_KNOWN {
+                self.steers.pop_front();
+            }
+            self.steers.push_back(request.clone());
+        }
+        let message = Arc::new(Message::User { parts: parts.to_vec() });
+        match &mut self.open {
+            Some(turn) if behind || turn.step.is_some() => turn.steered.push(message),
+            _ => self.history.push(message),
+        }
+    }
+
+    fn spend(&mut self, cost: &StepCost) {
+        let Some(turn) = &mut self.open else { return };
+        turn.spent.steps += 1;
+        turn.stop_reason = Some(cost.stop_reason);
+        turn.answered_by = Some(cost.model.clone());
+        if let Some(usage) = &cost.usage {
+            turn.usage.add(usage);
+            turn.spent.tokens = turn.usage.total_tokens;
+            if usage.input_tokens > 0 && cost.prompt_bytes > 0 {
+                self.tokens_per_kb = (usage.input_tokens.saturating_mul(1_000) / cost.prompt_bytes).clamp(50, 2_000);
+            }
+        }
+    }
+
+    pub(super) fn open_call(&mut self, call: &CallId) -> Option<&mut OpenCall> {
+        self.open.as_mut()?.step.as_mut()?.call_mut(call)
+    }
+
+    /// What stands from now on, when this question is decided beyond its call.
+    pub(super) fn stands(&self, approval: &ApprovalId, scope: Scope, allowed: bool, reason: &str) -> Option<Standing> {
+        let mut calls = self.open.as_ref()?.step.as_ref()?.calls.iter();
+        let asked = calls.find(|open| open.approval.as_ref().is_some_and(|asked| asked.id == *approval))?;
+        let tool = asked.approval.as_ref()?.tool.as_ref()?;
+        Some(Standing::of(&asked.call, tool, scope, allowed, reason))
+    }
+
+    pub(super) fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {
+        let Some(step) = self.open.as_mut().and_then(|turn| turn.step.as_mut()) else { return };
+        for open in &mut step.calls {
+            let Some(asked) = open.approval.as_mut().filter(|asked| asked.id == *approval) else { continue };
+            asked.allowed = Some(allowed);
+            reason.clone_into(&mut asked.reason);
+            if let Some(arguments) = arguments {
+                let argument_bytes = arguments.to_string().len();
+                open.call = Arc::new(ToolCall { arguments: arguments.clone(), argument_bytes, ..(*open.call).clone() });
+            }
+        }
+    }
+
+    pub(super) fn result(&mut self, result: &Arc<ToolResult>) {
+        let result = self.kept(result);
+        let Some(turn) = &mut self.open else { return };
+        let Some(step) = &mut turn.step else { return };
+        let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
+        open.result = Some(result);
+        if step.is_complete() {
+            self.close_step();
+        }
+    }
+
+    /// Moves a step whose calls are all answered into the history, in call order.
+    fn close_step(&mut self) {
+        let Some(turn) = &mut self.open else { return };
+        let Some(step) = turn.step.take() else { return };
+        turn.tripped = step.calls.iter().find_map(|open| open.refused);
+        let calls: Vec<_> = step.calls.iter().map(|open| Arc::clone(&open.call)).collect();
+        self.history.push(Arc::new(Message::Assistant { text: step.text, calls }));
+        for open in step.calls {
+            let Some(result) = open.result else { continue };
+            turn.spent.count_result(result.status, &turn.input.limits);
+            turn.closed.push((open.call, emptied(&result)));
+            self.history.push(Arc::new(Message::Tool { result }));
+        }
+        self.history.append(&mut turn.steered);
+    }
+}
+
+/// Words of the assistant; providers refuse an assistant message without any.
+pub(super) fn said(text: &str) -> Arc<Message> {
+    let text = if text.trim().is_empty() { "(no answer)" } else { text };
+    Arc::new(Message::assistant(text))
+}

@@ -1,0 +1,207 @@
+//! What a list of sessions shows of one: told from its records as they are written, so that
+//! no journal is read for it.
+
+use crate::Millis;
+use crate::chat::ContentPart;
+use crate::ids::SessionId;
+use crate::options::SessionOptions;
+use crate::outcome::SuspendReason;
+use crate::store::{Fact, Record};
+use serde::{Deserialize, Serialize};
+
+/// How many characters a title has at most.
+const TITLE: usize = 72;
+
+/// How many bytes of a message are looked at for a title.
+const LOOKED_AT: usize = 4_096;
+
+/// A session at a glance: its title, its state, how many turns it had.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Glance {
+    /// The first words of its first message that has any: one line without control characters.
+    pub title: Option<Box<str>>,
+    /// What it does, as far as its journal tells.
+    pub state: SessionState,
+    /// How many turns have ended.
+    pub turns: u64,
+    /// The session it works for.
+    pub parent: Option<SessionId>,
+    /// Its working folder, if it was given one.
+    #[serde(default)]
+    pub cwd: Option<Box<str>>,
+    /// When its first record was made; `None` where that was not looked at.
+    #[serde(default)]
+    pub created_at: Option<Millis>,
+}
+
+/// What a session does, as far as its journal tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// A turn has begun and not ended: it runs, or the program that ran it is gone.
+    Running,
+    /// A turn waits for the answer to a question.
+    Question,
+    /// A turn waits for a decision about a call.
+    Approval,
+    /// A turn waits for something outside.
+    Waiting,
+}
+
+impl SessionState {
+    /// The state in one word, as stores and lists write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Question => "question",
+            Self::Approval => "approval",
+            Self::Waiting => "waiting",
+        }
+    }
+
+    /// The state of this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Idle, Self::Running, Self::Question, Self::Approval, Self::Waiting]
+            .into_iter()
+            .find(|state| state.as_str() == word)
+    }
+
+    /// What this record says of the state; `None` when it says nothing.
+    pub fn told_by(fact: &Fact) -> Option<Self> {
+        match fact {
+            Fact::Outcome(ended) => Some(match ended.suspended.as_ref().map(|suspended| suspended.reason) {
+                None => Self::Idle,
+                Some(SuspendReason::AskUser) => Self::Question,
+                Some(SuspendReason::ApprovalRequired) => Self::Approval,
+                Some(SuspendReason::ExternalWait) => Self::Waiting,
+            }),
+            Fact::Started { .. }
+            | Fact::Resumed { .. }
+            | Fact::Answered(_)
+            | Fact::Malformed { .. }
+            | Fact::Intent { .. }
+            | Fact::ApprovalAsked { .. }
+            | Fact::ApprovalDecided { .. }
+            | Fact::Result(_)
+            | Fact::Steered { .. }
+            | Fact::SkillsSelected(_)
+            | Fact::Waits { .. } => Some(Self::Running),
+            Fact::Options(_)
+            | Fact::Configured { .. }
+            | Fact::Input(_)
+            | Fact::Withdrawn
+            | Fact::Condensed(_)
+            | Fact::Snapshot(_) => None,
+        }
+    }
+}
+
+impl Glance {
+    /// Takes one more record in.
+    pub fn note(&mut self, record: &Record) {
+        if let Some(state) = SessionState::told_by(&record.fact) {
+            self.state = state;
+        }
+        if record.version == 1 {
+            self.created_at = Some(record.at);
+        }
+        if let Some(options) = Self::options_told_by(&record.fact) {
+            self.parent = options.parent.as_ref().map(|parent| parent.session.clone());
+            self.cwd = options.cwd.as_deref().map(Into::into);
+        }
+        match &record.fact {
+            Fact::Input(input) if self.title.is_none() => self.title = title(&input.parts),
+            Fact::Outcome(ended) if ended.suspended.is_none() => self.turns += 1,
+            _ => {}
+        }
+    }
+
+    /// The session's options, if this record tells them: as they were given last, be it for a later turn.
+    pub fn options_told_by(fact: &Fact) -> Option<&SessionOptions> {
+        match fact {
+            Fact::Options(options) | Fact::Configured { options, .. } => Some(options),
+            Fact::Input(input) => input.options.as_ref(),
+            _of_something_else => None,
+        }
+    }
+}
+
+/// The first words of a message: one line, no more than so many characters.
+pub fn title(parts: &[ContentPart]) -> Option<Box<str>> {
+    parts.iter().find_map(|part| match part {
+        ContentPart::Text { text } => first_words(text),
+        ContentPart::Image { .. }
+        | ContentPart::Audio { .. }
+        | ContentPart::Resource { .. }
+        | ContentPart::ResourceLink { .. } => None,
+    })
+}
+
+fn first_words(text: &str) -> Option<Box<str>> {
+    let text = &text[..text.floor_char_boundary(LOOKED_AT)];
+    let mut line = String::new();
+    let mut is_cut = false;
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        let word: String = word.chars().filter(|c| !is_unseen(*c)).collect();
+        let room = TITLE.saturating_sub(line.chars().count() + usize::from(!line.is_empty()));
+        if word.is_empty() {
+            continue;
+        }
+        if word.chars().count() > room {
+            is_cut = true;
+            if line.is_empty() {
+                line.extend(word.chars().take(TITLE));
+            }
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+    }
+    if is_cut {
+        line.push('…');
+    }
+    (!line.is_empty()).then(|| line.into_boxed_str())
+}
+
+/// Characters that show nothing and change how others are shown.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<String> {
+        title(&[ContentPart::text(text)]).map(Into::into)
+    }
+
+    #[test]
+    fn a_title_is_the_first_words_in_one_clean_line() {
+        assert_eq!(of("  Fix the\n\tbuild \u{1b}[31mnow\u{7}  ").as_deref(), Some("Fix the build [31mnow"));
+        assert_eq!(of("a\u{202e}b \u{200b} c").as_deref(), Some("ab c"));
+        assert_eq!(of(" \n\u{200b} "), None);
+        let long = of(&"word ".repeat(100)).unwrap();
+        assert!(long.ends_with("word…") && long.chars().count() <= TITLE + 1, "{long}");
+        let one = of(&"x".repeat(10_000)).unwrap();
+        assert_eq!(one.chars().count(), TITLE + 1);
+        assert_eq!(of(&"ä".repeat(5_000)).unwrap().chars().count(), TITLE + 1, "cut between characters");
+        let image = ContentPart::Image { mime_type: "image/png".into(), data: "AA".into() };
+        assert_eq!(title(&[image, ContentPart::text("what is this?")]).as_deref(), Some("what is this?"));
+    }
+
+    #[test]
+    fn every_state_has_its_word() {
+        for word in ["idle", "running", "question", "approval", "waiting"] {
+            assert_eq!(SessionState::parse(word).map(SessionState::as_str), Some(word));
+        }
+        assert_eq!(SessionState::parse("busy"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! Calls that the end of a turn, or of a program, came over.
+//!
+//! "Cancelled" says that nothing has happened. So at every end a call of a tool that changes something, and that may have
+//! begun, is `outcome unknown`: also one that could be repeated, since at an end nothing is repeated. The result of a call
+//! that was running says for how long, and what it had put out. After a crash a call in doubt runs again only if that
+//! does no harm.
+
+use super::state::{Running, Slot, State};
+use super::{Effect, Turn};
+use crate::chat::{CallStatus, ToolCall};
+use crate::session_state::OpenCall;
+use crate::tools::ToolReturn;
+
+/// What is said of calls that no tool answered; an older journal has the same beginnings.
+pub(crate) const NOT_BEGUN: &str = "cancelled: the turn ended first";
+pub(crate) const INTERRUPTED: &str = "outcome unknown: the turn ended while the tool was running";
+pub(crate) const PROGRAM_STOPPED: &str = "outcome unknown: the program stopped while the tool was running";
+
+/// The most bytes of a call's output that its result keeps when the call is interrupted: the last ones.
+const MOST_OUTPUT_BYTES: usize = 64 * 1024;
+
+impl Turn {
+    /// Gives every open call a result, since the turn ends here; `slots` says how far its calls are, where that is known.
+    pub(super) fn settle_calls(&mut self, slots: &[Slot], effects: &mut Vec<Effect>) {
+        let lasted_ms = self.now.lasted_ms;
+        self.settle(effects, |at, open| {
+            let running = match slots.get(at) {
+                Some(Slot::Running(running)) => Some(running),
+                _not_running => None,
+            };
+            Some(match may_have_begun(open) {
+                true => interrupted(CallStatus::Unknown, INTERRUPTED, running, lasted_ms),
+                false => interrupted(CallStatus::Cancelled, NOT_BEGUN, running, lasted_ms),
+            })
+        });
+    }
+
+    /// Gives calls that may have run a result, unless they may run again.
+    pub(super) fn settle_doubts(&mut self) {
+        self.settle(&mut Vec::new(), |_, open| {
+            let may_run_again = open.intent.is_none_or(|traits| traits.idempotent || traits.read_only);
+            // One that came back to wait is in no doubt.
+            let in_doubt = open.outside.is_none() && !may_run_again;
+            in_doubt.then(|| ToolReturn::note(CallStatus::Unknown, PROGRAM_STOPPED))
+        });
+    }
+
+    fn settle(&mut self, effects: &mut Vec<Effect>, result: impl Fn(usize, &OpenCall) -> Option<ToolReturn>) {
+        let open = self.open_turn().and_then(|open| open.step.as_ref());
+        let calls: Vec<_> = open.map_or_else(Vec::new, |step| step.calls.clone());
+        for (at, open) in calls.iter().enumerate().filter(|(_, open)| open.result.is_none()) {
+            if let Some(returned) = result(at, open) {
+                self.answer(&open.call, returned, effects);
+            }
+        }
+    }
+
+    /// Why a call does not run that was not sent to its tool since the journal was read. If it may have run before that,
+    /// it is still unknown whether it did.
+    pub(super) fn not_run(&self, call: &ToolCall, why: ToolReturn) -> ToolReturn {
+        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        if open.is_some_and(may_have_begun) { doubted(&why) } else { why }
+    }
+
+    /// What came back of a call, with what only the machine knows of it.
+    pub(super) fn as_it_is_known(&self, slot: &Slot, returned: ToolReturn) -> ToolReturn {
+        let Slot::Running(running) = slot else { return returned };
+        match returned.status {
+            // Refused where it was to run; whether it ran before the crash is as unknown as it was.
+            CallStatus::Denied if running.doubted => doubted(&returned),
+            // Whoever ran it is gone, and with it the time it took.
+            CallStatus::Unknown if returned.duration_ms == 0 => {
+                ToolReturn { duration_ms: self.now.lasted_ms.saturating_sub(running.since_ms), ..returned }
+            }
+            _as_it_was_told => returned,
+        }
+    }
+}
+
+/// The same of a call that may have run before a crash of the program.
+pub(super) fn doubted(why: &ToolReturn) -> ToolReturn {
+    let text = format!("{PROGRAM_STOPPED}; it was not run again: {}", why.output.for_model());
+    ToolReturn::note(CallStatus::Unknown, text)
+}
+
+/// Whether a call has changed something, perhaps: its intent is written and it has no result.
+fn may_have_begun(open: &OpenCall) -> bool {
+    open.intent.is_some_and(|traits| !traits.read_only)
+}
+
+fn interrupted(status: CallStatus, text: &str, running: Option<&Running>, lasted_ms: u64) -> ToolReturn {
+    let Some(running) = running else { return ToolReturn::note(status, text) };
+    let duration_ms = lasted_ms.saturating_sub(running.since_ms);
+    let mut text = format!("{text}, after {}.{} s", duration_ms / 1_000, duration_ms % 1_000 / 100);
+    if let Some(output) = &running.output {
+        text.push_str("; its output so far:\n");
+        text.push_str(&output[output.ceil_char_boundary(output.len().saturating_sub(MOST_OUTPUT_BYTES))..]);
+    }
+    ToolReturn { duration_ms, ..ToolReturn::note(status, text) }
+}
+
+impl State {
+    /// How far the calls of the open step are, where they are looked at.
+    pub(super) fn slots(&self) -> &[Slot] {
+        match self {
+            Self::CallTool(calling) => &calling.slots,
+            Self::Idle
+            | Self::Load { .. }
+            | Self::Start(_)
+            | Self::BuildPrompt
+            | Self::Condense(_)
+            | Self::LlmInfer { .. }
+            | Self::ParseAction(_)
+            | Self::Done(_) => &[],
+        }
+    }
+}

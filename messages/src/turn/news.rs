@@ -1,0 +1,52 @@
+//! What the callers of a session are told, as effects.
+
+use super::{Effect, TurnMessage};
+use crate::error::AgentError;
+use crate::ids::{ApprovalId, RequestId, Ticket, TurnId};
+use crate::outcome::TurnOutcome;
+use crate::store::StoreError;
+use crate::submission::TurnNews;
+
+/// How a run ended.
+pub(super) fn finished(submission: TurnId, outcome: TurnOutcome) -> Effect {
+    Effect::Report(TurnNews::Finished { submission, outcome: Box::new(outcome) })
+}
+
+/// An input or a reply is not taken.
+pub(super) fn refused(submission: &TurnId, error: AgentError) -> Effect {
+    Effect::Report(TurnNews::Refused { submission: submission.clone(), error })
+}
+
+/// An input, a reply or a change of the options is not taken; of other requests nothing is told.
+pub(super) fn refused_request(request: &TurnMessage, error: AgentError) -> Option<Effect> {
+    match request {
+        TurnMessage::Configure { asked, .. } => Some(configured(&asked.request_id, Err(error))),
+        request => request.submission().map(|submission| refused(submission, error)),
+    }
+}
+
+/// A reply carries a token that no suspended turn has.
+pub(super) fn refused_token(submission: &TurnId) -> Effect {
+    let text = "no suspended turn has this token; it may have been answered already";
+    refused(submission, AgentError::Invalid(text.into()))
+}
+
+/// A change of the options is durable, or not taken.
+pub(super) fn configured(request_id: &RequestId, result: Result<(), AgentError>) -> Effect {
+    Effect::Report(TurnNews::Configured { request_id: request_id.clone(), result })
+}
+
+/// What was said into a turn is durable, has no turn, or is not taken.
+pub(super) fn steered(request_id: &RequestId, result: Result<bool, AgentError>) -> Effect {
+    Effect::Report(TurnNews::Steered { request_id: request_id.clone(), result })
+}
+
+/// Whether a decision counts.
+pub(super) fn decision_heard(approval: &ApprovalId, asker: Option<Ticket>, counts: bool) -> Effect {
+    Effect::Report(TurnNews::Decided { approval: approval.clone(), asker, counts })
+}
+
+/// Whether it is in the journal is not known: sent again, it might run twice.
+pub(super) fn in_doubt(why: String) -> AgentError {
+    AgentError::Store(StoreError::InDoubt(why))
+}

@@ -1,0 +1,164 @@
+//! Requests: what callers want of a session, before the state decides about it.
+//!
+//! What comes before the journal was read waits until then. What the journal knows already is not taken a second time,
+//! and what has its outcome is told that.
+
+use super::acks::Ack;
+use super::lookup::has_ended;
+use super::news::{finished, refused};
+use super::state::State;
+use super::{Effect, Turn, TurnMessage};
+use crate::error::AgentError;
+use crate::ids::TurnId;
+use crate::outcome::TurnOutcome;
+use std::sync::Arc;
+
+impl Turn {
+    /// Does what does not depend on the state: requests wait for the journal or are known to it, and what the store has
+    /// answered is told. Whether the state decides what follows from the message.
+    pub(super) fn admits(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
+        match message {
+            TurnMessage::Start { brief, .. }
+            | TurnMessage::Resume { brief, .. }
+            | TurnMessage::Configure { brief, .. } => {
+                self.brief = Some(Arc::clone(brief));
+                match &self.session {
+                    Some(_) if self.unrecovered && message.submission().is_some() => {
+                        self.defer(message);
+                        self.recovered(effects);
+                        false
+                    }
+                    Some(_) => self.is_new(message, effects),
+                    None => {
+                        self.defer(message);
+                        if matches!(self.state, State::Idle) {
+                            self.claim(false, effects);
+                        }
+                        false
+                    }
+                }
+            }
+            // A decision by the clock is about the question of an earlier actor.
+            TurnMessage::Decided { asker: Some(_), .. }
+            | TurnMessage::Steered { .. }
+            | TurnMessage::Withdrawn { .. }
+                if matches!(self.state, State::Load { .. }) =>
+            {
+                self.defer(message);
+                false
+            }
+            TurnMessage::Decided { approval, asker, .. } => self.counts(approval, *asker, effects),
+            TurnMessage::Steered { steer } if self.knows_steer(&steer.request_id) => {
+                self.tell_when_kept(&steer.request_id, effects);
+                false
+            }
+            TurnMessage::Saved { ticket, result } => {
+                self.outbox.awaits(*ticket) && self.appended(*ticket, result, effects)
+            }
+            _for_the_state => true,
+        }
+    }
+
+    /// Keeps a request until the journal was read, once.
+    fn defer(&mut self, message: &TurnMessage) {
+        if self.deferred.iter().all(|known| !is_again(known, message)) {
+            let at = self.deferred.partition_point(|known| rank(known) <= rank(message));
+            self.deferred.insert(at, message.clone());
+        }
+    }
+
+    /// The journal was read: what waited for it is taken up as if it came now. What is said into a turn comes behind
+    /// the inputs, which may begin one.
+    pub(super) fn take_deferred(&mut self, effects: &mut Vec<Effect>) {
+        // A request that has to wait for something else is put back at the end.
+        for _ in 0..self.deferred.len() {
+            if self.deferred.first().is_none_or(|next| matches!(next, TurnMessage::Steered { .. })) {
+                self.begin_waiting(effects);
+            }
+            if !self.deferred.is_empty() {
+                let message = self.deferred.remove(0);
+                self.step(message, effects);
+            }
+        }
+        self.begin_waiting(effects);
+    }
+
+    fn begin_waiting(&mut self, effects: &mut Vec<Effect>) {
+        if matches!(self.state, State::Idle) && !self.unrecovered {
+            self.begin_next(effects);
+        }
+    }
+
+    /// Whether an input or a reply is new. One that is known is answered here, or by the turn that it is.
+    fn is_new(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
+        let (Some(submission), Some(session)) = (message.submission(), &self.session) else { return true };
+        // An outcome that is being journaled is told when it is durable, and not before.
+        let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
+        let is_withdrawn = |ack: &Ack| matches!(ack, Ack::Withdrawn(outcome) if outcome.turn_id == *submission);
+        if is_ending || self.acks.iter().any(|(_, ack)| is_withdrawn(ack)) {
+            return false;
+        }
+        if let Some(last) = session.outcome_of(submission) {
+            self.tell_again(submission, (**last).clone(), effects);
+            return false;
+        }
+        if has_ended(session, submission) {
+            self.look_up_later(message, effects);
+            return false;
+        }
+        if session.knows(submission) {
+            return false;
+        }
+        let TurnMessage::Start { input, .. } = message else { return true };
+        let Some(request) = &input.request_id else { return true };
+        if let Some(outcome) = session.first_outcome(request) {
+            self.tell_again(submission, outcome, effects);
+            return false;
+        }
+        if session.has_forgotten(request) {
+            self.look_up(message, effects);
+            return false;
+        }
+        // A name that the runtime gave is the one of its turn.
+        if has_ended(session, &TurnId::new(request.as_str())) {
+            self.look_up_later(message, effects);
+            return false;
+        }
+        let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
+        let is_running = waits || session.running().is_some_and(|open| open.is_request(request));
+        if is_running {
+            let text = "a request of this request_id is running; its outcome comes once";
+            effects.push(refused(submission, AgentError::Busy(text.into())));
+        }
+        !is_running
+    }
+
+    /// Tells an outcome to one more caller, with what is known of it by now.
+    pub(super) fn tell_again(&self, submission: &TurnId, outcome: TurnOutcome, effects: &mut Vec<Effect>) {
+        let saved = !self.outbox.ends(&outcome.turn_id);
+        effects.push(finished(submission.clone(), TurnOutcome { saved, ..outcome }));
+    }
+}
+
+/// Whether a request is one that came before.
+fn is_again(known: &TurnMessage, message: &TurnMessage) -> bool {
+    match (known, message) {
+        (TurnMessage::Configure { asked: known, .. }, TurnMessage::Configure { asked, .. }) => {
+            known.request_id == asked.request_id
+        }
+        (TurnMessage::Steered { steer: known }, TurnMessage::Steered { steer }) => known.request_id == steer.request_id,
+        (TurnMessage::Withdrawn { .. }, TurnMessage::Withdrawn { .. }) => known == message,
+        _inputs_and_replies => known.submission().is_some() && known.submission() == message.submission(),
+    }
+}
+
+/// The order in which requests that waited for the journal are taken up: decisions find the questions of the turn that
+/// goes on, what was cancelled does not begin, and something is said into a turn that has begun.
+fn rank(message: &TurnMessage) -> u8 {
+    match message {
+        TurnMessage::Decided { .. } => 0,
+        TurnMessage::Withdrawn { .. } => 1,
+        TurnMessage::Steered { .. } => 3,
+        _inputs_replies_and_options => 2,
+    }
+}

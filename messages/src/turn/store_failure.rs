@@ -1,0 +1,107 @@
+//! A store that does not take what is written, or a session that another owner has taken over: what is tried again, and
+//! what callers are told.
+//!
+//! What is told must stay true. An input that is not in the journal may be sent again. One that is, is kept: the next
+//! owner of the journal runs it, so that sending it again would run it twice. Of one in between, it is said that this
+//! is not known.
+
+use super::acks::Settled;
+use super::news::{decision_heard, finished, in_doubt, refused, refused_request, steered};
+use super::state::State;
+use super::{Effect, Outbox, Turn, TurnMessage};
+use crate::error::AgentError;
+use crate::ids::TurnId;
+use crate::outcome::TurnOutcome;
+use crate::store::StoreError;
+
+/// How long is waited before each further attempt to begin a turn whose input may be in the journal, in milliseconds.
+const PAUSES_MS: [u64; 4] = [50, 200, 800, 2_000];
+
+impl Turn {
+    /// The store did not take what a turn begins with. It is sent again after a pause, a few times, when an
+    /// input may be in the journal: it would run later although its caller was told that it failed. What is certainly
+    /// not there is told at once instead.
+    pub(super) fn begins_again(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
+        let awaits = matches!(&self.state, State::Start(wait) if wait.until.is_some());
+        let pause_ms = usize::try_from(self.outbox.failures()).ok().and_then(|failures| PAUSES_MS.get(failures - 1));
+        let (true, true, Some(pause_ms)) = (awaits && self.holds_inputs(), error.is_retryable(), pause_ms) else {
+            return false;
+        };
+        let ticket = self.ticket();
+        self.outbox.flush_again(&self.id, ticket, *pause_ms, effects);
+        true
+    }
+
+    /// Whether the input of the turn that begins, or one that waits, may be in the journal.
+    fn holds_inputs(&self) -> bool {
+        let Some(session) = &self.session else { return false };
+        let open = session.running().map(|open| &open.submission);
+        let mut inputs = open.into_iter().chain(session.waiting.iter().map(|input| &input.turn));
+        self.outbox.is_in_doubt() || inputs.any(|input| self.undurable(input).is_none())
+    }
+
+    /// What is told of an input whose turn has not begun when the session is lost.
+    fn left_with(&self, submission: &TurnId, error: &StoreError) -> AgentError {
+        match self.undurable(submission) {
+            Some(version) if self.outbox.may_hold(version) => in_doubt(error.to_string()),
+            Some(_) => AgentError::Store(error.clone()),
+            None => AgentError::Kept(error.clone()),
+        }
+    }
+
+    /// The session is no longer ours to write, or what it holds is not durable:
+    /// everybody is told, and the next input reads the journal again.
+    pub(super) fn lose(&mut self, state: &State, error: &StoreError, effects: &mut Vec<Effect>) {
+        effects.push(Effect::AbandonAll);
+        let submission = match state {
+            State::Done(finishing) => Some(finishing.submission.clone()),
+            // It was only looked at.
+            _ if self.unrecovered => None,
+            _ => self.submission(),
+        };
+        for request in std::mem::take(&mut self.deferred) {
+            effects.extend(refused_request(&request, in_doubt(error.to_string())));
+        }
+        let Some(session) = self.session.take() else { return };
+        if let Some(submission) = submission {
+            let turn = session.open.as_ref().map_or_else(|| submission.clone(), |open| open.input.turn.clone());
+            let begins = matches!(state, State::Start(_));
+            let error = if begins { self.left_with(&submission, error) } else { AgentError::Store(error.clone()) };
+            effects.push(finished(submission, TurnOutcome::failed(self.id.clone(), turn, error)));
+        }
+        for input in session.waiting.iter().filter(|_| !self.unrecovered) {
+            effects.push(refused(&input.turn, self.left_with(&input.turn, error)));
+        }
+        self.settle_acks(Settled::Lost(error), effects);
+        // The next owner claims it anew, here or in another process.
+        effects.push(Effect::Release { session: self.id.clone(), epoch: self.outbox.epoch });
+        self.outbox = Outbox::default();
+        (self.unrecovered, self.frame) = (false, None);
+    }
+
+    /// The journal could not be read: nothing that came is taken.
+    pub(super) fn refuse_all(&mut self, error: &StoreError, effects: &mut Vec<Effect>) {
+        self.recover = None;
+        let came_before = std::mem::take(&mut self.came_before);
+        let why = AgentError::from(match error {
+            // A claim writes nothing of what came.
+            StoreError::InDoubt(why) => StoreError::Unavailable(why.clone()),
+            error => error.clone(),
+        });
+        for request in std::mem::take(&mut self.deferred) {
+            match &request {
+                TurnMessage::Decided { approval, asker, .. } => effects.push(decision_heard(approval, *asker, false)),
+                // Nothing runs; but an actor before may have taken it.
+                TurnMessage::Steered { steer } => {
+                    let result = if came_before { Err(in_doubt(error.to_string())) } else { Ok(false) };
+                    effects.push(steered(&steer.request_id, result));
+                }
+                // What was said to an actor before may be in the journal that cannot be read.
+                request if came_before && request.submission().is_some() && why.is_retryable() => {
+                    effects.extend(refused_request(request, in_doubt(why.to_string())));
+                }
+                request => effects.extend(refused_request(request, why.clone())),
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The turn's own time, which decides what is left for a model call, its repetitions and a summary.
+//!
+//! It runs while the turn runs, stands still while a person is asked, and starts anew with each run of a turn: when it
+//! begins, when it is resumed, and when another process goes on with it. The sessions supervisor keeps the same time and
+//! ends a turn by it; here it only says how much is left. Nothing in it comes from the wall clock, which may jump.
+
+use crate::Millis;
+use serde::{Deserialize, Serialize};
+
+/// When a message arrived, by two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The time of day, for records and for people. It may jump in either direction; the only decision that uses it is
+    /// whether the token of a suspended turn has expired, since that one holds across processes.
+    pub wall: Millis,
+    /// Milliseconds by a clock that only goes forward and has the same origin for all messages of one machine.
+    pub ticks: u64,
+}
+
+impl From<Millis> for Moment {
+    /// The moment where one clock serves as both, which then must not jump.
+    fn from(at: Millis) -> Self {
+        Self { wall: at, ticks: u64::try_from(at).unwrap_or(0) }
+    }
+}
+
+/// Now, and how long the present run of the turn has taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Time {
+    /// The time of day at the last message.
+    pub(super) wall: Millis,
+    /// The other clock at the last message; `None` before the first one.
+    ticks: Option<u64>,
+    /// How long the run has taken, in milliseconds.
+    pub(super) lasted_ms: u64,
+    /// The same without the time in which a person was asked: what counts for the turn's limit.
+    ran_ms: u64,
+}
+
+impl Time {
+    /// A message has come; `asking` says whether a person was being asked until then.
+    pub(super) fn pass(&mut self, now: Moment, asking: bool) {
+        let passed_ms = self.ticks.map_or(0, |before| now.ticks.saturating_sub(before));
+        self.lasted_ms = self.lasted_ms.saturating_add(passed_ms);
+        if !asking {
+            self.ran_ms = self.ran_ms.saturating_add(passed_ms);
+        }
+        (self.wall, self.ticks) = (now.wall, Some(now.ticks.max(self.ticks.unwrap_or(0))));
+    }
+
+    /// A run begins.
+    pub(super) fn begin(&mut self) {
+        (self.lasted_ms, self.ran_ms) = (0, 0);
+    }
+
+    /// The run began before this machine, which another one of this process stood in for.
+    pub(super) fn go_on(&mut self, lasted_ms: u64, ran_ms: u64) {
+        (self.lasted_ms, self.ran_ms) = (lasted_ms, ran_ms);
+    }
+
+    /// What is left of so much.
+    pub(super) fn left_of(&self, timeout_ms: u64) -> u64 {
+        timeout_ms.saturating_sub(self.ran_ms)
+    }
+}

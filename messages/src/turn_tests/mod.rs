@@ -1,0 +1,17 @@
+//! Tests of the machine as a whole: stories, properties, and the simulation, with the worlds they run in.
+
+mod chance;
+mod clock;
+mod decisions;
+mod guards;
+mod internal_errors;
+mod layers;
+mod outside;
+mod pairing;
+mod recovery;
+mod replies;
+mod resume;
+mod simulation;
+pub(crate) mod stories;
+mod told;
+pub(crate) mod world;

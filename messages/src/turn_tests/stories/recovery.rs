@@ -1,0 +1,376 @@
+//! Stories of crashes, restarts and stores that fail.
+
+use super::*;
+
+#[test]
+fn a_cancel_while_the_outcome_is_being_saved_keeps_the_outcome() {
+    let mut told = Teller::new(native());
+    told.step("user hi");
+    let Some(Question::Infer(ticket, _)) = told.world.questions.pop() else { panic!() };
+    told.world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("hello", &[]))) });
+    let Some(Question::Own(done)) = told.world.questions.pop() else { panic!() };
+    told.world.say(done);
+    told.step("stop cancelled");
+    expect![[r#"
+        > user hi
+            save options, input, started
+            infer step 1 with 1 messages
+        > stop cancelled
+            save answered, outcome
+            finish t1 Final "hello" (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn a_crash_runs_reads_again_and_doubts_effects() {
+    check(
+        native(),
+        &["user go", "calls local__read {}", "crash", "ok 1 again", "llm done"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__read {}
+                run c00000001 local/read {}
+                save answered
+            > crash
+                t1 begins
+                run c00000001 local/read {}
+            > ok 1 again
+                save result
+                infer step 2 with 3 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Ok
+        "#]],
+    );
+    check(
+        native(),
+        &["user go", "calls local__write {}", "crash", "llm done"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > crash
+                save result
+                t1 begins
+                infer step 2 with 3 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Unknown
+        "#]],
+    );
+    check(
+        native(),
+        &["user go", "calls local__idem {}", "crash", "ok 1 again", "llm done"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__idem {}
+                save answered, intent
+                run c00000001 local/idem {}
+            > crash
+                t1 begins
+                save intent
+                run c00000001 local/idem {}
+            > ok 1 again
+                save result
+                infer step 2 with 3 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Ok
+        "#]],
+    );
+}
+
+#[test]
+fn a_killed_turn_is_closed_from_its_journal() {
+    check(
+        native(),
+        &["user go", "calls local__write {}", "killed"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > killed
+                save result, outcome
+                finish t1 Cancelled "Cancelled before there was an answer." calls Unknown
+        "#]],
+    );
+}
+
+#[test]
+fn after_a_restart_of_the_program_the_interrupted_turn_is_reported() {
+    check(
+        native(),
+        &["user go", "calls local__write {}", "restart next", "llm hello"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > restart next
+                save result, input
+                save outcome
+                save started
+                finish t1 Error "(a crash of the program interrupted the turn; its calls are marked)" calls Unknown [a crash of the program interrupted the turn; its calls are marked]
+                t2 begins
+                infer step 1 with 5 messages
+            > llm hello
+                save answered, outcome
+                finish t2 Final "hello"
+        "#]],
+    );
+}
+
+#[test]
+fn after_a_restart_the_interrupted_turn_is_finished_first_if_asked() {
+    let mut setup = native();
+    setup.brief.on_restart = crate::brief::OnRestart::Resume;
+    check(
+        setup,
+        &["user go", "calls local__write {}", "restart next", "llm finished", "llm hello"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > restart next
+                save result
+                t1 begins
+                save input
+                infer step 2 with 3 messages
+            > llm finished
+                save answered, outcome
+                save started
+                finish t1 Final "finished" calls Unknown
+                t2 begins
+                infer step 1 with 5 messages
+            > llm hello
+                save answered, outcome
+                finish t2 Final "hello"
+        "#]],
+    );
+}
+
+#[test]
+fn a_stop_for_an_input_behind_a_recovered_turn_takes_it_out_and_leaves_the_turn_open() {
+    let mut setup = native();
+    setup.brief.on_restart = crate::brief::OnRestart::Resume;
+    let mut told = Teller::new(setup);
+    for step in ["user go", "restart next"] {
+        told.step(step);
+    }
+    let meant = Some(crate::ids::TurnId::new("t2"));
+    told.say(TurnMessage::Stopped { reason: EndReason::TurnTimeout, submission: meant });
+    let session = told.world.folded();
+    assert!(session.waiting.is_empty(), "it never begins: its caller was told");
+    assert!(session.running().is_some(), "whoever is started next goes on with it");
+    expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > restart next
+            save input
+            t1 begins
+            infer step 1 with 1 messages
+            save withdrawn
+            finish t2 GuardExceeded TurnTimeout "Stopped: the turn took longer than 90000 ms (turn_timeout_ms)." (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn an_effect_that_cannot_be_journaled_is_not_run() {
+    let mut told = Teller::new(native());
+    told.step("user go");
+    told.step("store-fails");
+    told.step("calls local__write {}");
+    told.step("llm well");
+    expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > store-fails
+        > calls local__write {}
+            save answered, intent
+            save answered, intent, result
+            infer step 2 with 3 messages
+        > llm well
+            save answered, intent, result, answered, outcome
+            finish t1 Final "well" calls Error (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn an_input_that_cannot_be_journaled_is_refused_and_the_next_one_works() {
+    let mut told = Teller::new(native());
+    told.step("store-fails");
+    told.step("user go");
+    told.store_fails = false;
+    told.step("user again");
+    told.step("llm hello");
+    expect![[r#"
+        > store-fails
+        > user go
+            save options, input, started
+            finish t1 Error "" [the store is unavailable: the disk is full] (not saved)
+        > user again
+            save options, input, started
+            infer step 1 with 1 messages
+        > llm hello
+            save answered, outcome
+            finish t2 Final "hello"
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn a_fenced_owner_writes_nothing_more() {
+    let mut told = Teller::new(native());
+    told.step("user go");
+    told.world.epoch += 1;
+    told.step("calls local__write {}");
+    expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > calls local__write {}
+            save answered, intent
+            finish t1 Error "" [the session was taken over by another owner (epoch 2)] (not saved)
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
+fn a_repeated_request_id_returns_the_first_outcome() {
+    let mut told = Teller::new(native());
+    let brief = Arc::clone(&told.world.brief);
+    let named = |told: &mut Teller| {
+        let input = told.next_input("go");
+        Arc::new(TurnInput { request_id: Some(crate::ids::RequestId::new("r")), ..(*input).clone() })
+    };
+    let first = named(&mut told);
+    told.say(TurnMessage::Start { input: first, brief: Arc::clone(&brief) });
+    let second = named(&mut told);
+    told.say(TurnMessage::Start { input: second, brief: Arc::clone(&brief) });
+    told.step("llm once");
+    let third = named(&mut told);
+    told.say(TurnMessage::Start { input: third, brief });
+    expect![[r#"
+            save options, input, started
+            infer step 1 with 1 messages
+            refuse t2: a request of this request_id is running; its outcome comes once
+        > llm once
+            save answered, outcome
+            finish t1 Final "once"
+            finish t3 Final "once"
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+/// While a call runs or a person is asked nothing happens for minutes; a full disk is
+/// not asked again and again meanwhile.
+#[test]
+fn a_store_that_fails_is_asked_again_only_when_something_has_happened() {
+    for call in ["local__read", "local__write", "local__ask"] {
+        let mut told = Teller::new(Setup { approvals: ApprovalsMode::Wait, ..native() });
+        told.step("user go");
+        told.step(&format!("calls {call} {{}}"));
+        let (request_id, parts) = (crate::ids::RequestId::new("r"), vec![crate::chat::ContentPart::text("and this")]);
+        told.world.say(TurnMessage::Steered { steer: Box::new(Steer { request_id, submission: None, parts }) });
+        let mut asked = 0;
+        while let Some(at) = told.world.questions.iter().position(|asked| matches!(asked, Question::Append(..))) {
+            let Question::Append(ticket, ..) = told.world.questions.remove(at) else { unreachable!() };
+            asked += 1;
+            assert!(asked < 10, "{call}: the store is asked for ever");
+            let error = StoreError::Unavailable("the disk is full".into());
+            told.world.say(TurnMessage::Saved { ticket, result: Err(error) });
+        }
+        assert_eq!(asked, 1, "{call}");
+        told.step(if call == "local__ask" { "approve s-c00000001" } else { "ok 1 done" });
+        assert_eq!(
+            told.world.folded(),
+            *told.world.turn.session().expect("a session"),
+            "{call}: it is stored after all"
+        );
+    }
+}
+
+/// What was asked and never kept is not answered by what is said to it: the next owner
+/// of the journal may have another call of the same number.
+#[test]
+fn a_question_that_was_lost_with_its_owner_decides_about_no_later_call() {
+    let mut told = Teller::new(Setup { approvals: ApprovalsMode::Wait, ..native() });
+    told.step("user go");
+    told.store_fails = true;
+    told.step("calls local__ask {\"a\":1}");
+    told.store_fails = false;
+    told.step("crash");
+    told.step("calls local__ask {\"a\":2}");
+    told.step("approve s-c00000001");
+    assert_eq!(told.world.dispatched, Vec::<String>::new(), "{}", told.trace);
+    told.step("approve s-c00000001-2");
+    assert_eq!(told.world.dispatched, ["c00000001"]);
+}
+
+#[test]
+fn a_token_that_was_lost_with_its_owner_resumes_no_later_suspension() {
+    let mut told = Teller::new(Setup { approvals: ApprovalsMode::Suspend, ..native() });
+    told.step("user go");
+    told.store_fails = true;
+    told.step("calls local__ask {\"a\":1}");
+    told.store_fails = false;
+    told.step("crash");
+    told.step("calls local__ask {\"a\":2}");
+    told.step("resume s~secret1-5 allow");
+    assert_eq!(told.world.dispatched, Vec::<String>::new(), "{}", told.trace);
+    told.step("resume s~secret1-5-2 allow");
+    assert_eq!(told.world.dispatched, ["c00000001"]);
+}
+
+/// A repeated request hears what is known by then: nobody keeps an outcome that only the
+/// machine remembers.
+#[test]
+fn a_repeated_request_is_not_told_that_an_outcome_is_saved_that_is_not() {
+    let mut told = Teller::new(native());
+    let brief = Arc::clone(&told.world.brief);
+    let named = |told: &mut Teller| {
+        let input = told.next_input("go");
+        let input = Arc::new(TurnInput { request_id: Some(crate::ids::RequestId::new("r")), ..(*input).clone() });
+        told.say(TurnMessage::Start { input, brief: Arc::clone(&brief) });
+    };
+    named(&mut told);
+    told.store_fails = true;
+    told.step("llm once");
+    named(&mut told);
+    told.store_fails = false;
+    told.step("user and then");
+    named(&mut told);
+    expect![[r#"
+            save options, input, started
+            infer step 1 with 1 messages
+        > llm once
+            save answered, outcome
+            finish t1 Final "once" (not saved)
+            finish t2 Final "once" (not saved)
+        > user and then
+            save answered, outcome, input, started
+            infer step 1 with 3 messages
+            finish t4 Final "once"
+    "#]]
+    .assert_eq(&told.trace);
+}

@@ -1,0 +1,77 @@
+//! The tools room of the small world: what it offers, how it judges, and what it lets run.
+
+use crate::approvals::{AskedTool, Standing};
+use crate::chat::ToolCall;
+use crate::ids::ToolName;
+use crate::tools::{CallTraits, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolSet, ToolSource, Verdict};
+use std::sync::Arc;
+
+/// `read*` is read-only, `idem*` idempotent, `deny*`, `ask*`, `bad*` say what their
+/// verdict is; everything else has side effects.
+pub(crate) fn tools() -> Arc<ToolSet> {
+    let tool = |own: &str| {
+        Arc::new(ToolDescriptor {
+            id: ToolName::new(format!("local/{own}")),
+            title: own.to_owned(),
+            kind: ToolKind::Other,
+            description: format!("Does {own}."),
+            schema: serde_json::json!({"type": "object"}),
+            source: ToolSource::Local,
+            risk: Risk::Low,
+            risk_from: Default::default(),
+            idempotent: own.starts_with("idem"),
+            read_only: own.starts_with("read"),
+        })
+    };
+    Arc::new(ToolSet::from(["read", "write", "idem", "deny", "ask", "bad"].map(tool).to_vec()))
+}
+
+/// What a call is told to whom these tools are after so many changes, and what was decided for ever.
+pub(crate) fn verdict(check: &CheckRequest, changes: u32, memory: &[Arc<Standing>]) -> Verdict {
+    let own = check.call.name.own_name();
+    let grant = Grant { call: check.call.id.clone(), seal: seal(&check.call, changes) };
+    let traits = CallTraits { read_only: own.starts_with("read"), idempotent: own.starts_with("idem") };
+    match own {
+        "deny" => Verdict::Deny { reason: "policy".into() },
+        "away" => Verdict::Unavailable { why: "not run: its server is away".into() },
+        "bad" => Verdict::Invalid { complaint: "wrong arguments".into() },
+        "ask" => match decided(check, &definition(changes), memory) {
+            Some(true) => Verdict::Allow { grant, traits },
+            Some(false) => Verdict::Deny { reason: "calls like this were denied for good".into() },
+            None => Verdict::Ask { risk: Risk::High, reason: "high risk".into(), tool: Arc::new(shown(changes)) },
+        },
+        _ if side_effects(&check.call.name) || traits.read_only || traits.idempotent => {
+            Verdict::Allow { grant, traits }
+        }
+        _ => Verdict::Invalid { complaint: "there is no such tool".into() },
+    }
+}
+
+/// What people decided about a call of a tool with this definition.
+fn decided(check: &CheckRequest, definition: &str, memory: &[Arc<Standing>]) -> Option<bool> {
+    let shown = check.approved.as_ref().and_then(|approved| approved.tool.as_ref());
+    if shown.is_some_and(|tool| tool.definition == definition) {
+        return Some(true);
+    }
+    let standing = check.standing.iter().chain(memory).filter(|standing| standing.tool == check.call.name);
+    standing.filter(|standing| standing.definition == definition).map(|standing| standing.allowed).min()
+}
+
+/// What names the tools' definitions after so many changes.
+pub(crate) fn definition(changes: u32) -> String {
+    format!("definition {changes}")
+}
+
+fn shown(changes: u32) -> AskedTool {
+    AskedTool { definition: definition(changes), text: "Does ask.".to_owned(), exact: false, changes: None }
+}
+
+/// What a grant says: the call, and its tool as it was when the call was judged.
+pub(crate) fn seal(call: &ToolCall, changes: u32) -> String {
+    format!("{}{}#{changes}", call.name, call.arguments)
+}
+
+/// Whether a call of this tool, when it runs, must never run twice.
+pub(crate) fn side_effects(name: &ToolName) -> bool {
+    matches!(name.own_name(), "write" | "ask")
+}

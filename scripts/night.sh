@@ -1,0 +1,43 @@
+#!/bin/sh
+# What takes too long for every change, in about four hours on two cores: an hour of fuzzing, a million simulated
+# seeds, kill loops and soaks at high rates, and MCP conformance. Every phase runs, whatever became of the others;
+# the exit code is 1 when one failed. The log of a failed phase names the seed that shows it again.
+#
+#   scripts/night.sh [SEED]     the first seed of the soaks and kill loops; the number of today's date by default
+set -u
+cd "$(dirname "$0")/.."
+
+seed=${1:-$(date +%Y%m%d)}
+case $seed in
+'' | *[!0-9]*) echo "usage: scripts/night.sh [SEED]" >&2 && exit 2 ;;
+esac
+
+failed=
+phase() {
+    started=$(date +%s)
+    printf '\n== %s\n' "$*"
+    "$@" || failed="$failed
+  $*"
+    printf -- '-- %d s: %s\n' "$(($(date +%s) - started))" "$*"
+}
+
+agent=target/release/cli-agent
+
+phase cargo build --release --bins
+phase env BOB_SEEDS=1000000 cargo test --release -p bob-messages simulation
+phase python3 scripts/kill-loop.py --rounds 200 --store sqlite --seed "$seed" --binary "$agent"
+phase python3 scripts/kill-loop.py --rounds 200 --store json --seed "$seed" --binary "$agent"
+# Store failures and lost answers beside the usual chaos: the rates that found turns left open.
+for at in $(seq 0 49); do
+    phase "$agent" soak --sessions 40 --turns 4 --think 1s --seed "$((seed + at))" \
+        --chaos default,process-kill=10/m,store-fail=5%,store-lost=2%
+done
+phase "$agent" soak --sessions 1000 --turns 20 --seed "$seed" --chaos default,process-kill=6/m
+phase sh scripts/mcp-conformance.sh
+phase sh scripts/fuzz.sh 3600
+
+if [ -n "$failed" ]; then
+    printf '\nfailed:%s\n' "$failed"
+    exit 1
+fi
+printf '\nevery phase passed\n'

@@ -1,0 +1,97 @@
+//! The layout that ARCHITECTURE.md describes, checked: what names what, and what an embedder compiles.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What only the program needs: arguments, configuration files, a terminal, charts.
+const OF_THE_PROGRAM: [&str; 16] = [
+    "anstream",
+    "bob-config",
+    "clap",
+    "clap_complete",
+    "crossterm",
+    "indicatif",
+    "jiff",
+    "maud",
+    "plotters",
+    "procfs",
+    "pulldown-cmark",
+    "ratatui",
+    "rustyline",
+    "textwrap",
+    "toml",
+    "tracing-subscriber",
+];
+
+#[test]
+fn front_ends_name_the_library_and_nothing_below_it() {
+    let mut found = Vec::new();
+    let mut count = 0;
+    for folder in ["bin/cli", "bin/config"] {
+        for file in sources(&root().join(folder)) {
+            let text = fs::read_to_string(&file).unwrap();
+            let below = |line: &&str| {
+                ["bob_actors::", "bob_messages::", "bob_supervisors::"].iter().any(|name| line.contains(name))
+            };
+            // Targets of log records are quoted; the drill server is a child of a soak and no front end.
+            let lines =
+                text.lines().filter(below).filter(|line| !line.contains("\"bob_") && !line.contains("::drill::"));
+            found.extend(lines.map(|line| format!("{}: {}", file.display(), line.trim())));
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count} files were read");
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn an_embedder_of_the_library_compiles_nothing_of_the_program() {
+    let (library, program) = (listed("bob", &["--all-features"]), listed("cli-agent", &["--all-features"]));
+    let of = |list: &[String]| {
+        OF_THE_PROGRAM.into_iter().filter(|name| list.iter().any(|other| other == name)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&program), OF_THE_PROGRAM, "a name here that the program does not have checks nothing");
+    assert_eq!(of(&library), Vec::<&str>::new());
+}
+
+#[test]
+fn nothing_but_the_programs_soak_has_fault_injection() {
+    let has_it = |package: &str, features: &[&str]| listed(package, features).iter().any(|name| name == "bob-drill");
+    for package in ["bob-messages", "bob-actors", "bob-supervisors", "bob", "bob-config"] {
+        assert!(!has_it(package, &["--all-features"]), "{package}");
+    }
+    assert!(!has_it("cli-agent", &["--no-default-features", "--features", "genai,mcp,sqlite,skills,top,markdown"]));
+    assert!(has_it("cli-agent", &[]), "`cli-agent soak` is part of what people install");
+}
+
+/// The packages that this one compiles, tests apart.
+fn listed(package: &str, features: &[&str]) -> Vec<String> {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "-e", "normal", "--prefix", "none", "-p", package])
+        .args(features)
+        .current_dir(root())
+        .output()
+        .expect("cargo starts");
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let text = String::from_utf8(tree.stdout).expect("names");
+    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of sources").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}

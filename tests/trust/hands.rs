@@ -1,0 +1,65 @@
+//! A model's own tools keep their hands off what governs it.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::found::{Found, scripted};
+
+/// Runs a turn in which the model makes this call, with everything approved that can be; the entry of its transcript.
+#[track_caller]
+fn called(found: &Found, tool: &str, arguments: &Value) -> Value {
+    found.script(tool, arguments);
+    let run = found.named(["run", "--approve", "all", "--output", "json", "hi"]);
+    let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
+    line["tool_transcript"][0].clone()
+}
+
+#[test]
+fn g18_a_model_cannot_switch_its_own_approvals_off() {
+    let config = scripted("[policy]\ndeny_tools = []\n");
+    let found = Found::with(&config);
+    for (tool, arguments) in [
+        ("local/edit_file", json!({"path": "agent.toml", "old": "deny_tools = []", "new": "deny_commands = []"})),
+        ("local/write_file", json!({"path": "./x/../agent.toml", "content": ""})),
+        ("local/write_file", json!({"path": ".git/hooks/pre-commit", "content": "x"})),
+        ("local/write_file", json!({"path": "MEMORY.md", "content": "x"})),
+        ("local/write_file", json!({"path": "s.json", "content": "x"})),
+        ("local/write_file", json!({"path": ".bob/sessions.db", "content": ""})),
+    ] {
+        let entry = called(&found, tool, &arguments);
+        let why = entry["result"].to_string();
+        assert!(entry["status"] == "denied" && why.contains("governs the agent"), "{arguments}: {entry}");
+    }
+    assert_eq!(found.scratch.read("folder/agent.toml"), config);
+    assert!(!found.is_there("folder/.git") && !found.is_there("folder/MEMORY.md") && !found.is_there("folder/x"));
+    let sessions = found.named(["sessions", "list"]);
+    assert!(sessions.code == Some(0) && sessions.stdout.lines().count() == 6, "all are there: {sessions:?}");
+    let entry = called(&found, "local/write_file", &json!({"path": "src/new.rs", "content": "x"}));
+    assert_eq!(entry["status"], "ok", "{entry}");
+}
+
+#[test]
+fn a_model_sees_neither_secrets_nor_what_the_agent_keeps() {
+    let found = Found::with(&scripted(""));
+    found.scratch.write("folder/.env", "KEY=plan-secret\n");
+    found.scratch.write("folder/.bob/chat_history", "plan-typed\n");
+    found.scratch.write("folder/src/a.rs", "// the plan-code\n");
+    let hits = called(&found, "local/search_files", &json!({"pattern": "plan-"}))["result"].to_string();
+    assert!(hits.contains("plan-code") && !hits.contains("plan-secret") && !hits.contains("plan-typed"), "{hits}");
+    for (tool, arguments, says) in [
+        ("local/read_file", json!({"path": ".env"}), "secrets"),
+        ("local/read_file", json!({"path": ".bob/chat_history"}), "agent's own"),
+        ("local/list_dir", json!({"path": ".bob"}), "agent's own"),
+        ("local/search_files", json!({"path": ".bob", "pattern": "plan"}), "agent's own"),
+    ] {
+        let entry = called(&found, tool, &arguments);
+        let why = entry["result"].to_string();
+        assert!(entry["status"] == "denied" && why.contains(says), "{arguments}: {entry}");
+        assert!(!why.contains("plan-"), "{entry}");
+    }
+    found.configure(&scripted("[policy]\nsecret_files = [\"*.rs\"]\n"));
+    assert_eq!(called(&found, "local/read_file", &json!({"path": ".env"}))["status"], "ok", "the list is one's own");
+    assert_eq!(called(&found, "local/read_file", &json!({"path": "src/a.rs"}))["status"], "denied");
+    fs::remove_dir_all(found.folder().join(".bob")).expect("it was a folder");
+}

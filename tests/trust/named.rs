@@ -1,0 +1,46 @@
+//! A configuration that is named is trusted by naming it, and one line says what is different since the last time.
+
+use serde_json::json;
+
+use crate::found::{Found, scripted};
+
+#[test]
+fn a_named_configuration_was_decided_about() {
+    let found = Found::with(&scripted("[policy]\nworkspace = \"..\"\n"));
+    found.script("local/list_dir", &json!({}));
+    let run = found.named(["run", "hi"]);
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "done"), "{run:?}");
+    assert!(!run.stderr.contains("note:"), "nothing is known of an earlier use: {run:?}");
+}
+
+#[test]
+fn what_a_named_configuration_does_now_and_did_not_before_is_told_once_in_one_line() {
+    let found = Found::with(&scripted(""));
+    found.script("local/list_dir", &json!({}));
+    let notes = |run: &crate::support::program::Run| {
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run.stderr.lines().filter(|line| line.starts_with("note:")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(notes(&found.named(["run", "hi"])), [] as [&str; 0]);
+    assert_eq!(notes(&found.named(["run", "hi"])), [] as [&str; 0]);
+    found.configure(&scripted(
+        "[[mcp.servers]]\nid = \"x\"\ncommand = \"true\"\nstart = \"lazy\"\n[policy]\nrequire_high_risk_approval = false\n",
+    ));
+    let told = notes(&found.named(["tools"]));
+    let says = |part: &str| told.iter().any(|line| line.contains(part));
+    assert!(told.len() == 1 && says("starts the tool server x") && says("high risk"), "{told:?}");
+    assert_eq!(notes(&found.named(["run", "hi"])), [] as [&str; 0], "it is told once");
+    found.configure(&scripted(""));
+    let told = notes(&found.named(["run", "hi"]));
+    assert!(told.len() == 1 && told[0].contains("no longer: the tool server x"), "{told:?}");
+}
+
+#[test]
+fn what_is_no_deed_is_not_told() {
+    let found = Found::with(&scripted(""));
+    found.script("local/list_dir", &json!({}));
+    assert_eq!(found.named(["run", "hi"]).code, Some(0));
+    found.configure(&scripted("[log]\nlevel = \"error\"\n"));
+    let run = found.named(["run", "hi"]);
+    assert!(run.code == Some(0) && !run.stderr.contains("changed"), "{run:?}");
+}

@@ -1,0 +1,115 @@
+//! Stores that came with a folder, that were emptied, replaced, or are gone.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::found::{Found, below, scripted};
+
+const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
+
+fn copied(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type().expect("a kind") {
+            kind if kind.is_dir() => copied(&from, &to),
+            kind if kind.is_file() => drop(fs::copy(&from, &to).expect("a copy")),
+            _socket => {}
+        }
+    }
+}
+
+fn with_session(kind: &str) -> Found {
+    let found = Found::with(&scripted(&format!("[store]\nkind = \"{kind}\"\n")));
+    found.script("local/list_dir", &json!({}));
+    assert_eq!(found.run(["trust", "--yes"]).code, Some(0));
+    let run = found.run(["run", "--session", "s", "hi"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    found
+}
+
+#[test]
+fn a_store_of_ones_own_is_asked_about_by_nobody() {
+    for kind in STORES {
+        let found = with_session(kind);
+        for command in [&["run", "--session", "s", "hi"][..], &["sessions", "list"], &["run", "-c", "hi"]] {
+            let run = found.run(command.iter().copied());
+            assert_eq!(run.code, Some(0), "{kind} {command:?}: {run:?}");
+        }
+        let ignored = found.scratch.read("folder/.bob/.gitignore");
+        assert!(ignored.lines().any(|line| line == "*"), "{ignored}");
+    }
+}
+
+#[test]
+fn g19_a_store_that_came_with_a_folder_needs_trust() {
+    for kind in STORES {
+        let (theirs, mine) = (with_session(kind), Found::new());
+        mine.configure(&format!("[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n[store]\nkind = \"{kind}\"\n"));
+        assert_eq!(mine.run(["sessions", "list"]).code, Some(0), "without a store there is nothing to trust");
+        let _made_by_looking = fs::remove_dir_all(mine.folder().join(".bob"));
+        copied(&theirs.folder().join(".bob"), &mine.folder().join(".bob"));
+        let before = below(&mine.folder());
+        for command in
+            [&["run", "-c", "hi"][..], &["run", "hi"], &["chat"], &["sessions", "show", "s"], &["tools"], &["doctor"]]
+        {
+            let run = mine.run(command.iter().copied());
+            assert_eq!(run.code, Some(2), "{kind} {command:?}: {run:?}");
+            let said = format!("{}{}", run.stdout, run.stderr);
+            assert!(said.contains("sessions that came with it"), "{kind} {command:?}: {said}");
+        }
+        assert_eq!(below(&mine.folder()), before, "{kind}");
+        let shown = mine.run(["trust"]);
+        assert!(shown.code == Some(2) && shown.stderr.contains(".bob/sessions"), "{shown:?}");
+        assert_eq!(mine.run(["trust", "--yes"]).code, Some(0));
+        let listed = mine.run(["sessions", "list"]);
+        assert!(listed.code == Some(0) && listed.stdout.contains(" s"), "{kind}: {listed:?}");
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn s15_a_store_that_was_emptied_is_a_failure_and_not_an_empty_store() {
+    let found = with_session("sqlite");
+    fs::write(found.folder().join(".bob/sessions.db"), "").expect("emptied");
+    for command in [&["sessions", "list"][..], &["run", "hi"], &["run", "--output", "json", "hi"], &["doctor"]] {
+        for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
+            assert_eq!(run.code, Some(7), "{command:?}: {run:?}");
+            let said = format!("{}{}", run.stdout, run.stderr);
+            assert!(said.contains("truncated") && !said.contains("no sessions yet"), "{command:?}: {said}");
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn s15_a_store_that_was_replaced_is_reported_until_it_is_taken() {
+    let (found, other) = (with_session("sqlite"), with_session("sqlite"));
+    let store = found.folder().join(".bob/sessions.db");
+    fs::copy(other.folder().join(".bob/sessions.db"), found.scratch.join("other.db")).expect("a copy");
+    for end in ["-wal", "-shm"] {
+        let _folded_in_already = fs::remove_file(found.folder().join(format!(".bob/sessions.db{end}")));
+    }
+    fs::rename(found.scratch.join("other.db"), &store).expect("replaced");
+    for run in [found.run(["sessions", "list"]), found.named(["sessions", "list"]), found.named(["run", "hi"])] {
+        assert_eq!(run.code, Some(7), "{run:?}");
+        assert!(run.stderr.contains("was replaced") && run.stderr.contains("trust"), "{run:?}");
+    }
+    assert_eq!(found.named(["trust", "--yes"]).code, Some(0));
+    assert_eq!(found.named(["sessions", "list"]).code, Some(0));
+}
+
+#[test]
+fn s15_a_store_that_is_gone_is_reported_once() {
+    for kind in STORES {
+        let found = with_session(kind);
+        fs::remove_dir_all(found.folder().join(".bob")).expect("removed");
+        let run = found.named(["sessions", "list"]);
+        assert!(run.code == Some(0) && run.stderr.contains("is gone"), "{kind}: {run:?}");
+        let run = found.run(["run", "hi"]);
+        assert!(run.code == Some(0) && !run.stderr.contains("is gone"), "{kind}: {run:?}");
+        assert_eq!(found.run(["run", "hi"]).code, Some(0), "{kind}: the new one is one's own");
+    }
+}
