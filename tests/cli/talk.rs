@@ -79,6 +79,8 @@ fn g6_a_call_that_needs_a_person_is_asked_about_in_full_and_runs_once_it_is_allo
     assert!(!made(&home), "nothing runs before it is allowed");
     terminal.type_line("perhaps");
     terminal.wait_for("Enter alone is no");
+    // What is typed before the prompt stands again answers nothing.
+    terminal.wait_until("the prompt again", |screen| screen.contents().trim_end().ends_with("N] ▏"));
     assert!(!made(&home));
     terminal.type_line("y");
     terminal.wait_for("[allowed once]");
