@@ -109,6 +109,15 @@ fn a_run_with_every_kind_of_chaos_passes_and_says_what_it_saw() {
 }
 
 #[test]
+fn a_run_without_chaos_over_a_new_store_passes() {
+    for store in ["sqlite", "json"] {
+        let (output, _) =
+            soak(&["--store", store, "--sessions", "24", "--turns", "2", "--think", "200ms", "--chaos", "off"]);
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    }
+}
+
+#[test]
 fn an_interrupt_ends_the_run_and_it_is_judged_as_far_as_it_came() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut soak = Command::new(env!("CARGO_BIN_EXE_cli-agent"))

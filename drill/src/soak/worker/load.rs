@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::traps::Traps;
-use bob::{AgentRequest, AgentRunResult, AgentRuntime, Risk, Runtime, SessionId};
+use bob::{AgentRequest, AgentRunResult, AgentRuntime, Risk, Runtime, SessionFilter, SessionId};
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::ids::RequestId;
@@ -40,8 +40,9 @@ const FINISH_WITHIN: Duration = Duration::from_secs(20);
 /// Sessions of a burst, and requests to each of them.
 const BURST: (u64, u64) = (4, 16);
 
-/// The session of a turn before the run, so that what is opened at its first use is open when the run begins.
-pub(crate) const WARM_UP: &str = "warm-up";
+/// The sessions of turns before the run, so that what is opened at its first use is open when the run begins. The first
+/// one makes the store's database, and the second one has it read.
+pub(crate) const WARM_UP: [&str; 2] = ["warm-up-1", "warm-up-2"];
 
 /// What every client needs.
 #[derive(Clone)]
@@ -59,12 +60,15 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// One turn that nobody judges; not against a model that may cost something.
+    /// Turns that nobody judges, and a list of sessions; not against a model that may cost something.
     pub(crate) async fn warm_up(&self) {
-        let Ok(session) = SessionId::parse(WARM_UP) else { return };
-        if self.plan.own.is_none() {
+        if self.plan.own.is_some() {
+            return;
+        }
+        for session in WARM_UP.into_iter().filter_map(|name| SessionId::parse(name).ok()) {
             let _whatever_it_says = self.runtime.run(AgentRequest::text(session, "hello")).await;
         }
+        let _whatever_it_says = self.runtime.sessions(SessionFilter::default(), None).await;
     }
 
     /// Runs all sessions to their ends.

@@ -141,7 +141,7 @@ async fn close_all(clients: &Clients) {
     // One that is left out stays, which is a defect.
     let first = u32::from(clients.plan.has(Defect::LeakSessions));
     let names = (first..clients.plan.sessions).map(|number| format!("s{number}"));
-    let names = names.chain((0..4).map(|number| format!("b{number}"))).chain([load::WARM_UP.to_owned()]);
+    let names = names.chain((0..4).map(|number| format!("b{number}"))).chain(load::WARM_UP.map(str::to_owned));
     futures_util::stream::iter(names.filter_map(|name| SessionId::parse(&name).ok()))
         .for_each_concurrent(CLOSED_AT_ONCE, |session| async move {
             clients.runtime.close(session).await;
