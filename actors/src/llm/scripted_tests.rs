@@ -99,3 +99,19 @@ fn a_script_that_is_none_says_where() {
     let error = ScriptedLlm::from_json("[\n{\"replys\": []}]").unwrap_err().to_string();
     assert!(error.contains("unknown field `replys`") && error.contains("line 2"), "{error}");
 }
+
+#[test]
+fn a_reply_that_is_none_is_named_with_what_it_can_be() {
+    for (reply, said) in [
+        (r#"{"calls": [], "text": "hi"}"#, "one of them: this one has \"calls\" and \"text\""),
+        ("{}", "this one has nothing"),
+        (r#"{"says": "hi"}"#, "not {\"says\"}"),
+        (r#""stop""#, "\"stall\", not \"stop\""),
+        ("7", "a reply is \"stall\" or an object"),
+        (r#"{"error": "tired"}"#, "\"error\" of a reply: unknown variant `tired`"),
+        (r#"{"calls": [{"tool": "x"}]}"#, "\"calls\" of a reply: unknown field `tool`"),
+    ] {
+        let error = ScriptedLlm::from_json(&format!(r#"[{{"replies": [{reply}]}}]"#)).unwrap_err().to_string();
+        assert!(error.contains(said), "{reply}: {error}");
+    }
+}

@@ -2,8 +2,9 @@
 
 use bob_messages::chat::{ContentPart, Message};
 use bob_messages::llm::{LlmErrorKind, LlmRequest, RawCall};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What a scripted model says to some messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub struct Rule {
 /// `{"calls": [{"name": "local/read", "arguments": {}}]}`, `{"error": "unavailable"}`,
 /// `{"malformed": "{\"type\":"}` or `"stall"`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "Written")]
 pub enum ScriptedReply {
     /// A final answer; in JSON mode it comes in its envelope.
     Text(String),
@@ -38,6 +39,43 @@ pub enum ScriptedReply {
     Malformed(String),
     /// Nothing, for ever.
     Stall,
+}
+
+/// A reply as it stands in a script, before it is known which one it is.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a reply is \"stall\" or an object")]
+enum Written {
+    Word(String),
+    Object(Map<String, Value>),
+}
+
+impl TryFrom<Written> for ScriptedReply {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        const KINDS: &str = "a reply is {\"text\"}, {\"calls\"}, {\"error\"}, {\"malformed\"} or \"stall\"";
+        fn read<T: DeserializeOwned>(key: &str, value: Value) -> Result<T, String> {
+            serde_json::from_value(value).map_err(|error| format!("{key:?} of a reply: {error}"))
+        }
+        let fields = match written {
+            Written::Word(word) if word == "stall" => return Ok(Self::Stall),
+            Written::Word(word) => return Err(format!("{KINDS}, not {word:?}")),
+            Written::Object(fields) => fields,
+        };
+        let keys = fields.keys().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(" and ");
+        let mut fields = fields.into_iter();
+        let (Some((key, value)), None) = (fields.next(), fields.next()) else {
+            let found = if keys.is_empty() { "nothing" } else { &keys };
+            return Err(format!("{KINDS}, and one of them: this one has {found}"));
+        };
+        match key.as_str() {
+            "text" => read(&key, value).map(Self::Text),
+            "calls" => read(&key, value).map(Self::Calls),
+            "error" => read(&key, value).map(Self::Error),
+            "malformed" => read(&key, value).map(Self::Malformed),
+            _ => Err(format!("{KINDS}, not {{{key:?}}}")),
+        }
+    }
 }
 
 /// One call of a scripted reply.
@@ -52,7 +90,7 @@ pub struct ScriptedCall {
 }
 
 fn no_arguments() -> Value {
-    Value::Object(serde_json::Map::new())
+    Value::Object(Map::new())
 }
 
 impl ScriptedReply {
