@@ -285,7 +285,8 @@ impl House {
             self.say(message);
         }
         self.configure_again();
-        for (_, message) in self.steering.clone() {
+        for (request, message) in self.steering.clone() {
+            self.monitor.steers.repeats(&request);
             self.say(message);
         }
         let unwanted: Vec<_> =

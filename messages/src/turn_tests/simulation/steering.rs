@@ -20,12 +20,19 @@ pub(super) struct Steers {
     stored: BTreeSet<RequestId>,
     said: BTreeSet<String>,
     told: BTreeMap<RequestId, bool>,
+    /// Said more than once, so that an append of an earlier machine may still bring it.
+    repeated: BTreeSet<RequestId>,
 }
 
 impl Steers {
     /// Nobody heard what was told of it.
     pub(super) fn forgets(&mut self, request: &RequestId) {
         self.told.remove(request);
+    }
+
+    /// It is said again.
+    pub(super) fn repeats(&mut self, request: &RequestId) {
+        self.repeated.insert(request.clone());
     }
 }
 
@@ -71,7 +78,9 @@ impl House {
 
     fn say_into(&mut self, request_id: RequestId) {
         let text = format!("and this is {request_id};");
-        self.monitor.steers.texts.insert(request_id.clone(), text.clone());
+        if self.monitor.steers.texts.insert(request_id.clone(), text.clone()).is_some() {
+            self.monitor.steers.repeats(&request_id);
+        }
         // The supervisor names the run that is meant, as far as it knows.
         let submission = self.owed.first().map(|(owed, _)| owed.clone()).filter(|_| self.people.rarely(2));
         let steer =
@@ -117,6 +126,10 @@ impl Monitor {
         // Whoever repeats it to a machine that has read nothing hears that nothing runs, whatever became of it before.
         let is_news = stored && self.life.is_unread;
         self.must(stored == *taken || is_news, || format!("{request} is told {taken}, and stored is {stored}"));
+        // The facade does not pass this "no" on: it reads the journal first, behind every append on its way.
+        if !taken && self.life.is_unread && self.steers.repeated.contains(request) {
+            return self.saw("steered again, unread".to_owned());
+        }
         self.steers.told.insert(request.clone(), *taken);
     }
 
