@@ -9,6 +9,7 @@
 mod confine;
 mod protection;
 mod read;
+#[cfg(any(test, feature = "search"))]
 mod search;
 mod shell;
 mod write;
@@ -44,6 +45,7 @@ pub fn tools(watcher: &Watcher, protection: &Protection) -> Vec<Arc<dyn ToolPort
     let guarded = [
         (read::list_dir(), Access::List),
         (read::read_file(), Access::Read),
+        #[cfg(any(test, feature = "search"))]
         (search::search_files(Arc::clone(&protected)), Access::Read),
         (write::write_file(), Access::Write),
         (write::edit_file(), Access::Write),
