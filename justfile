@@ -7,7 +7,7 @@ _list:
 verify:
     .ci/run
 
-# Hours of fuzzing, seeds, kill loops and soaks; for every night, not for every change
+# Hours of fuzzing, seeds, and soaks; for every night, not for every change
 night *seed:
     sh scripts/night.sh {{seed}}
 

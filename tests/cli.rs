@@ -8,6 +8,8 @@ mod approvals;
 mod chat;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/documents.rs"]
+mod documents;
 #[path = "cli/escapes.rs"]
 mod escapes;
 #[path = "cli/help.rs"]

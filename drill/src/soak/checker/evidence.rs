@@ -113,6 +113,9 @@ impl Evidence {
         if !path.exists() {
             return Ok(());
         }
+        if matches!(plan.store, StoreKind::Sqlite) {
+            self.unreadable.extend(damage(&path).unwrap_or_else(|error| vec![error.to_string()]));
+        }
         let store: Arc<dyn SessionStore> = match plan.store {
             StoreKind::Sqlite => SqliteStore::open(&path, StoreOptions::default())?,
             StoreKind::Json => FileStore::open(&path, StoreOptions::default())?,
@@ -138,4 +141,12 @@ impl Evidence {
         }
         Ok(())
     }
+}
+
+/// What SQLite itself finds wrong with the database, table by table and index by index.
+fn damage(database: &Path) -> rusqlite::Result<Vec<String>> {
+    let connection = rusqlite::Connection::open(database)?;
+    let mut found = connection.prepare("PRAGMA integrity_check")?;
+    let lines = found.query_map([], |row| row.get::<_, String>(0))?;
+    Ok(lines.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter(|line| line != "ok").collect())
 }

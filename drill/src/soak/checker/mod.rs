@@ -147,10 +147,10 @@ fn of_figures(plan: &Plan, numbers: &Numbers) -> Vec<Check> {
 }
 
 /// What cancels took beyond what an empty task of the same process was late in the same time. Where that lateness alone
-/// is more than the limit for one of ten, nothing can be said of what is left.
+/// is more than half the limit for one of ten, nothing can be said of what is left.
 fn of_cancels(numbers: &Numbers) -> Check {
     let Numbers { cancel, cancel_judged, cancel_late, .. } = numbers;
-    let is_busy = cancel_late.p90 > CANCEL_MS;
+    let is_busy = cancel_late.p90 > CANCEL_MS / 2.0;
     let found = if is_busy {
         format!("not judged: the machine was busy, an empty task was late by {:.1} ms (p90)", cancel_late.p90)
     } else {

@@ -4,6 +4,7 @@
 //! It runs on one thread that may block; a thread beside it reads the worker's pipe. It trusts nothing the worker says
 //! about itself but when it is ready and when it is quiet, and it judges nothing.
 
+mod aim;
 mod processes;
 
 use std::fs::File;
@@ -18,7 +19,7 @@ use rustix::process::set_child_subreaper;
 
 use super::chaos::Kind;
 use super::plan::{Defect, Life, Plan};
-use super::schedule::strikes;
+use super::schedule::{Strike, strikes};
 use super::turns::Place;
 use super::wire::{Line, Told};
 pub(crate) use processes::Figures;
@@ -90,8 +91,8 @@ pub(crate) fn oversee(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> io
     plan.write_config()?;
     tell(&format!("to look at it while it runs: cli-agent --config {} top", plan.config_path().display()));
     let kills = strikes(plan.seed, &plan.chaos).filter(|strike| strike.kind == Kind::ProcessKill);
-    let kills: Box<dyn Iterator<Item = u64>> = match plan.chaos.rate(Kind::ProcessKill) > 0.0 {
-        true => Box::new(kills.map(|strike| strike.at_ms)),
+    let kills: Box<dyn Iterator<Item = Strike>> = match plan.chaos.rate(Kind::ProcessKill) > 0.0 {
+        true => Box::new(kills),
         false => Box::new(std::iter::empty()),
     };
     let mut overseer = Overseer {
@@ -123,7 +124,7 @@ struct Overseer<'a> {
     stop: &'a AtomicBool,
     tell: &'a dyn Fn(&str),
     log: BufWriter<File>,
-    kills: std::iter::Peekable<Box<dyn Iterator<Item = u64>>>,
+    kills: std::iter::Peekable<Box<dyn Iterator<Item = Strike>>>,
     life: Life,
     seen: Seen,
     looking: Looking,
@@ -176,7 +177,8 @@ impl Overseer<'_> {
                 self.seen.died = Some(format!("no turn began or ended for {} s", SILENCE.as_secs()));
                 break false;
             }
-            if self.kill_is_due(&run) {
+            if let Some(kill) = self.kill_that_is_due(&run) {
+                aim::wait(self.plan, kill.pick);
                 break true;
             }
         };
@@ -308,10 +310,10 @@ impl Overseer<'_> {
         }
     }
 
-    fn kill_is_due(&mut self, run: &Running) -> bool {
-        let Some(went) = run.went.filter(|_| !run.is_quiet) else { return false };
+    fn kill_that_is_due(&mut self, run: &Running) -> Option<Strike> {
+        let went = run.went.filter(|_| !run.is_quiet)?;
         let elapsed = self.life.elapsed_ms + millis(went.elapsed());
-        self.kills.next_if(|at| *at <= elapsed).is_some()
+        self.kills.next_if(|kill| kill.at_ms <= elapsed)
     }
 }
 

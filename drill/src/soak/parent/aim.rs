@@ -1,0 +1,55 @@
+//! Where a kill of the worker hits: a third at its random instant, a third around the next write to the journals, and a third
+//! around the next side effect. What a crash can break lies within milliseconds of those.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::soak::plan::Plan;
+
+/// How long a write is waited for: a worker that writes nothing is killed all the same.
+const WRITES_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often it is looked for a write.
+const LOOK_EVERY: Duration = Duration::from_micros(200);
+
+/// Behind the write the kill is put off by less than this, in microseconds: it hits within it, behind it, or within what
+/// follows.
+const JOURNAL_US: u64 = 4_000;
+const EFFECT_US: u64 = 6_000;
+
+/// Waits for the instant at which this kill hits.
+pub(super) fn wait(plan: &Plan, pick: u64) {
+    let (files, most_us) = match pick % 3 {
+        0 => return,
+        1 => (journals(&plan.store_path()), JOURNAL_US),
+        _ => (vec![plan.effects_path()], EFFECT_US),
+    };
+    let before = written(&files);
+    let until = Instant::now() + WRITES_WITHIN;
+    while written(&files) == before && Instant::now() < until {
+        std::thread::sleep(LOOK_EVERY);
+    }
+    std::thread::sleep(Duration::from_micros((pick >> 8) % most_us));
+}
+
+/// The files that appends go to: a database and its log, or the journals of a folder.
+fn journals(store: &Path) -> Vec<PathBuf> {
+    match fs::read_dir(store) {
+        Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+        Err(_a_database) => {
+            let mut log = store.as_os_str().to_owned();
+            log.push("-wal");
+            vec![store.to_owned(), log.into()]
+        }
+    }
+}
+
+/// How long the files are, and when they were written to last.
+fn written(files: &[PathBuf]) -> Vec<Option<(u64, SystemTime)>> {
+    let look = |file: &PathBuf| {
+        let metadata = fs::metadata(file).ok()?;
+        Some((metadata.len(), metadata.modified().ok()?))
+    };
+    files.iter().map(look).collect()
+}
