@@ -31,10 +31,9 @@ use bob::ServerSpec;
 use bob::llm::RetryPolicy;
 use bob::model_server::Progress;
 use bob::store::{Made, StoreError};
-use bob::tools::ToolOverride;
 use bob::{
-    AgentError, Brief, CondenseRules, FileStore, InvalidId, Limits, MemoryStore, ModelName, OnRestart, Policy, Risk,
-    SessionStore, StoreOptions, ToolModeChoice,
+    AgentError, Brief, CondenseRules, FileStore, InvalidId, Limits, MemoryStore, ModelName, Policy, SessionStore,
+    StoreOptions,
 };
 
 use crate::Config;
@@ -271,23 +270,16 @@ fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<
     let condense_model = Some(config.prompt.condense_model.as_str()).filter(|name| !name.is_empty());
     let condense_model = condense_model.map(model_name).transpose()?;
     Ok(Brief {
-        tool_mode: match config.llm.tool_mode {
-            crate::ToolMode::Auto => ToolModeChoice::Auto,
-            crate::ToolMode::Json => ToolModeChoice::Json,
-            crate::ToolMode::Native => ToolModeChoice::Native,
-        },
+        tool_mode: config.llm.tool_mode,
         fallback: fallback.into(),
         context_percent: percent(config.prompt.condense_trigger_ratio),
         condense: Some(CondenseRules {
             target_percent: percent(config.prompt.condense_target_ratio),
             model: condense_model,
         }),
-        max_history_messages: usize::try_from(config.runtime.max_history_messages).unwrap_or(usize::MAX),
+        max_history_messages: config.runtime.max_history_messages,
         roots: Arc::from([workspace.to_string_lossy().into_owned()]),
-        on_restart: match config.runtime.on_restart {
-            crate::OnRestart::Report => OnRestart::Report,
-            crate::OnRestart::Resume => OnRestart::Resume,
-        },
+        on_restart: config.runtime.on_restart,
         ..Brief::new(default_model)
     })
 }
@@ -300,22 +292,13 @@ fn percent(ratio: f64) -> u32 {
 }
 
 fn policy(config: &Config) -> Policy {
-    let rule = |rule: &crate::ToolRule| ToolOverride {
-        risk: rule.risk.map(|risk| match risk {
-            crate::Risk::Low => Risk::Low,
-            crate::Risk::Medium => Risk::Medium,
-            crate::Risk::High => Risk::High,
-        }),
-        timeout_ms: rule.timeout_ms,
-        idempotent: rule.idempotent,
-    };
     Policy {
         allow_tools: config.policy.allow_tools.clone(),
         deny_tools: config.policy.deny_tools.clone(),
         deny_commands: config.policy.deny_commands.clone(),
-        max_payload_bytes: usize::try_from(config.policy.max_payload_bytes).unwrap_or(usize::MAX),
+        max_payload_bytes: config.policy.max_payload_bytes,
         require_high_risk_approval: config.policy.require_high_risk_approval,
-        tools: config.tools.iter().map(|(name, said)| (name.clone(), rule(said))).collect(),
+        tools: config.tools.clone(),
     }
 }
 

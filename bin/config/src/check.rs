@@ -1,21 +1,17 @@
-//! The checks: the table of rules applied to every key, then the rules between several keys.
+//! The rules between several keys, and of the names a user chooses.
 //!
 //! They look at the merged tree, not at the finished structs, so that every value still knows where it was written. A
-//! value of the wrong type is passed over here; the conversion says it better.
+//! value of the wrong type is passed over here; the reader has said it.
 
 use std::collections::BTreeMap;
 
-use super::keys::{KEYS, Rule};
+use super::keys::{ID_FORM, MODEL_FORM, is_id, is_model, is_pattern};
 use super::problem::Findings;
-use super::secret;
-use super::tree::{self, Item, Table, Value};
+use super::tree::{self, Item, Table};
 
 /// Adds a complaint for everything that is impossible. Where a line could not be read, what seems to be missing may stand
 /// on that line.
 pub(super) fn check(root: &Table, is_broken: bool, findings: &mut Findings) {
-    for (pattern, rule) in KEYS {
-        tree::visit(root, pattern, &mut |path, item| apply(*rule, &tree::shown(path), item, findings));
-    }
     if !is_broken {
         default_model(root, findings);
     }
@@ -30,71 +26,6 @@ pub(super) fn check(root: &Table, is_broken: bool, findings: &mut Findings) {
         let message = "`store.kind`: this program was built without sqlite; use kind = \"json\" or \"memory\"";
         findings.add(kind.span.clone(), message);
     }
-}
-
-fn apply(rule: Rule, path: &str, item: &Item, findings: &mut Findings) {
-    if let Value::List(items) = &item.value {
-        items.iter().for_each(|item| apply(rule, path, item, findings));
-        return;
-    }
-    let complaint = match rule {
-        Rule::Any => None,
-        Rule::Whole(least, most) => match item.value {
-            Value::Integer(Some(number)) if (i128::from(least)..=i128::from(most)).contains(&number) => None,
-            Value::Integer(_) => Some(format!("must be between {least} and {most}")),
-            // The reader says it.
-            Value::Text(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date | Value::List(_) | Value::Table(_) => {
-                None
-            }
-        },
-        Rule::Decimal(least, most) => item
-            .as_decimal()
-            .filter(|number| !(least..=most).contains(number))
-            .map(|_| format!("must be between {least} and {most}")),
-        Rule::Text => item.as_text().filter(|text| text.trim().is_empty()).map(|_| "must not be empty".to_owned()),
-        Rule::Model => item.as_text().and_then(model),
-        Rule::ModelOrEmpty => item.as_text().filter(|text| !text.is_empty()).and_then(model),
-        Rule::Address => item.as_text().and_then(address),
-        Rule::Pattern => item.as_text().and_then(pattern),
-        Rule::Id => item.as_text().filter(|text| !is_id(text)).map(|_| ID_FORM.to_owned()),
-    };
-    if let Some(complaint) = complaint {
-        findings.add(item.span.clone(), format!("`{path}` {complaint}"));
-    }
-}
-
-fn model(text: &str) -> Option<String> {
-    let form = "must have the form provider:model, for example \"openai:gpt-4o-mini\"";
-    let complete = text.split_once(':').is_some_and(|(provider, model)| is_id(provider) && !model.trim().is_empty());
-    (!complete || text.chars().any(|c| c.is_whitespace() || c.is_control())).then(|| form.to_owned())
-}
-
-fn address(text: &str) -> Option<String> {
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    if secret::has_credentials(text) {
-        return Some("must not carry a user or a password; use `api_key` or a header".to_owned());
-    }
-    let is_address = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.starts_with(':'));
-    (!is_address || text.contains(char::is_whitespace)).then(|| "must begin with http:// or https:// and a host".into())
-}
-
-fn pattern(text: &str) -> Option<String> {
-    let form =
-        "matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone \"*\" is every tool";
-    let matches = text == "*" || text.split_once('/').is_some_and(|(space, name)| is_space(space) && !name.is_empty());
-    (!matches).then(|| form.to_owned())
-}
-
-fn is_space(space: &str) -> bool {
-    matches!(space, "local" | "mcp" | "agent") || space.contains(['*', '?', '[', '{'])
-}
-
-const ID_FORM: &str = "must be 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
-
-fn is_id(text: &str) -> bool {
-    text.len() <= 64
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 fn default_model(root: &Table, findings: &mut Findings) {
@@ -148,21 +79,17 @@ fn providers(root: &Table, findings: &mut Findings) {
 
 fn prices(root: &Table, findings: &mut Findings) {
     let Some(prices) = root.get("prices").and_then(Item::as_table) else { return };
-    for (name, _) in prices.iter() {
-        if let Some(complaint) = model(&name.name) {
-            findings.add(name.span.clone(), format!("the key below `prices` {complaint}, in quotes"));
-        }
+    for (name, _) in prices.iter().filter(|(name, _)| !is_model(&name.name)) {
+        findings.add(name.span.clone(), format!("the key below `prices` {MODEL_FORM}, in quotes"));
     }
 }
 
 fn tool_names(root: &Table, findings: &mut Findings) {
     let Some(tools) = root.get("tools").and_then(Item::as_table) else { return };
-    for (name, _) in tools.iter() {
-        if pattern(&name.name).is_some() {
-            let form = "must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like \
-                        mcp/<server>/*, in quotes";
-            findings.add(name.span.clone(), format!("the key below `tools` {form}"));
-        }
+    for (name, _) in tools.iter().filter(|(name, _)| !is_pattern(&name.name)) {
+        let form = "must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like \
+                    mcp/<server>/*, in quotes";
+        findings.add(name.span.clone(), format!("the key below `tools` {form}"));
     }
 }
 

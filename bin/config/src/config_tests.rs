@@ -221,7 +221,7 @@ fn many_keys_of_one_table_survive_the_layers() {
     (0..40).for_each(|n| text.push_str(&format!("[providers.p{n}]\nmax_concurrent = 99\ntimeout_ms = 5\n")));
     let pairs: [(&str, &str); 40] = std::array::from_fn(|n| (variables[n].0.as_str(), variables[n].1.as_str()));
     let config = accepted(&text, &Environment::from(pairs));
-    for n in 0..40u32 {
+    for n in 0..40 {
         let provider = &config.providers[&format!("p{n}")];
         assert_eq!((provider.max_concurrent, provider.timeout_ms), (Some(n + 1), Some(5)));
     }

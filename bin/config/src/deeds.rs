@@ -12,9 +12,11 @@ mod starts;
 
 use std::collections::BTreeMap;
 
+use bob::tools::ToolOverride;
+
 use super::{
     Config, Llm, Log, Mcp, McpServer, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource, Skills, Store,
-    ToolRule, Transport,
+    Transport,
 };
 
 /// One thing a configuration does.
@@ -201,8 +203,8 @@ impl Config {
 }
 
 /// What is said of single tools.
-fn rules(tools: &BTreeMap<String, ToolRule>, deeds: &mut Vec<Deed>) {
-    for (name, ToolRule { risk, timeout_ms: _, idempotent }) in tools {
+fn rules(tools: &BTreeMap<String, ToolOverride>, deeds: &mut Vec<Deed>) {
+    for (name, ToolOverride { risk, timeout_ms: _, idempotent }) in tools {
         let mut loosens = |what: String| deeds.push(Deed::new(DeedKind::Loosens, what));
         if let Some(risk) = risk.filter(|risk| loosens::lowers(name, *risk)) {
             loosens(format!("calls of {name} are taken for {} risk", loosens::word(risk)));

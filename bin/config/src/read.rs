@@ -1,17 +1,22 @@
 //! From the tree to the structs: one reader that goes on after a fault, so that all of them are told at once.
 //!
-//! The structs say which type stands under which name and what holds where nothing is written; the names that are accepted
-//! come from the one table of [`super::keys`].
+//! The structs say which type stands under which name, what holds where nothing is written, and which rule a value obeys.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::keys::KEYS;
+use super::keys::{Key, Rule};
 use super::problem::Findings;
+use super::secret::Secret;
 use super::tree::{self, Item, Table, Value};
 
 /// A type that can be read from a value.
 pub(super) trait Read: Sized {
+    /// The keys of the tables that it is read from, if it is.
+    const KEYS: &'static [Key] = &[];
+    /// Whether it is read from many of them.
+    const IS_MANY: bool = false;
+
     /// The value; `None` when it cannot be one, and then a complaint has been made.
     fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self>;
 }
@@ -24,24 +29,25 @@ pub(super) struct Reader<'r> {
     is_broken: bool,
     /// The text that the places of the tree point into.
     source: &'r dyn Fn(Range<usize>) -> String,
+    /// All keys there are, each by its path.
+    keys: &'r [String],
     path: Vec<String>,
 }
 
 impl<'r> Reader<'r> {
-    pub(super) fn new(findings: &'r mut Findings, is_broken: bool, source: &'r dyn Fn(Range<usize>) -> String) -> Self {
-        Self { findings, is_broken, source, path: Vec::new() }
+    pub(super) fn new(
+        findings: &'r mut Findings,
+        is_broken: bool,
+        source: &'r dyn Fn(Range<usize>) -> String,
+        keys: &'r [String],
+    ) -> Self {
+        Self { findings, is_broken, source, keys, path: Vec::new() }
     }
 
-    /// The table in which a struct is written; complains about the names it does not know.
-    pub(super) fn fields<'t>(&mut self, item: &'t Item) -> Option<&'t Table> {
+    /// The table in which a struct is written; complains about the names that are none of its keys.
+    pub(super) fn table<'t>(&mut self, item: &'t Item, keys: &[Key]) -> Option<&'t Table> {
         let table = self.wanted(item, "a table", item.as_table())?;
-        self.check_names(table);
-        Some(table)
-    }
-
-    /// Complains about the names that are not accepted in the table at this place.
-    pub(super) fn check_names(&mut self, table: &Table) {
-        let accepted = names_below(&self.path);
+        let accepted: Vec<&str> = keys.iter().map(|key| key.name).collect();
         for (key, _) in table.iter().filter(|(key, _)| !accepted.contains(&key.name.as_str())) {
             if self.is_broken && self.path.is_empty() {
                 continue;
@@ -50,39 +56,64 @@ impl<'r> Reader<'r> {
                 self.findings.count += 1;
                 continue;
             }
-            let (message, help) = unknown_key(&key.name, &self.path, &accepted);
+            let (message, help) = self.unknown_key(&key.name, &accepted);
             self.findings.add_with_help(key.span.clone(), message, Some(help));
         }
+        Some(table)
     }
 
-    /// The value under a name, or what holds where it is missing.
-    pub(super) fn field<T: Read>(&mut self, table: &Table, name: &str, default: impl FnOnce() -> T) -> Option<T> {
-        match table.get(name) {
-            Some(item) => self.below(name.to_owned(), item),
-            None => Some(default()),
+    /// What is wrong with a key that is none of those accepted here, and what was probably meant.
+    fn unknown_key(&self, name: &str, accepted: &[&str]) -> (String, String) {
+        let place = match self.path.as_slice() {
+            [] => "at the top level".to_owned(),
+            parent => format!("in `{}`", tree::shown(parent)),
+        };
+        let message = format!("unknown key `{}` {place}", tree::shown(&[name.to_owned()]));
+        let near = accepted
+            .iter()
+            .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+            .filter(|(likeness, _)| *likeness >= 0.85)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((_, candidate)) = near {
+            return (message, format!("did you mean `{candidate}`?"));
+        }
+        let elsewhere = self.keys.iter().find_map(|key| key.rsplit_once('.').filter(|(_, last)| *last == name));
+        match elsewhere {
+            Some((table, _)) => (message, format!("`{name}` belongs to [{}]", table.replace(".*", ".<name>"))),
+            None => (message, format!("accepted here: {}", accepted.join(", "))),
         }
     }
 
-    /// The value under a name that must be there.
-    pub(super) fn needed<T: Read>(&mut self, table: &Table, name: &str, of: &Item) -> Option<T> {
-        if let Some(item) = table.get(name) {
-            return self.below(name.to_owned(), item);
+    /// The value of a key, or what holds where it is missing; without that, the key must be there.
+    pub(super) fn field<T: Read>(&mut self, table: &Table, of: &Item, key: &Key, default: Option<T>) -> Option<T> {
+        if let Some(item) = table.get(key.name) {
+            return self.below(key.name.to_owned(), item, key.rule);
         }
-        if !self.is_broken {
+        if default.is_none() && !self.is_broken {
             // Which entry of a list is told by the place.
             let is_in_list = self.path.last().is_some_and(|part| part.starts_with('['));
             let path = &self.path[..self.path.len() - usize::from(is_in_list)];
-            let message = format!("each entry of `{}` needs `{name}`", tree::shown(path));
+            let message = format!("each entry of `{}` needs `{}`", tree::shown(path), key.name);
             self.findings.add(self.head(&of.span), message);
         }
-        None
+        default
     }
 
-    fn below<T: Read>(&mut self, part: String, item: &Item) -> Option<T> {
+    fn below<T: Read>(&mut self, part: String, item: &Item, rule: Rule) -> Option<T> {
         self.path.push(part);
+        self.obey(rule, item);
         let value = T::read(item, self);
         self.path.pop();
         value
+    }
+
+    /// Complains about a value that does not obey the rule of its key.
+    fn obey(&mut self, rule: Rule, item: &Item) {
+        if let Value::List(items) = &item.value {
+            items.iter().for_each(|item| self.obey(rule, item));
+        } else if let Some(complaint) = rule.complaint(item) {
+            self.findings.add(item.span.clone(), format!("`{}` {complaint}", tree::shown(&self.path)));
+        }
     }
 
     /// The place of a table: its header, or the first character of one without.
@@ -143,17 +174,17 @@ impl Read for bool {
     }
 }
 
-impl Read for u32 {
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        reader.whole(item)
-    }
+/// Whole numbers: what does not fit its type is out of range.
+macro_rules! whole {
+    ($($kind:ty)*) => {$(
+        impl Read for $kind {
+            fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+                reader.whole(item)
+            }
+        }
+    )*};
 }
-
-impl Read for u64 {
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        reader.whole(item)
-    }
-}
+whole!(u32 u64 usize);
 
 impl Read for f64 {
     fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
@@ -161,57 +192,87 @@ impl Read for f64 {
     }
 }
 
+impl Read for Secret {
+    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+        String::read(item, reader).map(|value| Self::from(value.as_str()))
+    }
+}
+
 impl<T: Read> Read for Option<T> {
+    const KEYS: &'static [Key] = T::KEYS;
+
     fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
         T::read(item, reader).map(Some)
     }
 }
 
 impl<T: Read> Read for Vec<T> {
+    const KEYS: &'static [Key] = T::KEYS;
+    const IS_MANY: bool = true;
+
     fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
         let items = reader.wanted(item, "a list", item.as_list())?;
-        let read = items.iter().enumerate().map(|(index, item)| reader.below(format!("[{index}]"), item));
+        let read = items.iter().enumerate().map(|(index, item)| reader.below(format!("[{index}]"), item, Rule::Any));
         // All of them are read before the first fault counts.
         read.collect::<Vec<_>>().into_iter().collect()
     }
 }
 
 impl<T: Read> Read for BTreeMap<String, T> {
+    const KEYS: &'static [Key] = T::KEYS;
+    const IS_MANY: bool = true;
+
     fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
         let table = reader.wanted(item, "a table", item.as_table())?;
-        let read = table.iter().map(|(key, item)| (key.name.clone(), reader.below(key.name.clone(), item)));
+        let read = table.iter().map(|(key, item)| (key.name.clone(), reader.below(key.name.clone(), item, Rule::Any)));
         read.collect::<Vec<_>>().into_iter().map(|(name, value)| Some((name, value?))).collect()
     }
 }
 
-/// Defines a table of the configuration and how it is read. A field without a default must be written; `as` gives the name
-/// in the file where it is not the field's.
-macro_rules! table {
-    ($(#[$meta:meta])* pub struct $name:ident {
-        $($(#[$field_meta:meta])* pub $field:ident $(as $key:literal)?: $kind:ty $(= $default:expr)?,)*
+/// Says which keys a struct is read from: each with its type, what holds where it is not written (without that, it must be),
+/// and behind `=>` the rule of its value. `as` gives the name in the file where it is not the field's. Fields that are read
+/// from no key come from what stands behind `..`.
+macro_rules! keys {
+    ($name:ident {
+        $($field:ident $(as $key:literal)?: $kind:ty $(= $default:expr)? $(=> $rule:expr)?,)*
+        $(..$rest:expr)?
     }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        pub struct $name { $($(#[$field_meta])* pub $field: $kind,)* }
-
         impl $crate::read::Read for $name {
-            fn read(
-                item: &$crate::tree::Item,
-                reader: &mut $crate::read::Reader<'_>,
-            ) -> Option<Self> {
-                let table = reader.fields(item)?;
-                $(let $field = $crate::read::table!(
-                    @field reader, item, table, $crate::read::table!(@name $field $($key)?) $(, $default)?
-                );)*
-                Some(Self { $($field: $field?,)* })
+            const KEYS: &'static [$crate::keys::Key] = &[$($crate::keys::Key {
+                name: $crate::read::keys!(@name $field $($key)?),
+                rule: $crate::read::keys!(@rule $($rule)?),
+                below: <$kind as $crate::read::Read>::KEYS,
+                is_many: <$kind as $crate::read::Read>::IS_MANY,
+            },)*];
+
+            fn read(item: &$crate::tree::Item, reader: &mut $crate::read::Reader<'_>) -> Option<Self> {
+                let table = reader.table(item, Self::KEYS)?;
+                let mut keys = Self::KEYS.iter();
+                $(let $field: Option<$kind> =
+                    reader.field(table, item, keys.next()?, $crate::read::keys!(@default $($default)?));)*
+                Some(Self { $($field: $field?,)* $(..$rest)? })
             }
         }
     };
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $key:literal) => { $key };
-    (@field $reader:ident, $item:ident, $table:ident, $name:expr) => { $reader.needed($table, $name, $item) };
-    (@field $reader:ident, $item:ident, $table:ident, $name:expr, $default:expr) => {
-        $reader.field($table, $name, || $default)
+    (@rule) => { $crate::keys::Rule::Any };
+    (@rule $rule:expr) => { $rule };
+    (@default) => { None };
+    (@default $default:expr) => { Some($default) };
+}
+pub(super) use keys;
+
+/// Defines a table of the configuration and its keys.
+macro_rules! table {
+    ($(#[$meta:meta])* pub struct $name:ident {
+        $($(#[$field_meta:meta])* pub $field:ident $(as $key:literal)?: $kind:ty $(= $default:expr)? $(=> $rule:expr)?,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub struct $name { $($(#[$field_meta])* pub $field: $kind,)* }
+
+        $crate::read::keys! { $name { $($field $(as $key)?: $kind $(= $default)? $(=> $rule)?,)* } }
     };
 }
 pub(super) use table;
@@ -219,10 +280,10 @@ pub(super) use table;
 /// Defines a table of which every key has a default: each is written once and serves the missing key and the missing table.
 macro_rules! section {
     ($(#[$meta:meta])* pub struct $name:ident {
-        $($(#[$field_meta:meta])* pub $field:ident: $kind:ty = $default:expr,)*
+        $($(#[$field_meta:meta])* pub $field:ident: $kind:ty = $default:expr $(=> $rule:expr)?,)*
     }) => {
         $crate::read::table! {
-            $(#[$meta])* pub struct $name { $($(#[$field_meta])* pub $field: $kind = $default,)* }
+            $(#[$meta])* pub struct $name { $($(#[$field_meta])* pub $field: $kind = $default $(=> $rule)?,)* }
         }
 
         impl Default for $name {
@@ -233,40 +294,3 @@ macro_rules! section {
     };
 }
 pub(super) use section;
-
-/// What is wrong with a key nobody knows, and what was probably meant.
-fn unknown_key(name: &str, parent: &[String], accepted: &[&str]) -> (String, String) {
-    let place = match parent {
-        [] => "at the top level".to_owned(),
-        parent => format!("in `{}`", tree::shown(parent)),
-    };
-    let message = format!("unknown key `{}` {place}", tree::shown(&[name.to_owned()]));
-    let near = accepted
-        .iter()
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= 0.85)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((_, candidate)) = near {
-        return (message, format!("did you mean `{candidate}`?"));
-    }
-    let elsewhere = KEYS.iter().find_map(|(key, _)| key.rsplit_once('.').filter(|(_, last)| *last == name));
-    match elsewhere {
-        Some((table, _)) => (message, format!("`{name}` belongs to [{}]", table.replace(".*", ".<name>"))),
-        None => (message, format!("accepted here: {}", accepted.join(", "))),
-    }
-}
-
-/// The names accepted in a table.
-fn names_below(parent: &[String]) -> Vec<&'static str> {
-    let mut names: Vec<&str> = Vec::new();
-    for (key, _) in KEYS {
-        let parts: Vec<&str> = key.split('.').collect();
-        if let Some((above, below)) = parts.split_at_checked(parent.len())
-            && let Some(name) = below.first().filter(|name| **name != "*" && !names.contains(name))
-            && tree::fits(above, parent)
-        {
-            names.push(name);
-        }
-    }
-    names
-}

@@ -1,7 +1,6 @@
 //! The parsed text: a tree in which every key and every value knows its place, and ways to find things in it by a path.
 //!
-//! A path is a list of parts: keys, and array positions written `[0]`. A pattern is the same as one text with dots, in
-//! which `*` stands for any key or position.
+//! A path is a list of parts: keys, and array positions written `[0]`.
 
 use std::ops::Range;
 
@@ -177,40 +176,6 @@ impl Table {
     }
 }
 
-/// Calls `found` with every item whose path fits the pattern.
-pub(super) fn visit(root: &Table, pattern: &str, found: &mut dyn FnMut(&[String], &Item)) {
-    let parts: Vec<&str> = pattern.split('.').collect();
-    visit_table(root, &parts, &mut Vec::new(), found);
-}
-
-fn visit_table(table: &Table, parts: &[&str], path: &mut Vec<String>, found: &mut dyn FnMut(&[String], &Item)) {
-    let Some(&part) = parts.first() else { return };
-    for (key, item) in table.iter().filter(|(key, _)| part == "*" || key.name == part) {
-        visit_item(item, key.name.clone(), &parts[1..], path, found);
-    }
-}
-
-fn visit_item(
-    item: &Item,
-    name: String,
-    rest: &[&str],
-    path: &mut Vec<String>,
-    found: &mut dyn FnMut(&[String], &Item),
-) {
-    path.push(name);
-    match (rest, &item.value) {
-        ([], _) => found(path, item),
-        (_, Value::Table(table)) => visit_table(table, rest, path, found),
-        (["*", rest @ ..], Value::List(items)) => {
-            for (index, item) in items.iter().enumerate() {
-                visit_item(item, format!("[{index}]"), rest, path, found);
-            }
-        }
-        _ => {}
-    }
-    path.pop();
-}
-
 /// The item at a plain path such as `runtime.max_steps`.
 pub(super) fn get<'t>(root: &'t Table, path: &str) -> Option<&'t Item> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
@@ -256,9 +221,4 @@ pub(super) fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-/// Whether a path fits the parts of a pattern.
-pub(super) fn fits(pattern: &[&str], path: &[String]) -> bool {
-    pattern.len() == path.len() && pattern.iter().zip(path).all(|(wanted, part)| *wanted == "*" || wanted == part)
 }

@@ -19,7 +19,7 @@ pub fn skills(config: &Config) -> Option<SkillFolders> {
 pub(super) fn rules(config: &Config) -> SkillRules {
     let written = &config.skills;
     SkillRules {
-        top_k: usize::try_from(written.top_k).unwrap_or(usize::MAX),
+        top_k: written.top_k,
         token_budget_ratio: written.token_budget_ratio,
         token_budget_tokens: written.token_budget_tokens,
     }

@@ -3,9 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use bob::tools::Rules;
-use bob::{Policy, ToolName};
+use bob::{Policy, Risk, ToolName};
 
-use crate::{Config, Risk};
+use crate::Config;
 
 /// Bob's own tools that change nothing; their risk is low, and running one twice does no harm.
 const READING: [&str; 3] = ["local/read_file", "local/list_dir", "local/search_files"];
