@@ -4,7 +4,7 @@
 //! which names are accepted where, is made from there.
 
 use super::secret::has_credentials;
-use super::tree::{Item, Value};
+use super::tree::{self, Item};
 
 /// A key of a table.
 pub(super) struct Key {
@@ -60,18 +60,18 @@ pub(super) const PRICE: Rule = Rule::Decimal(0.0, 10_000_000.0);
 
 impl Rule {
     /// What is wrong with a value. A value of the wrong type is passed over; its reader says it better.
-    pub(super) fn complaint(self, item: &Item) -> Option<String> {
+    pub(super) fn complaint(self, item: &Item<'_>) -> Option<String> {
         let unless = |is_fine: bool, form: &str| (!is_fine).then(|| form.to_owned());
-        let text = item.as_text();
+        let text = tree::text(item);
         match self {
             Self::Any => None,
             Self::Whole(least, most) => {
-                let Value::Integer(number) = item.value else { return None };
-                let is_inside = number.is_some_and(|number| (i128::from(least)..=i128::from(most)).contains(&number));
+                let is_inside =
+                    tree::whole(item)?.is_some_and(|number| (i128::from(least)..=i128::from(most)).contains(&number));
                 unless(is_inside, &format!("must be between {least} and {most}"))
             }
             Self::Decimal(least, most) => {
-                unless((least..=most).contains(&item.as_decimal()?), &format!("must be between {least} and {most}"))
+                unless((least..=most).contains(&tree::decimal(item)?), &format!("must be between {least} and {most}"))
             }
             Self::Text => unless(!text?.trim().is_empty(), "must not be empty"),
             Self::Model => unless(is_model(text?), MODEL_FORM),

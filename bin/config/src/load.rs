@@ -94,17 +94,17 @@ fn parse_bounded(
     let keys = keys::paths(Config::KEYS);
     let masked = secret::masked(text, &root, &broken, &keys);
     let is_broken = syntax::take(text, &errors, &mut findings);
-    root.drop_broken(&tree::Faults::at(text, &broken));
+    tree::drop_broken(&mut root, &tree::Faults::at(text, &broken));
     for layer in [&layers.environment, &layers.options] {
         let (over, errors) = tree::parse(layer);
         syntax::take(layer, &errors, &mut findings);
-        root.merge(over);
+        tree::merge(&mut root, over);
     }
 
     let (filled, filled_at) = interpolate::interpolate(&mut root, environment, &source, &mut findings);
-    let root = Item { span: 0..text.len(), value: Value::Table(root) };
+    let root = Item::new(0..text.len(), Value::Table(root));
     let config = Config::read(&root, &mut Reader::new(&mut findings, is_broken, &source, &keys));
-    root.as_table().into_iter().for_each(|root| check::check(root, is_broken, &mut findings));
+    tree::table(&root).into_iter().for_each(|root| check::check(root, is_broken, &mut findings));
 
     match config {
         Some(mut config) if findings.count == 0 => {

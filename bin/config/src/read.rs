@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::keys::{Key, Rule};
 use super::problem::Findings;
 use super::secret::Secret;
-use super::tree::{self, Item, Table, Value};
+use super::tree::{self, Item, Table};
 
 /// A type that can be read from a value.
 pub(super) trait Read: Sized {
@@ -18,7 +18,7 @@ pub(super) trait Read: Sized {
     const IS_MANY: bool = false;
 
     /// The value; `None` when it cannot be one, and then a complaint has been made.
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self>;
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
 /// Where the reading is, and what it complains about.
@@ -45,10 +45,12 @@ impl<'r> Reader<'r> {
     }
 
     /// The table in which a struct is written; complains about the names that are none of its keys.
-    pub(super) fn table<'t>(&mut self, item: &'t Item, keys: &[Key]) -> Option<&'t Table> {
-        let table = self.wanted(item, "a table", item.as_table())?;
+    pub(super) fn table<'t>(&mut self, item: &'t Item<'t>, keys: &[Key]) -> Option<&'t Table<'t>> {
+        let table = self.wanted(item, "a table", tree::table(item))?;
         let accepted: Vec<&str> = keys.iter().map(|key| key.name).collect();
-        for (key, _) in table.iter().filter(|(key, _)| !accepted.contains(&key.name.as_str())) {
+        let mut unknown: Vec<_> = table.keys().filter(|key| !accepted.contains(&&**key.get_ref())).collect();
+        unknown.sort_by_key(|key| key.span().start);
+        for key in unknown {
             if self.is_broken && self.path.is_empty() {
                 continue;
             }
@@ -56,8 +58,8 @@ impl<'r> Reader<'r> {
                 self.findings.count += 1;
                 continue;
             }
-            let (message, help) = self.unknown_key(&key.name, &accepted);
-            self.findings.add_with_help(key.span.clone(), message, Some(help));
+            let (message, help) = self.unknown_key(key.get_ref(), &accepted);
+            self.findings.add_with_help(key.span(), message, Some(help));
         }
         Some(table)
     }
@@ -85,7 +87,13 @@ impl<'r> Reader<'r> {
     }
 
     /// The value of a key, or what holds where it is missing; without that, the key must be there.
-    pub(super) fn field<T: Read>(&mut self, table: &Table, of: &Item, key: &Key, default: Option<T>) -> Option<T> {
+    pub(super) fn field<T: Read>(
+        &mut self,
+        table: &Table<'_>,
+        of: &Item<'_>,
+        key: &Key,
+        default: Option<T>,
+    ) -> Option<T> {
         if let Some(item) = table.get(key.name) {
             return self.below(key.name.to_owned(), item, key.rule);
         }
@@ -94,12 +102,12 @@ impl<'r> Reader<'r> {
             let is_in_list = self.path.last().is_some_and(|part| part.starts_with('['));
             let path = &self.path[..self.path.len() - usize::from(is_in_list)];
             let message = format!("each entry of `{}` needs `{}`", tree::shown(path), key.name);
-            self.findings.add(self.head(&of.span), message);
+            self.findings.add(self.head(&of.span()), message);
         }
         default
     }
 
-    fn below<T: Read>(&mut self, part: String, item: &Item, rule: Rule) -> Option<T> {
+    fn below<T: Read>(&mut self, part: String, item: &Item<'_>, rule: Rule) -> Option<T> {
         self.path.push(part);
         self.obey(rule, item);
         let value = T::read(item, self);
@@ -108,11 +116,11 @@ impl<'r> Reader<'r> {
     }
 
     /// Complains about a value that does not obey the rule of its key.
-    fn obey(&mut self, rule: Rule, item: &Item) {
-        if let Value::List(items) = &item.value {
+    fn obey(&mut self, rule: Rule, item: &Item<'_>) {
+        if let Some(items) = tree::list(item) {
             items.iter().for_each(|item| self.obey(rule, item));
         } else if let Some(complaint) = rule.complaint(item) {
-            self.findings.add(item.span.clone(), format!("`{}` {complaint}", tree::shown(&self.path)));
+            self.findings.add(item.span(), format!("`{}` {complaint}", tree::shown(&self.path)));
         }
     }
 
@@ -124,24 +132,24 @@ impl<'r> Reader<'r> {
     }
 
     /// What was found, or a complaint about what else was.
-    fn wanted<T>(&mut self, item: &Item, expected: &str, found: Option<T>) -> Option<T> {
+    fn wanted<T>(&mut self, item: &Item<'_>, expected: &str, found: Option<T>) -> Option<T> {
         if found.is_none() {
-            let is_text_for_number = expected == "an integer" && matches!(item.value, Value::Text(_));
+            let is_text_for_number = expected == "an integer" && item.get_ref().is_str();
             let help = "write a plain number without quotes and without a unit; times are in milliseconds".to_owned();
-            let message = format!("expected {expected}, found {}", item.kind());
+            let message = format!("expected {expected}, found {}", tree::kind(item));
             self.complain(item, message, is_text_for_number.then_some(help));
         }
         found
     }
 
-    fn complain(&mut self, item: &Item, message: String, help: Option<String>) {
+    fn complain(&mut self, item: &Item<'_>, message: String, help: Option<String>) {
         let message = format!("`{}`: {message}", tree::shown(&self.path));
-        self.findings.add_with_help(item.span.clone(), message, help);
+        self.findings.add_with_help(item.span(), message, help);
     }
 
     /// One of a closed list of words, spelled in lower case.
-    pub(super) fn word<T: Copy>(&mut self, item: &Item, words: &[(&str, T)]) -> Option<T> {
-        let text = self.wanted(item, "a string", item.as_text())?;
+    pub(super) fn word<T: Copy>(&mut self, item: &Item<'_>, words: &[(&str, T)]) -> Option<T> {
+        let text = self.wanted(item, "a string", tree::text(item))?;
         let found = words.iter().find(|(word, _)| word.to_ascii_lowercase() == text).map(|(_, value)| *value);
         if found.is_none() {
             let words: Vec<_> = words.iter().map(|(word, _)| word.to_ascii_lowercase()).collect();
@@ -150,9 +158,8 @@ impl<'r> Reader<'r> {
         found
     }
 
-    fn whole<T: TryFrom<i128>>(&mut self, item: &Item) -> Option<T> {
-        let number = if let Value::Integer(number) = item.value { Some(number) } else { None };
-        let number = self.wanted(item, "an integer", number)?;
+    fn whole<T: TryFrom<i128>>(&mut self, item: &Item<'_>) -> Option<T> {
+        let number = self.wanted(item, "an integer", tree::whole(item))?;
         let number = number.and_then(|number| T::try_from(number).ok());
         if number.is_none() {
             self.complain(item, "out of range".to_owned(), None);
@@ -162,15 +169,14 @@ impl<'r> Reader<'r> {
 }
 
 impl Read for String {
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        reader.wanted(item, "a string", item.as_text()).map(str::to_owned)
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.wanted(item, "a string", tree::text(item)).map(str::to_owned)
     }
 }
 
 impl Read for bool {
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        let found = if let Value::Truth(is_so) = item.value { Some(is_so) } else { None };
-        reader.wanted(item, "true or false", found)
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.wanted(item, "true or false", item.get_ref().as_bool())
     }
 }
 
@@ -178,7 +184,7 @@ impl Read for bool {
 macro_rules! whole {
     ($($kind:ty)*) => {$(
         impl Read for $kind {
-            fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+            fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
                 reader.whole(item)
             }
         }
@@ -187,13 +193,13 @@ macro_rules! whole {
 whole!(u32 u64 usize);
 
 impl Read for f64 {
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        reader.wanted(item, "a float", item.as_decimal())
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.wanted(item, "a float", tree::decimal(item))
     }
 }
 
 impl Read for Secret {
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         String::read(item, reader).map(|value| Self::from(value.as_str()))
     }
 }
@@ -201,7 +207,7 @@ impl Read for Secret {
 impl<T: Read> Read for Option<T> {
     const KEYS: &'static [Key] = T::KEYS;
 
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         T::read(item, reader).map(Some)
     }
 }
@@ -210,8 +216,8 @@ impl<T: Read> Read for Vec<T> {
     const KEYS: &'static [Key] = T::KEYS;
     const IS_MANY: bool = true;
 
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        let items = reader.wanted(item, "a list", item.as_list())?;
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let items = reader.wanted(item, "a list", tree::list(item))?;
         let read = items.iter().enumerate().map(|(index, item)| reader.below(format!("[{index}]"), item, Rule::Any));
         // All of them are read before the first fault counts.
         read.collect::<Vec<_>>().into_iter().collect()
@@ -222,9 +228,11 @@ impl<T: Read> Read for BTreeMap<String, T> {
     const KEYS: &'static [Key] = T::KEYS;
     const IS_MANY: bool = true;
 
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        let table = reader.wanted(item, "a table", item.as_table())?;
-        let read = table.iter().map(|(key, item)| (key.name.clone(), reader.below(key.name.clone(), item, Rule::Any)));
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let table = reader.wanted(item, "a table", tree::table(item))?;
+        let read = table
+            .iter()
+            .map(|(key, item)| (key.get_ref().to_string(), reader.below(key.get_ref().to_string(), item, Rule::Any)));
         read.collect::<Vec<_>>().into_iter().map(|(name, value)| Some((name, value?))).collect()
     }
 }
@@ -245,7 +253,7 @@ macro_rules! keys {
                 is_many: <$kind as $crate::read::Read>::IS_MANY,
             },)*];
 
-            fn read(item: &$crate::tree::Item, reader: &mut $crate::read::Reader<'_>) -> Option<Self> {
+            fn read(item: &$crate::tree::Item<'_>, reader: &mut $crate::read::Reader<'_>) -> Option<Self> {
                 let table = reader.table(item, Self::KEYS)?;
                 let mut keys = Self::KEYS.iter();
                 $(let $field: Option<$kind> =

@@ -58,7 +58,7 @@ pub(super) fn has_credentials(address: &str) -> bool {
 /// The file as it may be quoted: what must not be shown is replaced by stars, byte for byte, so that spans still fit.
 ///
 /// `broken` lists places on lines the parser could not read, `keys` the paths of all keys.
-pub(super) fn masked(text: &str, root: &Table, broken: &[usize], keys: &[String]) -> String {
+pub(super) fn masked(text: &str, root: &Table<'_>, broken: &[usize], keys: &[String]) -> String {
     let mut painter = Painter { text, keys, painted: text.as_bytes().to_vec(), quoted: Vec::new() };
     painter.table(root, &mut Vec::new());
     painter.comments();
@@ -76,38 +76,38 @@ struct Painter<'t> {
 }
 
 impl<'t> Painter<'t> {
-    fn table<'p>(&mut self, table: &'p Table, path: &mut Vec<&'p str>) {
+    fn table<'p>(&mut self, table: &'p Table<'p>, path: &mut Vec<&'p str>) {
         for (key, item) in table.iter() {
-            path.push(&key.name);
-            self.quoted.push(key.span.clone());
+            path.push(key.get_ref());
+            self.quoted.push(key.span());
             self.item(item, path);
             path.pop();
         }
     }
 
-    fn item<'p>(&mut self, item: &'p Item, path: &mut Vec<&'p str>) {
-        let span = item.span.clone();
+    fn item<'p>(&mut self, item: &'p Item<'p>, path: &mut Vec<&'p str>) {
+        let span = item.span();
         if path.len() > tree::MAX_DEPTH {
             self.whole(item);
             return;
         }
         // Programs are often given their key as an argument.
         let is_secret = path.iter().any(|part| is_secret_key(part) || *part == "args");
-        match &item.value {
+        match item.get_ref() {
             Value::Table(table) => self.table(table, path),
-            Value::List(items) => items.iter().for_each(|item| {
+            Value::Array(items) => items.iter().for_each(|item| {
                 path.push("[]");
                 self.item(item, path);
                 path.pop();
             }),
-            Value::Text(value) => {
+            Value::String(value) => {
                 let is_reference = is_secret && self.text.get(span.clone()).is_some_and(is_reference);
                 if ((is_secret || !is_known(self.keys, path)) && !is_reference) || may_hold_key(value, path) {
                     self.paint(span.clone());
                 }
                 self.quoted.push(span);
             }
-            Value::Integer(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date => {
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
                 if is_secret {
                     self.paint(span);
                 }
@@ -116,16 +116,16 @@ impl<'t> Painter<'t> {
     }
 
     /// What lies too deep to be anything of ours, with its keys.
-    fn whole(&mut self, item: &Item) {
-        self.quoted.push(item.span.clone());
-        self.paint(item.span.clone());
-        match &item.value {
+    fn whole(&mut self, item: &Item<'_>) {
+        self.quoted.push(item.span());
+        self.paint(item.span());
+        match item.get_ref() {
             Value::Table(table) => table.iter().for_each(|(key, item)| {
-                self.quoted.push(key.span.clone());
+                self.quoted.push(key.span());
                 self.whole(item);
             }),
-            Value::List(items) => items.iter().for_each(|item| self.whole(item)),
-            Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date => {}
+            Value::Array(items) => items.iter().for_each(|item| self.whole(item)),
+            Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
         }
     }
 

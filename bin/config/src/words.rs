@@ -16,7 +16,7 @@ macro_rules! words {
     };
     ($name:ident: $($word:ident)*) => {
         impl Read for $name {
-            fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+            fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
                 reader.word(item, &[$((stringify!($word), Self::$word),)*])
             }
         }
