@@ -32,8 +32,7 @@ use bob::llm::RetryPolicy;
 use bob::model_server::Progress;
 use bob::store::{Made, StoreError};
 use bob::{
-    AgentError, Brief, CondenseRules, FileStore, InvalidId, Limits, MemoryStore, ModelName, Policy, SessionStore,
-    StoreOptions,
+    AgentError, Brief, CondenseRules, FileStore, InvalidId, MemoryStore, ModelName, Policy, SessionStore, StoreOptions,
 };
 
 use crate::Config;
@@ -116,22 +115,16 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .store(store)
         .brief(brief)
         .prompt_files(prompt::files(config, &workspace))
-        .limits(limits(config))
-        .policy(policy(config))
+        .limits(config.runtime.limits)
+        .policy(Policy { tools: config.tools.clone(), ..config.policy.rules.clone() })
         .protection(protection(config, choices.private))
         .retry(retry)
         .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
         .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
-    let builder = match choices.approvals {
-        Some(port) => builder.approvals(port),
-        None => builder,
-    };
+    let builder = choices.approvals.into_iter().fold(builder, RuntimeBuilder::approvals);
+    let builder = choices.memory.into_iter().fold(builder, RuntimeBuilder::approval_memory);
     let builder = with_skills(builder, config)?;
-    let builder = match choices.memory {
-        Some(memory) => builder.approval_memory(memory),
-        None => builder,
-    };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     let tape = match (replayed, &choices.tape) {
         (None, Some(choice)) => {
@@ -171,7 +164,7 @@ fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> R
 #[expect(clippy::unnecessary_wraps, reason = "a program without skills refuses them")]
 fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
     Ok(match skills(config) {
-        Some(folders) => builder.skills(Arc::new(folders), skills::rules(config)),
+        Some(folders) => builder.skills(Arc::new(folders), config.skills.rules),
         None => builder,
     })
 }
@@ -230,22 +223,6 @@ fn store_telling(config: &Config, take_over: bool, made: Option<Made>) -> Result
     }
 }
 
-/// The bounds of a turn.
-pub fn limits(config: &Config) -> Limits {
-    let runtime = &config.runtime;
-    Limits {
-        max_steps: runtime.max_steps,
-        max_tool_calls: runtime.max_tool_calls,
-        max_consecutive_errors: runtime.max_consecutive_errors,
-        max_identical_calls: runtime.max_identical_calls,
-        max_total_tokens: runtime.max_total_tokens,
-        turn_timeout_ms: runtime.turn_timeout_ms,
-        tool_timeout_ms: runtime.tool_timeout_ms,
-        approval_timeout_ms: runtime.approval_timeout_ms,
-        suspend_timeout_ms: runtime.suspend_timeout_ms,
-    }
-}
-
 /// The folder local tools stay inside, absolute and without links.
 ///
 /// # Errors
@@ -289,17 +266,6 @@ fn percent(ratio: f64) -> u32 {
     (0..=100)
         .min_by(|a, b| (f64::from(*a) / 100.0 - ratio).abs().total_cmp(&(f64::from(*b) / 100.0 - ratio).abs()))
         .unwrap_or(0)
-}
-
-fn policy(config: &Config) -> Policy {
-    Policy {
-        allow_tools: config.policy.allow_tools.clone(),
-        deny_tools: config.policy.deny_tools.clone(),
-        deny_commands: config.policy.deny_commands.clone(),
-        max_payload_bytes: config.policy.max_payload_bytes,
-        require_high_risk_approval: config.policy.require_high_risk_approval,
-        tools: config.tools.clone(),
-    }
 }
 
 fn model_name(name: &str) -> Result<ModelName, AgentError> {

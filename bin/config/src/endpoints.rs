@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bob::SkillRules;
 use bob::llm::providers::CapabilityOverrides;
 
 use super::keys::Rule::{Address, Decimal, Id, Text, Whole};
@@ -53,13 +54,13 @@ section! {
 }
 
 keys! {
-    CapabilityOverrides {
-        native_tools: Option<bool> = None,
-        json_schema: Option<bool> = None,
-        system_role: Option<bool> = None,
-        images: Option<bool> = None,
-        audio: Option<bool> = None,
-        context_tokens: Option<u32> = None => Whole(256, 1_000_000_000),
+    default CapabilityOverrides {
+        native_tools: Option<bool>,
+        json_schema: Option<bool>,
+        system_role: Option<bool>,
+        images: Option<bool>,
+        audio: Option<bool>,
+        context_tokens: Option<u32> => Whole(256, 1_000_000_000),
     }
 }
 
@@ -106,12 +107,16 @@ section! {
     pub struct Skills {
         /// Places skills are read from.
         pub sources: Vec<SkillSource> = Vec::new(),
-        /// Skills in one turn at most.
-        pub top_k: usize = 3 => Whole(0, 1_000),
-        /// Part of the model's context that skills may take.
-        pub token_budget_ratio: f64 = 0.10 => RATIO,
-        /// The same as a number of tokens; only one of the two may be set.
-        pub token_budget_tokens: Option<u64> = None => Whole(1, 1_000_000_000),
+        /// How many a turn gets, and how much room they may take.
+        pub rules as "": SkillRules = SkillRules::default(),
+    }
+}
+
+keys! {
+    default SkillRules {
+        top_k: usize => Whole(0, 1_000),
+        token_budget_ratio: f64 => RATIO,
+        token_budget_tokens: Option<u64> => Whole(1, 1_000_000_000),
     }
 }
 

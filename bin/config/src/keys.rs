@@ -8,6 +8,7 @@ use super::tree::{self, Item};
 
 /// A key of a table.
 pub(super) struct Key {
+    /// Its name; empty for a part of the table, of which the keys stand in the table itself.
     pub(super) name: &'static str,
     pub(super) rule: Rule,
     /// The keys of the tables below it.
@@ -19,11 +20,19 @@ pub(super) struct Key {
 /// The path of every key, in the order of the schema. `*` stands for a name chosen by the user or for a position.
 pub(super) fn paths(keys: &[Key]) -> Vec<String> {
     let of = |key: &Key| {
+        if key.name.is_empty() {
+            return paths(key.below);
+        }
         let many = if key.is_many { ".*" } else { "" };
         let below = paths(key.below).into_iter().map(|path| format!("{}{many}.{path}", key.name));
         if key.below.is_empty() { vec![key.name.to_owned()] } else { below.collect() }
     };
     keys.iter().flat_map(of).collect()
+}
+
+/// The names accepted in the table of these keys.
+pub(super) fn names(keys: &[Key]) -> Vec<&'static str> {
+    keys.iter().flat_map(|key| if key.name.is_empty() { names(key.below) } else { vec![key.name] }).collect()
 }
 
 /// What a value must obey beyond its type. A list of values obeys it with each of its elements.

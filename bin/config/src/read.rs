@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::keys::{Key, Rule};
+use super::keys::{Key, Rule, names};
 use super::problem::Findings;
 use super::secret::Secret;
 use super::tree::{self, Item, Table};
@@ -32,6 +32,8 @@ pub(super) struct Reader<'r> {
     /// All keys there are, each by its path.
     keys: &'r [String],
     path: Vec<String>,
+    /// Whether a part of a table is read next, whose names are not all that are accepted.
+    is_part: bool,
 }
 
 impl<'r> Reader<'r> {
@@ -41,13 +43,16 @@ impl<'r> Reader<'r> {
         source: &'r dyn Fn(Range<usize>) -> String,
         keys: &'r [String],
     ) -> Self {
-        Self { findings, is_broken, source, keys, path: Vec::new() }
+        Self { findings, is_broken, source, keys, path: Vec::new(), is_part: false }
     }
 
     /// The table in which a struct is written; complains about the names that are none of its keys.
     pub(super) fn table<'t>(&mut self, item: &'t Item<'t>, keys: &[Key]) -> Option<&'t Table<'t>> {
         let table = self.wanted(item, "a table", tree::table(item))?;
-        let accepted: Vec<&str> = keys.iter().map(|key| key.name).collect();
+        if std::mem::take(&mut self.is_part) {
+            return Some(table);
+        }
+        let accepted = names(keys);
         let mut unknown: Vec<_> = table.keys().filter(|key| !accepted.contains(&&**key.get_ref())).collect();
         unknown.sort_by_key(|key| key.span().start);
         for key in unknown {
@@ -94,6 +99,10 @@ impl<'r> Reader<'r> {
         key: &Key,
         default: Option<T>,
     ) -> Option<T> {
+        if key.name.is_empty() {
+            self.is_part = true;
+            return T::read(of, self);
+        }
         if let Some(item) = table.get(key.name) {
             return self.below(key.name.to_owned(), item, key.rule);
         }
@@ -238,8 +247,9 @@ impl<T: Read> Read for BTreeMap<String, T> {
 }
 
 /// Says which keys a struct is read from: each with its type, what holds where it is not written (without that, it must be),
-/// and behind `=>` the rule of its value. `as` gives the name in the file where it is not the field's. Fields that are read
-/// from no key come from what stands behind `..`.
+/// and behind `=>` the rule of its value. `as` gives the name in the file where it is not the field's, `as ""` a part of the
+/// same table. Fields that are read from no key come from what stands behind `..`. With `default` in front, what holds where
+/// a key is not written is what the struct's own default has.
 macro_rules! keys {
     ($name:ident {
         $($field:ident $(as $key:literal)?: $kind:ty $(= $default:expr)? $(=> $rule:expr)?,)*
@@ -261,6 +271,9 @@ macro_rules! keys {
                 Some(Self { $($field: $field?,)* $(..$rest)? })
             }
         }
+    };
+    (default $name:ident { $($field:ident: $kind:ty $(=> $rule:expr)?,)* $(..$rest:expr)? }) => {
+        $crate::read::keys! { $name { $($field: $kind = $name::default().$field $(=> $rule)?,)* $(..$rest)? } }
     };
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $key:literal) => { $key };
@@ -288,10 +301,11 @@ pub(super) use table;
 /// Defines a table of which every key has a default: each is written once and serves the missing key and the missing table.
 macro_rules! section {
     ($(#[$meta:meta])* pub struct $name:ident {
-        $($(#[$field_meta:meta])* pub $field:ident: $kind:ty = $default:expr $(=> $rule:expr)?,)*
+        $($(#[$field_meta:meta])* pub $field:ident $(as $key:literal)?: $kind:ty = $default:expr $(=> $rule:expr)?,)*
     }) => {
         $crate::read::table! {
-            $(#[$meta])* pub struct $name { $($(#[$field_meta])* pub $field: $kind = $default $(=> $rule)?,)* }
+            $(#[$meta])*
+            pub struct $name { $($(#[$field_meta])* pub $field $(as $key)?: $kind = $default $(=> $rule)?,)* }
         }
 
         impl Default for $name {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bob::tools::{DENIED_COMMANDS, SECRET_FILES, ToolOverride};
-use bob::{OnRestart, Risk, ToolModeChoice};
+use bob::tools::{SECRET_FILES, ToolOverride};
+use bob::{Limits, OnRestart, Policy as ToolPolicy, Risk, ToolModeChoice};
 
 use super::endpoints::{Mcp, Provider, Skills};
 use super::keys::Rule::{Model, ModelOrEmpty, Pattern, Text, Whole};
@@ -57,18 +57,18 @@ pub struct Config {
 }
 
 keys! {
-    Config {
-        runtime: Runtime = Runtime::default(),
-        llm: Llm = Llm::default(),
-        providers: BTreeMap<String, Provider> = BTreeMap::new(),
-        prices: BTreeMap<String, Price> = BTreeMap::new(),
-        policy: Policy = Policy::default(),
-        tools: BTreeMap<String, ToolOverride> = BTreeMap::new(),
-        mcp: Mcp = Mcp::default(),
-        prompt: Prompt = Prompt::default(),
-        skills: Skills = Skills::default(),
-        store: Store = Store::default(),
-        log: Log = Log::default(),
+    default Config {
+        runtime: Runtime,
+        llm: Llm,
+        providers: BTreeMap<String, Provider>,
+        prices: BTreeMap<String, Price>,
+        policy: Policy,
+        tools: BTreeMap<String, ToolOverride>,
+        mcp: Mcp,
+        prompt: Prompt,
+        skills: Skills,
+        store: Store,
+        log: Log,
         ..Self::default()
     }
 }
@@ -78,24 +78,8 @@ section! {
     pub struct Runtime {
         /// `provider:model`; the one key without a default. The command line's `--model` lands here.
         pub default_model: String = String::new() => Model,
-        /// Model calls in one turn, at least 1.
-        pub max_steps: u32 = 12 => COUNT,
-        /// Tool calls in one turn; 0 lets no tool run.
-        pub max_tool_calls: u32 = 8 => Whole(0, 1_000_000),
-        /// Failed tool calls in a row that end a turn, at least 1.
-        pub max_consecutive_errors: u32 = 2 => COUNT,
-        /// Identical tool calls in a row that are run, at least 1.
-        pub max_identical_calls: u32 = 3 => COUNT,
-        /// Tokens in one turn, input and output together; 0 is no bound.
-        pub max_total_tokens: u64 = 0 => Whole(0, 1_000_000_000_000),
-        /// Time for a turn, milliseconds.
-        pub turn_timeout_ms: u64 = 90_000 => TIME,
-        /// Time for a tool call, milliseconds.
-        pub tool_timeout_ms: u64 = 15_000 => TIME,
-        /// Time a person has to decide about an approval, milliseconds.
-        pub approval_timeout_ms: u64 = 600_000 => TIME,
-        /// Time in which a suspended turn can be resumed by its token, milliseconds; 0 is for ever.
-        pub suspend_timeout_ms: u64 = 604_800_000 => Whole(0, 10 * 365 * 24 * 3_600_000),
+        /// The bounds of a turn.
+        pub limits as "": Limits = Limits::default(),
         /// Messages of history that a prompt takes along at most.
         pub max_history_messages: usize = 50 => COUNT,
         /// Turns that run at the same time in this process.
@@ -106,6 +90,20 @@ section! {
         pub shutdown_grace_ms: u64 = 2_000 => Whole(0, 600_000),
         /// What happens to a turn that a crash of the process interrupted.
         pub on_restart: OnRestart = OnRestart::Report,
+    }
+}
+
+keys! {
+    default Limits {
+        max_steps: u32 => COUNT,
+        max_tool_calls: u32 => Whole(0, 1_000_000),
+        max_consecutive_errors: u32 => COUNT,
+        max_identical_calls: u32 => COUNT,
+        max_total_tokens: u64 => Whole(0, 1_000_000_000_000),
+        turn_timeout_ms: u64 => TIME,
+        tool_timeout_ms: u64 => TIME,
+        approval_timeout_ms: u64 => TIME,
+        suspend_timeout_ms: u64 => Whole(0, 10 * 365 * 24 * 3_600_000),
     }
 }
 
@@ -130,26 +128,29 @@ section! {
     pub struct Policy {
         /// The folder local file tools stay inside, relative to the configuration.
         pub workspace: String = ".".to_owned() => Text,
-        /// Patterns of tool names that may be used; a lone `*` is every tool.
-        pub allow_tools: Vec<String> = vec!["*".to_owned()] => Pattern,
-        /// Patterns of tool names that may not; these win.
-        pub deny_tools: Vec<String> = vec!["local/shell_exec".to_owned()] => Pattern,
-        /// Programs the shell tool refuses even when a call was approved.
-        pub deny_commands: Vec<String> = DENIED_COMMANDS.map(str::to_owned).to_vec() => Text,
-        /// Size of a tool call's arguments, bytes.
-        pub max_payload_bytes: usize = 1_048_576 => Whole(1, 67_108_864),
-        /// Whether a high-risk call needs the approval of a person.
-        pub require_high_risk_approval: bool = true,
+        /// What holds of every tool. What holds of single ones stands in [`Config::tools`].
+        pub rules as "": ToolPolicy = ToolPolicy::default(),
         /// Patterns of files of secrets: local tools do not search them, and a person is asked before one is read.
         pub secret_files: Vec<String> = SECRET_FILES.map(str::to_owned).to_vec() => Text,
     }
 }
 
 keys! {
-    ToolOverride {
-        risk: Option<Risk> = None,
-        timeout_ms: Option<u64> = None => TIME,
-        idempotent: Option<bool> = None,
+    default ToolPolicy {
+        allow_tools: Vec<String> => Pattern,
+        deny_tools: Vec<String> => Pattern,
+        deny_commands: Vec<String> => Text,
+        max_payload_bytes: usize => Whole(1, 67_108_864),
+        require_high_risk_approval: bool,
+        ..ToolPolicy::default()
+    }
+}
+
+keys! {
+    default ToolOverride {
+        risk: Option<Risk>,
+        timeout_ms: Option<u64> => TIME,
+        idempotent: Option<bool>,
     }
 }
 

@@ -51,8 +51,7 @@ pub(super) fn shown(config: &Config, path: &Path) -> String {
 }
 
 /// The default's denied tools that may be called here.
-pub(super) fn tools(allow_tools: &[String], deny_tools: &[String]) -> Option<String> {
-    let policy = Policy { allow_tools: allow_tools.to_vec(), deny_tools: deny_tools.to_vec(), ..Policy::default() };
+pub(super) fn tools(policy: &Policy) -> Option<String> {
     let denied = Policy::default().deny_tools;
     let is_callable = |name: &&String| match Rules::new(policy.clone()) {
         Ok(rules) => rules.allows(&ToolName::new(name.as_str())),
