@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::keys::paths;
 use super::read::Read as _;
-use super::{Config, Environment, Overrides, ProviderKind, parse};
+use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
 const TABLES: [(&str, &str); 12] = [
@@ -112,6 +112,7 @@ fn the_example_in_full_is_accepted() {
     assert_eq!(config.mcp.servers.len(), 2);
     assert_eq!(config.skills.sources.len(), 1);
     assert_eq!(config.prices.len(), 1);
+    assert_eq!(config.skills.rules, Config::default().skills.rules);
 }
 
 #[test]
@@ -128,6 +129,41 @@ fn what_the_example_leaves_out_has_the_default_it_states() {
     assert_eq!(bare.policy.rules.deny_commands, example.policy.rules.deny_commands);
     assert_eq!(bare.policy.rules.allow_tools, ["*"]);
     assert_eq!(bare.prompt.memory, example.prompt.memory);
+}
+
+#[test]
+fn every_default_that_the_example_states_is_the_one_that_holds() {
+    let shown = |text: &str| {
+        let overrides = Overrides { model: Some("a:b".to_owned()), ..Overrides::default() };
+        let config = parse(text, Path::new("agent.toml"), &Environment::default(), &overrides);
+        format!("{:?}", Config { digest: String::new(), ..config.unwrap_or_else(|error| panic!("{text}: {error}")) })
+    };
+    let is_value = |text: &&str| {
+        let line = format!("v = {text}");
+        let (root, errors) = tree::parse(&line);
+        errors.is_empty() && root.len() == 1
+    };
+    let (mut head, mut stated, mut seen) = (String::new(), None, 0);
+    for line in Config::example().lines() {
+        let plain = line.trim_start_matches("# ");
+        if let Some(default) = line.strip_prefix("# ").and_then(|text| text.split_once("Default ")) {
+            stated = (0..=default.1.len()).rev().filter_map(|end| default.1.get(..end)).find(is_value);
+        } else if plain.starts_with('[') {
+            let header = plain.split_inclusive(' ').next().unwrap_or_default();
+            let needed = match header.trim_start_matches('[').split(['.', ']']).next() {
+                Some("mcp") => "id = 'x'\ncommand = 'x'\n",
+                Some("prices") => "input = 1\noutput = 1\n",
+                _ => "",
+            };
+            head = format!("{header}\n{needed}");
+        } else if let Some((key, _)) = plain.split_once(" = ").filter(|(key, _)| names(key, key) && *key != "path")
+            && let Some(default) = stated.take()
+        {
+            assert_eq!(shown(&format!("{head}{key} = {default}")), shown(&head), "{head}{key}: {default}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 35, "{seen}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub use problem::{Origin, Problem};
 pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
-pub use words::{LogFormat, LogLevel, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
+pub use words::{LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
 
 impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.

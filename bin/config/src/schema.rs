@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use bob::tools::{SECRET_FILES, ToolOverride};
 use bob::{Limits, OnRestart, Policy as ToolPolicy, Risk, ToolModeChoice};
+use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
 use super::keys::Rule::{Model, ModelOrEmpty, Pattern, Text, Whole};
@@ -16,7 +17,7 @@ use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
 use super::read::{keys, section};
 use super::secret::Secret;
-use super::words::{LogFormat, LogLevel, StoreKind};
+use super::words::{LogFormat, StoreKind};
 
 /// The whole configuration, checked.
 #[derive(Clone, Debug, Default)]
@@ -196,7 +197,7 @@ section! {
     /// `[log]`: what is logged to stderr.
     pub struct Log {
         /// The least severe level that is logged.
-        pub level: LogLevel = LogLevel::Warn,
+        pub level: LevelFilter = LevelFilter::WARN,
         /// How a record looks.
         pub format: LogFormat = LogFormat::Text,
     }

@@ -1,11 +1,12 @@
 //! The closed lists of words a value can be taken from.
 
 use bob::{OnRestart, Risk, ToolModeChoice};
+use tracing::level_filters::LevelFilter;
 
 use super::read::{Read, Reader};
 use super::tree::Item;
 
-/// A closed list of words, spelled in lower case in the file: of a type that is defined here, or of one of the runtime's.
+/// A closed list of words, spelled in lower case in the file: of a type that is defined here, or of one from elsewhere.
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$word_meta:meta])* $word:ident,)* }) => {
         $(#[$meta])*
@@ -26,6 +27,7 @@ macro_rules! words {
 words!(OnRestart: Report Resume);
 words!(ToolModeChoice: Auto Json Native);
 words!(Risk: Low Medium High);
+words!(LevelFilter: OFF ERROR WARN INFO DEBUG TRACE);
 
 words! {
     /// The kind of store.
@@ -36,24 +38,6 @@ words! {
         Json,
         /// One database file; refused where this program was built without it.
         Sqlite,
-    }
-}
-
-words! {
-    /// The least severe level that is logged.
-    pub enum LogLevel {
-        /// Nothing.
-        Off,
-        /// What failed.
-        Error,
-        /// What looks wrong.
-        Warn,
-        /// What happens.
-        Info,
-        /// What happens, in detail.
-        Debug,
-        /// Everything.
-        Trace,
     }
 }
 
