@@ -48,7 +48,7 @@ fn providers(root: &Table<'_>, findings: &mut Findings) {
     let Some(providers) = root.get("providers").and_then(tree::table) else { return };
     for (name, item) in providers.iter() {
         let at = name.span();
-        if !is_id(&name.get_ref()) {
+        if !is_id(name.get_ref()) {
             findings.add(at, format!("the name of a provider {ID_FORM}"));
             continue;
         }
@@ -80,14 +80,14 @@ fn providers(root: &Table<'_>, findings: &mut Findings) {
 
 fn prices(root: &Table<'_>, findings: &mut Findings) {
     let Some(prices) = root.get("prices").and_then(tree::table) else { return };
-    for (name, _) in prices.iter().filter(|(name, _)| !is_model(&name.get_ref())) {
+    for (name, _) in prices.iter().filter(|(name, _)| !is_model(name.get_ref())) {
         findings.add(name.span(), format!("the key below `prices` {MODEL_FORM}, in quotes"));
     }
 }
 
 fn tool_names(root: &Table<'_>, findings: &mut Findings) {
     let Some(tools) = root.get("tools").and_then(tree::table) else { return };
-    for (name, _) in tools.iter().filter(|(name, _)| !is_pattern(&name.get_ref())) {
+    for (name, _) in tools.iter().filter(|(name, _)| !is_pattern(name.get_ref())) {
         let form = "must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like \
                     mcp/<server>/*, in quotes";
         findings.add(name.span(), format!("the key below `tools` {form}"));

@@ -7,8 +7,8 @@ use bob::llm::providers::CapabilityOverrides;
 
 use super::keys::Rule::{Address, Decimal, Id, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
-use super::read::{keys, section, table};
 use super::secret::Secret;
+use super::table::{keys, section, table};
 use super::words::{ProviderKind, SourceKind, StartMode, Transport};
 
 section! {

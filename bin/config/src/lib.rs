@@ -7,7 +7,7 @@
 //! - `assemble`: from a configuration to a `RuntimeBuilder`
 //! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: the words some values
 //!   are taken from
-//! - `keys`: the rules a value can be under
+//! - `table`: how they are written, each key once; `keys`: the rules a value can be under
 //! - `layers`: environment and command line as further documents, and how they are laid over the file
 //! - `interpolate`: `${VAR}`
 //! - `check`: the rules between several keys
@@ -35,6 +35,7 @@ pub mod sanitise;
 mod schema;
 mod secret;
 mod syntax;
+mod table;
 mod tree;
 mod words;
 

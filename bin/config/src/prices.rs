@@ -1,7 +1,7 @@
 //! What models cost, as far as a person wrote it down: nothing is built in, since prices change.
 
 use super::keys::{PRICE, Rule::Text};
-use super::read::table;
+use super::table::table;
 
 table! {
     /// `[prices."<provider:model>"]`: what a model costs, for a million tokens each.

@@ -15,8 +15,8 @@ use super::endpoints::{Mcp, Provider, Skills};
 use super::keys::Rule::{Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
-use super::read::{keys, section};
 use super::secret::Secret;
+use super::table::{keys, section};
 use super::words::{LogFormat, StoreKind};
 
 /// The whole configuration, checked.

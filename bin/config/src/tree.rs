@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use toml::Spanned;
-use toml::de::{DeArray, DeTable};
+use toml::de::DeTable;
 
 pub(super) use toml::de::DeValue as Value;
 
@@ -99,7 +99,7 @@ fn is_whole(item: &mut Item<'_>, faults: &Faults) -> bool {
     match item.get_mut() {
         Value::Table(table) => drop_broken(table, faults),
         Value::Array(items) => {
-            let items_before = std::mem::replace(items, DeArray::default()).into_iter();
+            let items_before = std::mem::replace(items, std::iter::empty().collect()).into_iter();
             *items = items_before.filter_map(|mut item| is_whole(&mut item, faults).then_some(item)).collect();
         }
         Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
