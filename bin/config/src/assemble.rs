@@ -163,10 +163,8 @@ fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> R
 #[cfg(feature = "skills")]
 #[expect(clippy::unnecessary_wraps, reason = "a program without skills refuses them")]
 fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
-    Ok(match skills(config) {
-        Some(folders) => builder.skills(Arc::new(folders), config.skills.rules),
-        None => builder,
-    })
+    let with = |builder: RuntimeBuilder, folders| builder.skills(Arc::new(folders), config.skills.rules);
+    Ok(skills(config).into_iter().fold(builder, with))
 }
 
 #[cfg(not(feature = "skills"))]

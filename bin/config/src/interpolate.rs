@@ -14,8 +14,8 @@ use super::tree::{self, Item, Table, Value};
 /// A variable that was filled in, and where: a path of keys and positions.
 pub(super) type Filled = (Vec<String>, String);
 
-/// Replaces all variables below a table, and says which they are, what they hold, and where each was filled in. `source` is the text the spans of the tree
-/// point into.
+/// Replaces all variables below a table, and says which they are, what they hold, and where each was filled in. `source` is
+/// the text the spans of the tree point into.
 pub(super) fn interpolate(
     table: &mut Table<'_>,
     environment: &Environment,
