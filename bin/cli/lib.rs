@@ -16,9 +16,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bob::Hook;
 use bob::tape::MARK;
-use bob_config::{Config, Environment, OnRestart, Overrides, sanitise};
+use bob::{Hook, OnRestart};
+use bob_config::{Config, Environment, Overrides, sanitise};
 use clap::{CommandFactory, Parser};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};

@@ -190,7 +190,7 @@ async fn model(config: &Config, house: &House) -> Result<String, String> {
     let turn_timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     let request = AgentRequest {
         allow_tools: Some(Vec::new()),
-        limits: Some(Limits { max_steps: 1, turn_timeout_ms, ..assemble::limits(config) }),
+        limits: Some(Limits { max_steps: 1, turn_timeout_ms, ..config.runtime.limits }),
         interactive: true,
         ..AgentRequest::text(session, "Say ok.")
     };

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use bob_config::sanitise;
-use bob_config::{Log, LogFormat, LogLevel};
+use bob_config::{Log, LogFormat};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -38,15 +38,8 @@ pub(crate) fn tells_of_turns(log: &Log) -> bool {
 /// warnings would say it twice. Spans and what they hold are for exporters and for the closest look: a log tells of turns by
 /// flat records.
 fn targets(log: &Log) -> Targets {
-    let are_shown = matches!((log.format, log.level), (LogFormat::Text, LogLevel::Warn));
-    let level = match log.level {
-        LogLevel::Off => LevelFilter::OFF,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
+    let are_shown = log.format == LogFormat::Text && log.level == LevelFilter::WARN;
+    let level = log.level;
     Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("bob", level)
@@ -96,21 +89,28 @@ impl Drop for Record {
 mod tests {
     use super::*;
 
-    fn at(level: LogLevel) -> Log {
+    fn at(level: LevelFilter) -> Log {
         Log { level, ..Log::default() }
     }
 
     #[test]
     fn a_guard_is_a_warning_for_whoever_reads_records() {
-        let json = Log { format: LogFormat::Json, ..at(LogLevel::Warn) };
+        let json = Log { format: LogFormat::Json, ..at(LevelFilter::WARN) };
         assert!(targets(&json).would_enable("bob::guard", &Level::WARN));
-        assert!(targets(&at(LogLevel::Info)).would_enable("bob::guard", &Level::WARN));
-        assert!(!targets(&at(LogLevel::Warn)).would_enable("bob::guard", &Level::WARN), "the outcome says it");
+        assert!(targets(&at(LevelFilter::INFO)).would_enable("bob::guard", &Level::WARN));
+        assert!(!targets(&at(LevelFilter::WARN)).would_enable("bob::guard", &Level::WARN), "the outcome says it");
     }
 
     #[test]
     fn turns_are_told_from_info_on_and_their_spans_at_trace() {
-        let levels = [LogLevel::Off, LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
+        let levels = [
+            LevelFilter::OFF,
+            LevelFilter::ERROR,
+            LevelFilter::WARN,
+            LevelFilter::INFO,
+            LevelFilter::DEBUG,
+            LevelFilter::TRACE,
+        ];
         assert_eq!(levels.map(|level| tells_of_turns(&at(level))), [false, false, false, true, true, true]);
         let spans = levels.map(|level| targets(&at(level)).would_enable("bob::trace", &Level::INFO));
         assert_eq!(spans, [false, false, false, false, false, true]);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn libraries_are_never_louder_than_warnings() {
-        let targets = targets(&at(LogLevel::Trace));
+        let targets = targets(&at(LevelFilter::TRACE));
         for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::family", module_path!()] {
             assert!(targets.would_enable(ours, &Level::TRACE), "{ours}");
         }
@@ -132,6 +132,6 @@ mod tests {
 
     #[test]
     fn a_quiet_configuration_quiets_libraries_too() {
-        assert!(!targets(&at(LogLevel::Off)).would_enable("ractor", &Level::ERROR));
+        assert!(!targets(&at(LevelFilter::OFF)).would_enable("ractor", &Level::ERROR));
     }
 }

@@ -31,10 +31,8 @@ use bob::ServerSpec;
 use bob::llm::RetryPolicy;
 use bob::model_server::Progress;
 use bob::store::{Made, StoreError};
-use bob::tools::ToolOverride;
 use bob::{
-    AgentError, Brief, CondenseRules, FileStore, InvalidId, Limits, MemoryStore, ModelName, OnRestart, Policy, Risk,
-    SessionStore, StoreOptions, ToolModeChoice,
+    AgentError, Brief, CondenseRules, FileStore, InvalidId, MemoryStore, ModelName, Policy, SessionStore, StoreOptions,
 };
 
 use crate::Config;
@@ -117,22 +115,16 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .store(store)
         .brief(brief)
         .prompt_files(prompt::files(config, &workspace))
-        .limits(limits(config))
-        .policy(policy(config))
+        .limits(config.runtime.limits)
+        .policy(Policy { tools: config.tools.clone(), ..config.policy.rules.clone() })
         .protection(protection(config, choices.private))
         .retry(retry)
         .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
         .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
-    let builder = match choices.approvals {
-        Some(port) => builder.approvals(port),
-        None => builder,
-    };
+    let builder = choices.approvals.into_iter().fold(builder, RuntimeBuilder::approvals);
+    let builder = choices.memory.into_iter().fold(builder, RuntimeBuilder::approval_memory);
     let builder = with_skills(builder, config)?;
-    let builder = match choices.memory {
-        Some(memory) => builder.approval_memory(memory),
-        None => builder,
-    };
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     let tape = match (replayed, &choices.tape) {
         (None, Some(choice)) => {
@@ -171,10 +163,8 @@ fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> R
 #[cfg(feature = "skills")]
 #[expect(clippy::unnecessary_wraps, reason = "a program without skills refuses them")]
 fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
-    Ok(match skills(config) {
-        Some(folders) => builder.skills(Arc::new(folders), skills::rules(config)),
-        None => builder,
-    })
+    let with = |builder: RuntimeBuilder, folders| builder.skills(Arc::new(folders), config.skills.rules);
+    Ok(skills(config).into_iter().fold(builder, with))
 }
 
 #[cfg(not(feature = "skills"))]
@@ -231,22 +221,6 @@ fn store_telling(config: &Config, take_over: bool, made: Option<Made>) -> Result
     }
 }
 
-/// The bounds of a turn.
-pub fn limits(config: &Config) -> Limits {
-    let runtime = &config.runtime;
-    Limits {
-        max_steps: runtime.max_steps,
-        max_tool_calls: runtime.max_tool_calls,
-        max_consecutive_errors: runtime.max_consecutive_errors,
-        max_identical_calls: runtime.max_identical_calls,
-        max_total_tokens: runtime.max_total_tokens,
-        turn_timeout_ms: runtime.turn_timeout_ms,
-        tool_timeout_ms: runtime.tool_timeout_ms,
-        approval_timeout_ms: runtime.approval_timeout_ms,
-        suspend_timeout_ms: runtime.suspend_timeout_ms,
-    }
-}
-
 /// The folder local tools stay inside, absolute and without links.
 ///
 /// # Errors
@@ -271,23 +245,16 @@ fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<
     let condense_model = Some(config.prompt.condense_model.as_str()).filter(|name| !name.is_empty());
     let condense_model = condense_model.map(model_name).transpose()?;
     Ok(Brief {
-        tool_mode: match config.llm.tool_mode {
-            crate::ToolMode::Auto => ToolModeChoice::Auto,
-            crate::ToolMode::Json => ToolModeChoice::Json,
-            crate::ToolMode::Native => ToolModeChoice::Native,
-        },
+        tool_mode: config.llm.tool_mode,
         fallback: fallback.into(),
         context_percent: percent(config.prompt.condense_trigger_ratio),
         condense: Some(CondenseRules {
             target_percent: percent(config.prompt.condense_target_ratio),
             model: condense_model,
         }),
-        max_history_messages: usize::try_from(config.runtime.max_history_messages).unwrap_or(usize::MAX),
+        max_history_messages: config.runtime.max_history_messages,
         roots: Arc::from([workspace.to_string_lossy().into_owned()]),
-        on_restart: match config.runtime.on_restart {
-            crate::OnRestart::Report => OnRestart::Report,
-            crate::OnRestart::Resume => OnRestart::Resume,
-        },
+        on_restart: config.runtime.on_restart,
         ..Brief::new(default_model)
     })
 }
@@ -297,26 +264,6 @@ fn percent(ratio: f64) -> u32 {
     (0..=100)
         .min_by(|a, b| (f64::from(*a) / 100.0 - ratio).abs().total_cmp(&(f64::from(*b) / 100.0 - ratio).abs()))
         .unwrap_or(0)
-}
-
-fn policy(config: &Config) -> Policy {
-    let rule = |rule: &crate::ToolRule| ToolOverride {
-        risk: rule.risk.map(|risk| match risk {
-            crate::Risk::Low => Risk::Low,
-            crate::Risk::Medium => Risk::Medium,
-            crate::Risk::High => Risk::High,
-        }),
-        timeout_ms: rule.timeout_ms,
-        idempotent: rule.idempotent,
-    };
-    Policy {
-        allow_tools: config.policy.allow_tools.clone(),
-        deny_tools: config.policy.deny_tools.clone(),
-        deny_commands: config.policy.deny_commands.clone(),
-        max_payload_bytes: usize::try_from(config.policy.max_payload_bytes).unwrap_or(usize::MAX),
-        require_high_risk_approval: config.policy.require_high_risk_approval,
-        tools: config.tools.iter().map(|(name, said)| (name.clone(), rule(said))).collect(),
-    }
 }
 
 fn model_name(name: &str) -> Result<ModelName, AgentError> {

@@ -1,21 +1,17 @@
-//! The checks: the table of rules applied to every key, then the rules between several keys.
+//! The rules between several keys, and of the names a user chooses.
 //!
 //! They look at the merged tree, not at the finished structs, so that every value still knows where it was written. A
-//! value of the wrong type is passed over here; the conversion says it better.
+//! value of the wrong type is passed over here; the reader has said it.
 
 use std::collections::BTreeMap;
 
-use super::keys::{KEYS, Rule};
+use super::keys::{ID_FORM, MODEL_FORM, is_id, is_model, is_pattern};
 use super::problem::Findings;
-use super::secret;
-use super::tree::{self, Item, Table, Value};
+use super::tree::{self, Table};
 
 /// Adds a complaint for everything that is impossible. Where a line could not be read, what seems to be missing may stand
 /// on that line.
-pub(super) fn check(root: &Table, is_broken: bool, findings: &mut Findings) {
-    for (pattern, rule) in KEYS {
-        tree::visit(root, pattern, &mut |path, item| apply(*rule, &tree::shown(path), item, findings));
-    }
+pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) {
     if !is_broken {
         default_model(root, findings);
     }
@@ -24,87 +20,23 @@ pub(super) fn check(root: &Table, is_broken: bool, findings: &mut Findings) {
     tool_names(root, findings);
     servers(root, findings);
     prompt_and_skills(root, findings);
-    if let Some(kind) = tree::get(root, "store.kind").filter(|kind| kind.as_text() == Some("sqlite"))
+    if let Some(kind) = tree::get(root, "store.kind").filter(|kind| tree::text(kind) == Some("sqlite"))
         && cfg!(not(feature = "sqlite"))
     {
         let message = "`store.kind`: this program was built without sqlite; use kind = \"json\" or \"memory\"";
-        findings.add(kind.span.clone(), message);
+        findings.add(kind.span(), message);
     }
 }
 
-fn apply(rule: Rule, path: &str, item: &Item, findings: &mut Findings) {
-    if let Value::List(items) = &item.value {
-        items.iter().for_each(|item| apply(rule, path, item, findings));
-        return;
-    }
-    let complaint = match rule {
-        Rule::Any => None,
-        Rule::Whole(least, most) => match item.value {
-            Value::Integer(Some(number)) if (i128::from(least)..=i128::from(most)).contains(&number) => None,
-            Value::Integer(_) => Some(format!("must be between {least} and {most}")),
-            // The reader says it.
-            Value::Text(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date | Value::List(_) | Value::Table(_) => {
-                None
-            }
-        },
-        Rule::Decimal(least, most) => item
-            .as_decimal()
-            .filter(|number| !(least..=most).contains(number))
-            .map(|_| format!("must be between {least} and {most}")),
-        Rule::Text => item.as_text().filter(|text| text.trim().is_empty()).map(|_| "must not be empty".to_owned()),
-        Rule::Model => item.as_text().and_then(model),
-        Rule::ModelOrEmpty => item.as_text().filter(|text| !text.is_empty()).and_then(model),
-        Rule::Address => item.as_text().and_then(address),
-        Rule::Pattern => item.as_text().and_then(pattern),
-        Rule::Id => item.as_text().filter(|text| !is_id(text)).map(|_| ID_FORM.to_owned()),
-    };
-    if let Some(complaint) = complaint {
-        findings.add(item.span.clone(), format!("`{path}` {complaint}"));
-    }
-}
-
-fn model(text: &str) -> Option<String> {
-    let form = "must have the form provider:model, for example \"openai:gpt-4o-mini\"";
-    let complete = text.split_once(':').is_some_and(|(provider, model)| is_id(provider) && !model.trim().is_empty());
-    (!complete || text.chars().any(|c| c.is_whitespace() || c.is_control())).then(|| form.to_owned())
-}
-
-fn address(text: &str) -> Option<String> {
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    if secret::has_credentials(text) {
-        return Some("must not carry a user or a password; use `api_key` or a header".to_owned());
-    }
-    let is_address = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.starts_with(':'));
-    (!is_address || text.contains(char::is_whitespace)).then(|| "must begin with http:// or https:// and a host".into())
-}
-
-fn pattern(text: &str) -> Option<String> {
-    let form =
-        "matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone \"*\" is every tool";
-    let matches = text == "*" || text.split_once('/').is_some_and(|(space, name)| is_space(space) && !name.is_empty());
-    (!matches).then(|| form.to_owned())
-}
-
-fn is_space(space: &str) -> bool {
-    matches!(space, "local" | "mcp" | "agent") || space.contains(['*', '?', '[', '{'])
-}
-
-const ID_FORM: &str = "must be 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
-
-fn is_id(text: &str) -> bool {
-    text.len() <= 64
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-}
-
-fn default_model(root: &Table, findings: &mut Findings) {
+fn default_model(root: &Table<'_>, findings: &mut Findings) {
     let runtime = root.get("runtime");
     // A `runtime` that is no table is a complaint of its own.
-    if runtime.is_some_and(|runtime| runtime.as_table().is_none()) || tree::get(root, "runtime.default_model").is_some()
+    if runtime.is_some_and(|runtime| tree::table(runtime).is_none())
+        || tree::get(root, "runtime.default_model").is_some()
     {
         return;
     }
-    let start = runtime.map_or(0, |runtime| runtime.span.clone().start);
+    let start = runtime.map_or(0, |runtime| runtime.span().start);
     findings.add_with_help(
         start..start,
         "`runtime.default_model` is missing",
@@ -112,33 +44,33 @@ fn default_model(root: &Table, findings: &mut Findings) {
     );
 }
 
-fn providers(root: &Table, findings: &mut Findings) {
-    let Some(providers) = root.get("providers").and_then(Item::as_table) else { return };
+fn providers(root: &Table<'_>, findings: &mut Findings) {
+    let Some(providers) = root.get("providers").and_then(tree::table) else { return };
     for (name, item) in providers.iter() {
-        let at = name.span.clone();
-        if !is_id(&name.name) {
+        let at = name.span();
+        if !is_id(name.get_ref()) {
             findings.add(at, format!("the name of a provider {ID_FORM}"));
             continue;
         }
-        let Some(provider) = item.as_table() else { continue };
-        let is_scripted = provider.get("kind").and_then(Item::as_text) == Some("scripted");
-        let path = format!("providers.{}", name.name);
+        let Some(provider) = tree::table(item) else { continue };
+        let is_scripted = provider.get("kind").and_then(tree::text) == Some("scripted");
+        let path = format!("providers.{}", name.get_ref());
         match (is_scripted, provider.get("script")) {
             (true, None) => findings.add(at.clone(), format!("`{path}` is scripted and needs `script`, a file")),
             (false, Some(script)) => {
-                findings.add(script.span.clone(), format!("`{path}.script` is only read with kind = \"scripted\""));
+                findings.add(script.span(), format!("`{path}.script` is only read with kind = \"scripted\""));
             }
             (true, Some(_)) | (false, None) => {}
         }
         let Some(written) = provider.get("start") else { continue };
-        let Some(start) = written.as_table() else { continue };
+        let Some(start) = tree::table(written) else { continue };
         if start.get("command").is_none() {
-            findings.add(written.span.clone(), format!("`{path}.start` needs `command`, a program"));
+            findings.add(written.span(), format!("`{path}.start` needs `command`, a program"));
         }
-        let inherited = start.get("inherit_env").and_then(Item::as_list);
-        for name in inherited.into_iter().flatten().filter(|name| name.as_text() == Some("*")) {
+        let inherited = start.get("inherit_env").and_then(tree::list);
+        for name in inherited.into_iter().flatten().filter(|name| tree::text(name) == Some("*")) {
             let text = "a lone `*` would hand every key of this environment to the server: name what it needs";
-            findings.add(name.span.clone(), text.to_owned());
+            findings.add(name.span(), text.to_owned());
         }
         if provider.get("base_url").is_none() {
             findings.add(at, format!("`{path}` starts a server and needs `base_url`, where it answers"));
@@ -146,46 +78,41 @@ fn providers(root: &Table, findings: &mut Findings) {
     }
 }
 
-fn prices(root: &Table, findings: &mut Findings) {
-    let Some(prices) = root.get("prices").and_then(Item::as_table) else { return };
-    for (name, _) in prices.iter() {
-        if let Some(complaint) = model(&name.name) {
-            findings.add(name.span.clone(), format!("the key below `prices` {complaint}, in quotes"));
-        }
+fn prices(root: &Table<'_>, findings: &mut Findings) {
+    let Some(prices) = root.get("prices").and_then(tree::table) else { return };
+    for (name, _) in prices.iter().filter(|(name, _)| !is_model(name.get_ref())) {
+        findings.add(name.span(), format!("the key below `prices` {MODEL_FORM}, in quotes"));
     }
 }
 
-fn tool_names(root: &Table, findings: &mut Findings) {
-    let Some(tools) = root.get("tools").and_then(Item::as_table) else { return };
-    for (name, _) in tools.iter() {
-        if pattern(&name.name).is_some() {
-            let form = "must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like \
-                        mcp/<server>/*, in quotes";
-            findings.add(name.span.clone(), format!("the key below `tools` {form}"));
-        }
+fn tool_names(root: &Table<'_>, findings: &mut Findings) {
+    let Some(tools) = root.get("tools").and_then(tree::table) else { return };
+    for (name, _) in tools.iter().filter(|(name, _)| !is_pattern(name.get_ref())) {
+        let form = "must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like \
+                    mcp/<server>/*, in quotes";
+        findings.add(name.span(), format!("the key below `tools` {form}"));
     }
 }
 
-fn servers(root: &Table, findings: &mut Findings) {
+fn servers(root: &Table<'_>, findings: &mut Findings) {
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
-    let servers = tree::get(root, "mcp.servers").and_then(Item::as_list);
+    let servers = tree::get(root, "mcp.servers").and_then(tree::list);
     for (index, item) in servers.into_iter().flat_map(|servers| servers.iter()).enumerate() {
-        let Some(server) = item.as_table() else { continue };
+        let Some(server) = tree::table(item) else { continue };
         let path = format!("mcp.servers[{index}]");
-        let id = server.get("id").filter(|id| id.as_text().is_some());
+        let id = server.get("id").filter(|id| tree::text(id).is_some());
         if let Some(id) = id {
-            let text = id.as_text().unwrap_or_default();
+            let text = tree::text(id).unwrap_or_default();
             if let Some(first) = ids.get(text).filter(|_| !text.is_empty()) {
-                findings.add(id.span.clone(), format!("`{path}.id`: mcp.servers[{first}] has this id already"));
+                findings.add(id.span(), format!("`{path}.id`: mcp.servers[{first}] has this id already"));
             }
             if text == "local" {
-                findings
-                    .add(id.span.clone(), format!("`{path}.id`: \"local\" is the name of the tools of this process"));
+                findings.add(id.span(), format!("`{path}.id`: \"local\" is the name of the tools of this process"));
             }
             ids.entry(text).or_insert(index);
         }
-        let at = id.map_or(item.span.clone().start..item.span.clone().start, |id| id.span.clone());
-        let (needed, foreign): (&str, &[&str]) = match server.get("transport").map(|kind| kind.as_text()) {
+        let at = id.map_or(item.span().start..item.span().start, |id| id.span());
+        let (needed, foreign): (&str, &[&str]) = match server.get("transport").map(|kind| tree::text(kind)) {
             None | Some(Some("stdio")) => ("command", &["url", "headers"]),
             Some(Some("http")) => ("url", &["command", "args", "env"]),
             Some(_) => continue,
@@ -194,15 +121,15 @@ fn servers(root: &Table, findings: &mut Findings) {
         if server.get(needed).is_none() {
             findings.add(at, format!("`{path}` has the transport {transport} and needs `{needed}`"));
         }
-        for (key, _) in server.iter().filter(|(key, _)| foreign.contains(&key.name.as_str())) {
-            let message = format!("`{path}.{}` means nothing with the transport {transport}", key.name);
-            findings.add(key.span.clone(), message);
+        for (key, _) in server.iter().filter(|(key, _)| foreign.contains(&&**key.get_ref())) {
+            let message = format!("`{path}.{}` means nothing with the transport {transport}", key.get_ref());
+            findings.add(key.span(), message);
         }
     }
 }
 
-fn prompt_and_skills(root: &Table, findings: &mut Findings) {
-    let ratio = |key: &str| tree::get(root, key).map(|item| (item.span.clone(), item.as_decimal().unwrap_or(f64::NAN)));
+fn prompt_and_skills(root: &Table<'_>, findings: &mut Findings) {
+    let ratio = |key: &str| tree::get(root, key).map(|item| (item.span(), tree::decimal(item).unwrap_or(f64::NAN)));
     let trigger = ratio("prompt.condense_trigger_ratio");
     let target = ratio("prompt.condense_target_ratio");
     let default = super::Prompt::default();
@@ -221,9 +148,7 @@ fn prompt_and_skills(root: &Table, findings: &mut Findings) {
     if let (Some(tokens), Some(_)) =
         (tree::get(root, "skills.token_budget_tokens"), tree::get(root, "skills.token_budget_ratio"))
     {
-        findings.add(
-            tokens.span.clone(),
-            "only one of `skills.token_budget_ratio` and `skills.token_budget_tokens` may be set",
-        );
+        findings
+            .add(tokens.span(), "only one of `skills.token_budget_ratio` and `skills.token_budget_tokens` may be set");
     }
 }

@@ -136,17 +136,17 @@ fn colours_come_only_when_asked_for() {
 #[test]
 fn each_layer_wins_over_the_one_below() {
     let defaults = accepted(MODEL, &Environment::default());
-    assert_eq!((defaults.runtime.max_steps, defaults.runtime.turn_timeout_ms), (12, 90_000));
+    assert_eq!((defaults.runtime.limits.max_steps, defaults.runtime.limits.turn_timeout_ms), (12, 90_000));
     let file = format!("{MODEL}max_steps = 20\nturn_timeout_ms = 1000\n");
-    assert_eq!(accepted(&file, &Environment::default()).runtime.max_steps, 20);
+    assert_eq!(accepted(&file, &Environment::default()).runtime.limits.max_steps, 20);
     let environment =
         Environment::from([("BOB__RUNTIME__MAX_STEPS", "30"), ("BOB__RUNTIME__DEFAULT_MODEL", "env:model")]);
     let config = accepted(&file, &environment);
-    assert_eq!((config.runtime.max_steps, config.runtime.turn_timeout_ms), (30, 1000));
+    assert_eq!((config.runtime.limits.max_steps, config.runtime.limits.turn_timeout_ms), (30, 1000));
     assert_eq!(config.runtime.default_model, "env:model");
     let overrides = Overrides { model: Some("line:model".into()), max_steps: Some(40), timeout_ms: Some(7) };
     let config = read(&file, &environment, &overrides).expect("all layers are fine");
-    assert_eq!((config.runtime.max_steps, config.runtime.turn_timeout_ms), (40, 7));
+    assert_eq!((config.runtime.limits.max_steps, config.runtime.limits.turn_timeout_ms), (40, 7));
     assert_eq!(config.runtime.default_model, "line:model");
 }
 
@@ -154,7 +154,7 @@ fn each_layer_wins_over_the_one_below() {
 fn a_value_that_is_replaced_is_not_looked_at() {
     let environment = Environment::from([("BOB__RUNTIME__MAX_STEPS", "5"), ("BOB__LLM__FALLBACK", "[]")]);
     let text = format!("{MODEL}max_steps = 0\n[llm]\nfallback = '${{NO_SUCH}}'\n");
-    assert_eq!(accepted(&text, &environment).runtime.max_steps, 5);
+    assert_eq!(accepted(&text, &environment).runtime.limits.max_steps, 5);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn many_keys_of_one_table_survive_the_layers() {
     (0..40).for_each(|n| text.push_str(&format!("[providers.p{n}]\nmax_concurrent = 99\ntimeout_ms = 5\n")));
     let pairs: [(&str, &str); 40] = std::array::from_fn(|n| (variables[n].0.as_str(), variables[n].1.as_str()));
     let config = accepted(&text, &Environment::from(pairs));
-    for n in 0..40u32 {
+    for n in 0..40 {
         let provider = &config.providers[&format!("p{n}")];
         assert_eq!((provider.max_concurrent, provider.timeout_ms), (Some(n + 1), Some(5)));
     }
@@ -330,7 +330,7 @@ fn b1_line_ends_a_byte_order_mark_and_names_of_variables_in_values_mean_nothing(
     let environment = Environment::from([("ONE", "${TWO} ${ONE} $${TWO}"), ("TWO", "never looked at")]);
     for text in [plain.to_owned(), plain.replace('\n', "\r\n"), format!("\u{feff}{plain}"), format!("{plain}\n\n")] {
         let config = accepted(&text, &environment);
-        assert_eq!((config.runtime.max_steps, config.prompt.bootstrap.as_str()), (3, "${TWO} ${ONE} $${TWO}"));
+        assert_eq!((config.runtime.limits.max_steps, config.prompt.bootstrap.as_str()), (3, "${TWO} ${ONE} $${TWO}"));
     }
     let bad = "\u{feff}[runtime]\r\ndefault_model = 'a:b'\r\nmax_steps = 0\r\n";
     assert_eq!(told(&refused(bad, &environment)), "3:13 `runtime.max_steps` must be between 1 and 1000000");

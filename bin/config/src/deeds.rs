@@ -12,9 +12,12 @@ mod starts;
 
 use std::collections::BTreeMap;
 
+use bob::Policy as ToolPolicy;
+use bob::tools::ToolOverride;
+
 use super::{
     Config, Llm, Log, Mcp, McpServer, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource, Skills, Store,
-    ToolRule, Transport,
+    Transport,
 };
 
 /// One thing a configuration does.
@@ -151,27 +154,27 @@ impl Config {
 
     fn policy(&self, policy: &Policy, deeds: &mut Vec<Deed>) {
         // Everything is allowed by default, so a list of what is allowed cannot be wider.
-        let Policy {
-            workspace,
-            allow_tools,
-            deny_tools,
+        let Policy { workspace, rules, secret_files } = policy;
+        let ToolPolicy {
+            allow_tools: _,
+            deny_tools: _,
             deny_commands,
             max_payload_bytes: _,
             require_high_risk_approval,
-            secret_files,
-        } = policy;
+            tools: _,
+        } = rules;
         let mut loosens = |what: String| deeds.push(Deed::new(DeedKind::Loosens, what));
         let real = self.resolve(workspace);
         if loosens::is_outside(self, &real) {
             loosens(format!("tools work in {}, outside its folder", loosens::shown(self, &real)));
         }
-        loosens::tools(allow_tools, deny_tools).into_iter().for_each(&mut loosens);
-        loosens::shorter("deny_commands", deny_commands, &Policy::default().deny_commands)
-            .into_iter()
-            .for_each(&mut loosens);
-        loosens::shorter("secret_files", secret_files, &Policy::default().secret_files)
-            .into_iter()
-            .for_each(&mut loosens);
+        let default = Policy::default();
+        let shorter = [
+            loosens::tools(rules),
+            loosens::shorter("deny_commands", deny_commands, &default.rules.deny_commands),
+            loosens::shorter("secret_files", secret_files, &default.secret_files),
+        ];
+        shorter.into_iter().flatten().for_each(&mut loosens);
         if !require_high_risk_approval {
             loosens("calls of high risk need no approval (require_high_risk_approval = false)".to_owned());
         }
@@ -188,7 +191,7 @@ impl Config {
             condense_target_ratio: _,
             condense_model: _,
         } = prompt;
-        let Skills { sources, top_k: _, token_budget_ratio: _, token_budget_tokens: _ } = skills;
+        let Skills { sources, rules: _ } = skills;
         let read = files.iter().chain([memory, tool_notes]).filter(|name| !name.is_empty());
         let skills = sources.iter().map(|SkillSource { kind: _, path, recursive: _ }| path);
         for path in read.chain(skills).map(|path| self.resolve(path)) {
@@ -201,8 +204,8 @@ impl Config {
 }
 
 /// What is said of single tools.
-fn rules(tools: &BTreeMap<String, ToolRule>, deeds: &mut Vec<Deed>) {
-    for (name, ToolRule { risk, timeout_ms: _, idempotent }) in tools {
+fn rules(tools: &BTreeMap<String, ToolOverride>, deeds: &mut Vec<Deed>) {
+    for (name, ToolOverride { risk, timeout_ms: _, idempotent }) in tools {
         let mut loosens = |what: String| deeds.push(Deed::new(DeedKind::Loosens, what));
         if let Some(risk) = risk.filter(|risk| loosens::lowers(name, *risk)) {
             loosens(format!("calls of {name} are taken for {} risk", loosens::word(risk)));
@@ -218,15 +221,7 @@ fn rules(tools: &BTreeMap<String, ToolRule>, deeds: &mut Vec<Deed>) {
 fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
     let Runtime {
         default_model: _,
-        max_steps: _,
-        max_tool_calls: _,
-        max_consecutive_errors: _,
-        max_identical_calls: _,
-        max_total_tokens: _,
-        turn_timeout_ms: _,
-        tool_timeout_ms: _,
-        approval_timeout_ms: _,
-        suspend_timeout_ms: _,
+        limits: _,
         max_history_messages: _,
         max_concurrent_turns: _,
         passivate_after_ms: _,

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::read::{section, table};
+use bob::SkillRules;
+use bob::llm::providers::CapabilityOverrides;
+
+use super::keys::Rule::{Address, Decimal, Id, Text, Whole};
+use super::keys::{COUNT, RATIO, TIME};
 use super::secret::Secret;
+use super::table::{keys, section, table};
 use super::words::{ProviderKind, SourceKind, StartMode, Transport};
 
 section! {
@@ -12,23 +17,23 @@ section! {
         /// The wire format; a well-known provider knows its own.
         pub kind: Option<ProviderKind> = None,
         /// The address of the API; with or without a slash at its end.
-        pub base_url: Option<String> = None,
+        pub base_url: Option<String> = None => Address,
         /// The key sent to it.
-        pub api_key: Option<Secret> = None,
+        pub api_key: Option<Secret> = None => Text,
         /// Time to the response headers and of silence in a stream, milliseconds; `llm.timeout_ms` if not set.
-        pub timeout_ms: Option<u64> = None,
+        pub timeout_ms: Option<u64> = None => TIME,
         /// Calls at the same time, at least 1.
-        pub max_concurrent: Option<u32> = None,
+        pub max_concurrent: Option<usize> = None => COUNT,
         /// The program that serves this provider on this machine, run as a supervised child.
         pub start: Option<Start> = None,
-        /// What the models of this provider can do.
-        pub capabilities: Option<Capabilities> = None,
+        /// What the models of this provider can do. What is not set follows the built-in profile.
+        pub capabilities: CapabilityOverrides = CapabilityOverrides::default(),
         /// The script of the kind `scripted`, a file relative to the configuration.
-        pub script: Option<String> = None,
+        pub script: Option<String> = None => Text,
         /// Sampling temperature, 0 to 2; the provider's own if not set.
-        pub temperature: Option<f64> = None,
+        pub temperature: Option<f64> = None => Decimal(0.0, 2.0),
         /// Tokens of one answer at most; the provider's own bound if not set.
-        pub max_tokens: Option<u32> = None,
+        pub max_tokens: Option<u32> = None => Whole(1, 10_000_000),
     }
 }
 
@@ -36,11 +41,11 @@ section! {
     /// A program that is started on first use and stopped with the runtime. It runs in the configuration's folder.
     pub struct Start {
         /// The program; no shell reads it.
-        pub command: String = String::new(),
+        pub command: String = String::new() => Text,
         /// Its arguments, as they are.
         pub args: Vec<String> = Vec::new(),
         /// Time until it must answer, milliseconds.
-        pub ready_timeout_ms: u64 = 60_000,
+        pub ready_timeout_ms: u64 = 60_000 => TIME,
         /// Environment variables set for it.
         pub env: BTreeMap<String, Secret> = BTreeMap::new(),
         /// Names of variables of ours that it gets as well; one may end in `*`.
@@ -48,21 +53,14 @@ section! {
     }
 }
 
-section! {
-    /// What the models of a provider can do. What is not set follows the built-in profile.
-    pub struct Capabilities {
-        /// Whether the model takes the provider's own tool calls.
-        pub native_tools: Option<bool> = None,
-        /// Whether an answer can be bound to a JSON schema.
-        pub json_schema: Option<bool> = None,
-        /// Whether there is a role for instructions.
-        pub system_role: Option<bool> = None,
-        /// The context of the model, tokens.
-        pub context_tokens: Option<u64> = None,
-        /// Whether it takes images.
-        pub images: Option<bool> = None,
-        /// Whether it takes sound.
-        pub audio: Option<bool> = None,
+keys! {
+    default CapabilityOverrides {
+        native_tools: Option<bool>,
+        json_schema: Option<bool>,
+        system_role: Option<bool>,
+        images: Option<bool>,
+        audio: Option<bool>,
+        context_tokens: Option<u32> => Whole(256, 1_000_000_000),
     }
 }
 
@@ -78,29 +76,29 @@ table! {
     /// `[[mcp.servers]]`: one tool server.
     pub struct McpServer {
         /// Its name in tool names, unique.
-        pub id: String,
+        pub id: String => Id,
         /// How it is reached.
         pub transport: Transport = Transport::Stdio,
         /// The program of a stdio server; no shell reads it.
-        pub command: Option<String> = None,
+        pub command: Option<String> = None => Text,
         /// The program's arguments, as they are.
         pub args: Vec<String> = Vec::new(),
         /// Environment variables set for the program, beyond the small list it inherits.
         pub env: BTreeMap<String, Secret> = BTreeMap::new(),
         /// The address of an http server.
-        pub url: Option<String> = None,
+        pub url: Option<String> = None => Address,
         /// Headers sent to an http server.
         pub headers: BTreeMap<String, Secret> = BTreeMap::new(),
         /// The tools that are offered; all if not set.
-        pub tools: Option<Vec<String>> = None,
+        pub tools: Option<Vec<String>> = None => Text,
         /// When it is started.
         pub start: StartMode = StartMode::Eager,
         /// Whether the runtime refuses to start without it.
         pub required: bool = false,
         /// Time for a call, milliseconds; `runtime.tool_timeout_ms` if not set.
-        pub tool_timeout_ms: Option<u64> = None,
+        pub tool_timeout_ms: Option<u64> = None => TIME,
         /// Time until it must be ready, milliseconds.
-        pub startup_timeout_ms: u64 = 20_000,
+        pub startup_timeout_ms: u64 = 20_000 => TIME,
     }
 }
 
@@ -109,12 +107,16 @@ section! {
     pub struct Skills {
         /// Places skills are read from.
         pub sources: Vec<SkillSource> = Vec::new(),
-        /// Skills in one turn at most.
-        pub top_k: u32 = 3,
-        /// Part of the model's context that skills may take.
-        pub token_budget_ratio: f64 = 0.10,
-        /// The same as a number of tokens; only one of the two may be set.
-        pub token_budget_tokens: Option<u64> = None,
+        /// How many a turn gets, and how much room they may take.
+        pub rules as "": SkillRules = SkillRules::default(),
+    }
+}
+
+keys! {
+    default SkillRules {
+        top_k: usize => Whole(0, 1_000),
+        token_budget_ratio: f64 => RATIO,
+        token_budget_tokens: Option<u64> => Whole(1, 1_000_000_000),
     }
 }
 
@@ -124,7 +126,7 @@ table! {
         /// What kind of place it is.
         pub kind as "type": SourceKind = SourceKind::Directory,
         /// A folder relative to the configuration.
-        pub path: String,
+        pub path: String => Text,
         /// Whether folders below it are searched as well.
         pub recursive: bool = true,
     }

@@ -14,10 +14,10 @@ use super::tree::{self, Item, Table, Value};
 /// A variable that was filled in, and where: a path of keys and positions.
 pub(super) type Filled = (Vec<String>, String);
 
-/// Replaces all variables below a table, and says which they are, what they hold, and where each was filled in. `source` is the text the spans of the tree
-/// point into.
+/// Replaces all variables below a table, and says which they are, what they hold, and where each was filled in. `source` is
+/// the text the spans of the tree point into.
 pub(super) fn interpolate(
-    table: &mut Table,
+    table: &mut Table<'_>,
     environment: &Environment,
     source: &dyn Fn(Range<usize>) -> String,
     findings: &mut Findings,
@@ -38,32 +38,33 @@ struct Pass<'p> {
 }
 
 impl Pass<'_> {
-    fn table(&mut self, table: &mut Table, depth: usize) {
-        for (key, item) in table.entries_mut() {
-            self.path.push(key.name.clone());
+    fn table(&mut self, table: &mut Table<'_>, depth: usize) {
+        for (key, item) in table.iter_mut() {
+            self.path.push(key.get_ref().to_string());
             self.item(item, depth + 1);
             self.path.pop();
         }
     }
 
-    fn item(&mut self, item: &mut Item, depth: usize) {
-        match &mut item.value {
+    fn item(&mut self, item: &mut Item<'_>, depth: usize) {
+        let span = item.span();
+        match item.get_mut() {
             Value::Table(table) if depth < tree::MAX_DEPTH => self.table(table, depth),
-            Value::List(items) if depth < tree::MAX_DEPTH => {
+            Value::Array(items) if depth < tree::MAX_DEPTH => {
                 for (index, item) in items.iter_mut().enumerate() {
                     self.path.push(format!("[{index}]"));
                     self.item(item, depth + 1);
                     self.path.pop();
                 }
             }
-            Value::Text(text) if text.contains("${") => *text = self.fill(text, &item.span),
+            Value::String(text) if text.contains("${") => *text = self.fill(text, &span).into(),
             Value::Table(_)
-            | Value::List(_)
-            | Value::Text(_)
+            | Value::Array(_)
+            | Value::String(_)
             | Value::Integer(_)
-            | Value::Decimal(_)
-            | Value::Truth(_)
-            | Value::Date => {}
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_) => {}
         }
     }
 

@@ -1,12 +1,42 @@
-//! One table of every key with the rule its value obeys.
+//! What a key is, and the rules a value obeys beyond its type.
 //!
-//! Types are the business of the schema; this table holds bounds and forms. It is also the list of accepted names that
-//! a misspelled key is compared with. In a path, `*` stands for a name chosen by the user or for a position.
+//! Each key stands once, in the schema, with its type, its default and its rule. What else is said of all keys, such as
+//! which names are accepted where, is made from there.
 
-use Rule::{Address, Any, Decimal, Id, Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::secret::has_credentials;
+use super::tree::{self, Item};
+
+/// A key of a table.
+pub(super) struct Key {
+    /// Its name; empty for a part of the table, of which the keys stand in the table itself.
+    pub(super) name: &'static str,
+    pub(super) rule: Rule,
+    /// The keys of the tables below it.
+    pub(super) below: &'static [Key],
+    /// Whether there is a table for each name or position below it, instead of one.
+    pub(super) is_many: bool,
+}
+
+/// The path of every key, in the order of the schema. `*` stands for a name chosen by the user or for a position.
+pub(super) fn paths(keys: &[Key]) -> Vec<String> {
+    let of = |key: &Key| {
+        if key.name.is_empty() {
+            return paths(key.below);
+        }
+        let many = if key.is_many { ".*" } else { "" };
+        let below = paths(key.below).into_iter().map(|path| format!("{}{many}.{path}", key.name));
+        if key.below.is_empty() { vec![key.name.to_owned()] } else { below.collect() }
+    };
+    keys.iter().flat_map(of).collect()
+}
+
+/// The names accepted in the table of these keys.
+pub(super) fn names(keys: &[Key]) -> Vec<&'static str> {
+    keys.iter().flat_map(|key| if key.name.is_empty() { names(key.below) } else { vec![key.name] }).collect()
+}
 
 /// What a value must obey beyond its type. A list of values obeys it with each of its elements.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub(super) enum Rule {
     /// Nothing more.
     Any,
@@ -28,100 +58,67 @@ pub(super) enum Rule {
     Id,
 }
 
-/// A week, the longest time anything may take, milliseconds.
-const WEEK_MS: u64 = 7 * 24 * 3_600_000;
-/// Times are at least a millisecond: a time of nothing would end everything before it began.
-const TIME: Rule = Whole(1, WEEK_MS);
+/// Times are at least a millisecond, since a time of nothing would end everything before it began, and at most a week.
+pub(super) const TIME: Rule = Rule::Whole(1, 7 * 24 * 3_600_000);
 /// More of anything that is counted in a turn or in a process is a slip of the finger.
-const COUNT: Rule = Whole(1, 1_000_000);
-
+pub(super) const COUNT: Rule = Rule::Whole(1, 1_000_000);
+/// A part of a whole.
+pub(super) const RATIO: Rule = Rule::Decimal(0.0, 1.0);
 /// A million tokens for more than this is a slip of the finger, or a currency that wants another unit.
-const PRICE: Rule = Decimal(0.0, 10_000_000.0);
+pub(super) const PRICE: Rule = Rule::Decimal(0.0, 10_000_000.0);
 
-/// Every key that is accepted.
-pub(super) const KEYS: &[(&str, Rule)] = &[
-    ("runtime.default_model", Model),
-    ("runtime.max_steps", COUNT),
-    ("runtime.max_tool_calls", Whole(0, 1_000_000)),
-    ("runtime.max_consecutive_errors", COUNT),
-    ("runtime.max_identical_calls", COUNT),
-    ("runtime.max_total_tokens", Whole(0, 1_000_000_000_000)),
-    ("runtime.turn_timeout_ms", TIME),
-    ("runtime.tool_timeout_ms", TIME),
-    ("runtime.approval_timeout_ms", TIME),
-    ("runtime.suspend_timeout_ms", Whole(0, 10 * 365 * 24 * 3_600_000)),
-    ("runtime.max_history_messages", COUNT),
-    ("runtime.max_concurrent_turns", COUNT),
-    ("runtime.passivate_after_ms", TIME),
-    ("runtime.shutdown_grace_ms", Whole(0, 600_000)),
-    ("runtime.on_restart", Any),
-    ("llm.tool_mode", Any),
-    ("llm.retry_max", Whole(0, 10)),
-    ("llm.timeout_ms", TIME),
-    ("llm.stream_default", Any),
-    ("llm.fallback", Model),
-    ("providers.*.kind", Any),
-    ("providers.*.base_url", Address),
-    ("providers.*.api_key", Text),
-    ("providers.*.timeout_ms", TIME),
-    ("providers.*.max_concurrent", COUNT),
-    ("providers.*.start.command", Text),
-    ("providers.*.start.args", Any),
-    ("providers.*.start.ready_timeout_ms", TIME),
-    ("providers.*.start.env", Any),
-    ("providers.*.start.inherit_env", Any),
-    ("providers.*.capabilities.native_tools", Any),
-    ("providers.*.capabilities.json_schema", Any),
-    ("providers.*.capabilities.system_role", Any),
-    ("providers.*.capabilities.images", Any),
-    ("providers.*.capabilities.audio", Any),
-    ("providers.*.capabilities.context_tokens", Whole(256, 1_000_000_000)),
-    ("providers.*.script", Text),
-    ("providers.*.temperature", Decimal(0.0, 2.0)),
-    ("providers.*.max_tokens", Whole(1, 10_000_000)),
-    ("prices.*.input", PRICE),
-    ("prices.*.output", PRICE),
-    ("prices.*.cached_input", PRICE),
-    ("prices.*.cache_write", PRICE),
-    ("prices.*.currency", Text),
-    ("policy.workspace", Text),
-    ("policy.allow_tools", Pattern),
-    ("policy.deny_tools", Pattern),
-    ("policy.deny_commands", Text),
-    ("policy.max_payload_bytes", Whole(1, 67_108_864)),
-    ("policy.require_high_risk_approval", Any),
-    ("policy.secret_files", Text),
-    ("tools.*.risk", Any),
-    ("tools.*.timeout_ms", TIME),
-    ("tools.*.idempotent", Any),
-    ("mcp.servers.*.id", Id),
-    ("mcp.servers.*.transport", Any),
-    ("mcp.servers.*.command", Text),
-    ("mcp.servers.*.args", Any),
-    ("mcp.servers.*.env", Any),
-    ("mcp.servers.*.url", Address),
-    ("mcp.servers.*.headers", Any),
-    ("mcp.servers.*.tools", Text),
-    ("mcp.servers.*.start", Any),
-    ("mcp.servers.*.required", Any),
-    ("mcp.servers.*.tool_timeout_ms", TIME),
-    ("mcp.servers.*.startup_timeout_ms", TIME),
-    ("prompt.instructions", Any),
-    ("prompt.files", Text),
-    ("prompt.bootstrap", Any),
-    ("prompt.memory", Any),
-    ("prompt.tool_notes", Any),
-    ("prompt.condense_trigger_ratio", Decimal(0.0, 1.0)),
-    ("prompt.condense_target_ratio", Decimal(0.0, 1.0)),
-    ("prompt.condense_model", ModelOrEmpty),
-    ("skills.sources.*.type", Any),
-    ("skills.sources.*.path", Text),
-    ("skills.sources.*.recursive", Any),
-    ("skills.top_k", Whole(0, 1_000)),
-    ("skills.token_budget_ratio", Decimal(0.0, 1.0)),
-    ("skills.token_budget_tokens", Whole(1, 1_000_000_000)),
-    ("store.kind", Any),
-    ("store.path", Text),
-    ("log.level", Any),
-    ("log.format", Any),
-];
+impl Rule {
+    /// What is wrong with a value. A value of the wrong type is passed over; its reader says it better.
+    pub(super) fn complaint(self, item: &Item<'_>) -> Option<String> {
+        let unless = |is_fine: bool, form: &str| (!is_fine).then(|| form.to_owned());
+        let text = tree::text(item);
+        match self {
+            Self::Any => None,
+            Self::Whole(least, most) => {
+                let is_inside =
+                    tree::whole(item)?.is_some_and(|number| (i128::from(least)..=i128::from(most)).contains(&number));
+                unless(is_inside, &format!("must be between {least} and {most}"))
+            }
+            Self::Decimal(least, most) => {
+                unless((least..=most).contains(&tree::decimal(item)?), &format!("must be between {least} and {most}"))
+            }
+            Self::Text => unless(!text?.trim().is_empty(), "must not be empty"),
+            Self::Model => unless(is_model(text?), MODEL_FORM),
+            Self::ModelOrEmpty => unless(text?.is_empty() || is_model(text?), MODEL_FORM),
+            Self::Address if has_credentials(text?) => {
+                Some("must not carry a user or a password; use `api_key` or a header".to_owned())
+            }
+            Self::Address => unless(is_address(text?), "must begin with http:// or https:// and a host"),
+            Self::Pattern => unless(is_pattern(text?), PATTERN_FORM),
+            Self::Id => unless(is_id(text?), ID_FORM),
+        }
+    }
+}
+
+pub(super) const MODEL_FORM: &str = "must have the form provider:model, for example \"openai:gpt-4o-mini\"";
+
+pub(super) fn is_model(text: &str) -> bool {
+    let is_complete = text.split_once(':').is_some_and(|(provider, model)| is_id(provider) && !model.trim().is_empty());
+    is_complete && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+fn is_address(text: &str) -> bool {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', ':'])) && !text.contains(char::is_whitespace)
+}
+
+const PATTERN_FORM: &str =
+    "matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone \"*\" is every tool";
+
+pub(super) fn is_pattern(text: &str) -> bool {
+    let is_space = |space: &str| matches!(space, "local" | "mcp" | "agent") || space.contains(['*', '?', '[', '{']);
+    text == "*" || text.split_once('/').is_some_and(|(space, name)| is_space(space) && !name.is_empty())
+}
+
+pub(super) const ID_FORM: &str = "must be 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
+
+pub(super) fn is_id(text: &str) -> bool {
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}

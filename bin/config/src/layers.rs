@@ -134,7 +134,8 @@ fn assignment(key: &str, value: Option<&str>) -> Result<String, String> {
 
 /// A value as it is when it is TOML by itself, else as a string. Dates have no place in the schema and stay text.
 fn as_toml(value: &str) -> String {
-    let (root, errors) = tree::parse(&format!("v = {value}"));
-    let is_date = root.get("v").is_none_or(|item| matches!(item.value, tree::Value::Date));
-    if errors.is_empty() && root.iter().count() == 1 && !is_date { value.to_owned() } else { tree::quoted(value) }
+    let line = format!("v = {value}");
+    let (root, errors) = tree::parse(&line);
+    let is_date = root.get("v").is_none_or(|item| item.get_ref().is_datetime());
+    if errors.is_empty() && root.len() == 1 && !is_date { value.to_owned() } else { tree::quoted(value) }
 }

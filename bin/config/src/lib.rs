@@ -5,15 +5,14 @@
 //! nothing but the one file. [`mod@assemble`] maps it onto the runtime of the package `bob`.
 //!
 //! - `assemble`: from a configuration to a `RuntimeBuilder`
-//! - `schema`, `endpoints`, `words`: the structs of all keys with their defaults, and the words some values are taken from
-//! - `keys`: one table of every key with what its value must obey, and the table of features that are still to come
+//! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: the words some values
+//!   are taken from
+//! - `table`: how they are written, each key once; `keys`: the rules a value can be under
 //! - `layers`: environment and command line as further documents, and how they are laid over the file
 //! - `interpolate`: `${VAR}`
-//! - `check`: the table applied, and the rules between several keys
-//! - `read`: from the tree to the structs, with every fault on the way; `syntax`: what the parser complains about
+//! - `check`: the rules between several keys
+//! - `read`: from the tree to the structs, by their keys, with every fault on the way; `syntax`: what the parser complains about
 //! - `problem`, `report`: complaints, collected and shown; `sanitise`: what of foreign text may be shown at all
-//! - `secret`: what must not be shown
-//! - `prices`: what models cost
 //! - `secret`, `confided`: what must not be shown, and all of it for whoever keeps it
 //! - `deeds`: what a configuration does beyond choosing a model that is built in
 //! - `tree`: the parsed text, and finding a value in it by its path
@@ -36,23 +35,22 @@ pub mod sanitise;
 mod schema;
 mod secret;
 mod syntax;
+mod table;
 mod tree;
 mod words;
 
 use std::path::{Path, PathBuf};
 
 pub use deeds::{Deed, DeedKind};
-pub use endpoints::{Capabilities, Mcp, McpServer, Provider, SkillSource, Skills, Start};
+pub use endpoints::{Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, digest, load, parse};
 pub use prices::Price;
 pub use problem::{Origin, Problem};
 pub use report::ConfigError;
-pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store, ToolRule};
+pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
-pub use words::{
-    LogFormat, LogLevel, OnRestart, ProviderKind, Risk, SourceKind, StartMode, StoreKind, ToolMode, Transport,
-};
+pub use words::{LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
 
 impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.

@@ -1,14 +1,15 @@
 //! The order of reading: the file, the layers above it, variables, checks, conversion; complaints of all of them at once.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::layers::{Environment, Layers, Overrides};
 use super::problem::Findings;
-use super::read::Reader;
-use super::{Config, ConfigError, check, interpolate, secret, syntax, tree};
+use super::read::{Read as _, Reader};
+use super::tree::{Item, Value};
+use super::{Config, ConfigError, check, interpolate, keys, secret, syntax, tree};
 
 /// The largest configuration file that is read, bytes. A real one has a few thousand.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
@@ -90,18 +91,20 @@ fn parse_bounded(
 
     let (mut root, errors) = tree::parse(text);
     let broken: Vec<usize> = errors.iter().map(|error| syntax::place(text, error).start).collect();
-    let masked = secret::masked(text, &root, &broken);
+    let keys = keys::paths(Config::KEYS);
+    let masked = secret::masked(text, &root, &broken, &keys);
     let is_broken = syntax::take(text, &errors, &mut findings);
-    root.drop_broken(&tree::Faults::at(text, &broken));
+    tree::drop_broken(&mut root, &tree::Faults::at(text, &broken));
     for layer in [&layers.environment, &layers.options] {
         let (over, errors) = tree::parse(layer);
         syntax::take(layer, &errors, &mut findings);
-        root.merge(over);
+        tree::merge(&mut root, over);
     }
 
     let (filled, filled_at) = interpolate::interpolate(&mut root, environment, &source, &mut findings);
-    check::check(&root, is_broken, &mut findings);
-    let config = Config::read(&root, &mut Reader::new(&mut findings, is_broken, &source));
+    let root = Item::new(0..text.len(), Value::Table(root));
+    let config = Config::read(&root, &mut Reader::new(&mut findings, is_broken, &source, &keys));
+    tree::table(&root).into_iter().for_each(|root| check::check(root, is_broken, &mut findings));
 
     match config {
         Some(mut config) if findings.count == 0 => {

@@ -1,20 +1,21 @@
 //! What models cost, as far as a person wrote it down: nothing is built in, since prices change.
 
-use super::read::table;
+use super::keys::{PRICE, Rule::Text};
+use super::table::table;
 
 table! {
     /// `[prices."<provider:model>"]`: what a model costs, for a million tokens each.
     #[derive(PartialEq)]
     pub struct Price {
         /// Tokens of prompts.
-        pub input: f64,
+        pub input: f64 => PRICE,
         /// Tokens of answers.
-        pub output: f64,
+        pub output: f64 => PRICE,
         /// Tokens of prompts that the provider had in its cache; as `input` if not set.
-        pub cached_input: Option<f64> = None,
+        pub cached_input: Option<f64> = None => PRICE,
         /// Tokens of prompts that the provider wrote to its cache; as `input` if not set.
-        pub cache_write: Option<f64> = None,
+        pub cache_write: Option<f64> = None => PRICE,
         /// What it is paid in: a short text that is shown behind the amounts.
-        pub currency: String = "USD".to_owned(),
+        pub currency: String = "USD".to_owned() => Text,
     }
 }

@@ -1,19 +1,23 @@
 //! The keys that are not about a process or an address: runtime, model use, policy, prompt, store, log.
 //!
-//! Every field is public plain data with the default it has when nobody sets it. Values are only trusted after
-//! [`super::load`]: bounds and relations between keys are checked there, not here.
+//! Each key stands here once: what it means, its type, the default it has when nobody sets it, and behind `=>` the rule its
+//! value obeys. Every field is public plain data, so values are only trusted after [`super::load`], which checks the rules,
+//! and the relations between keys.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bob::tools::{DENIED_COMMANDS, SECRET_FILES};
+use bob::tools::{SECRET_FILES, ToolOverride};
+use bob::{Limits, OnRestart, Policy as ToolPolicy, Risk, ToolModeChoice};
+use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
+use super::keys::Rule::{Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
-use super::read::{Reader, section};
 use super::secret::Secret;
-use super::tree::Table;
-use super::words::{LogFormat, LogLevel, OnRestart, Risk, StoreKind, ToolMode};
+use super::table::{keys, section};
+use super::words::{LogFormat, StoreKind};
 
 /// The whole configuration, checked.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +42,9 @@ pub struct Config {
     pub prices: BTreeMap<String, Price>,
     /// What tools may do.
     pub policy: Policy,
-    /// Settings of tools by their full name or a pattern.
-    pub tools: BTreeMap<String, ToolRule>,
+    /// `[tools."<name or pattern>"]`: settings of one tool, or of all that a pattern names. Each setting is taken from the
+    /// most specific entry that has it. What is not set follows the tool and the runtime.
+    pub tools: BTreeMap<String, ToolOverride>,
     /// Tool servers.
     pub mcp: Mcp,
     /// What the model is told.
@@ -52,35 +57,20 @@ pub struct Config {
     pub log: Log,
 }
 
-impl Config {
-    /// Reads all tables; `None` when there was a complaint about one of them.
-    pub(super) fn read(root: &Table, reader: &mut Reader<'_>) -> Option<Self> {
-        reader.check_names(root);
-        let runtime = reader.field(root, "runtime", Runtime::default);
-        let llm = reader.field(root, "llm", Llm::default);
-        let providers = reader.field(root, "providers", BTreeMap::new);
-        let prices = reader.field(root, "prices", BTreeMap::new);
-        let policy = reader.field(root, "policy", Policy::default);
-        let tools = reader.field(root, "tools", BTreeMap::new);
-        let mcp = reader.field(root, "mcp", Mcp::default);
-        let prompt = reader.field(root, "prompt", Prompt::default);
-        let skills = reader.field(root, "skills", Skills::default);
-        let store = reader.field(root, "store", Store::default);
-        let log = reader.field(root, "log", Log::default);
-        Some(Self {
-            runtime: runtime?,
-            llm: llm?,
-            providers: providers?,
-            prices: prices?,
-            policy: policy?,
-            tools: tools?,
-            mcp: mcp?,
-            prompt: prompt?,
-            skills: skills?,
-            store: store?,
-            log: log?,
-            ..Self::default()
-        })
+keys! {
+    default Config {
+        runtime: Runtime,
+        llm: Llm,
+        providers: BTreeMap<String, Provider>,
+        prices: BTreeMap<String, Price>,
+        policy: Policy,
+        tools: BTreeMap<String, ToolOverride>,
+        mcp: Mcp,
+        prompt: Prompt,
+        skills: Skills,
+        store: Store,
+        log: Log,
+        ..Self::default()
     }
 }
 
@@ -88,35 +78,33 @@ section! {
     /// `[runtime]`: guards and limits of turns.
     pub struct Runtime {
         /// `provider:model`; the one key without a default. The command line's `--model` lands here.
-        pub default_model: String = String::new(),
-        /// Model calls in one turn, at least 1.
-        pub max_steps: u32 = 12,
-        /// Tool calls in one turn; 0 lets no tool run.
-        pub max_tool_calls: u32 = 8,
-        /// Failed tool calls in a row that end a turn, at least 1.
-        pub max_consecutive_errors: u32 = 2,
-        /// Identical tool calls in a row that are run, at least 1.
-        pub max_identical_calls: u32 = 3,
-        /// Tokens in one turn, input and output together; 0 is no bound.
-        pub max_total_tokens: u64 = 0,
-        /// Time for a turn, milliseconds.
-        pub turn_timeout_ms: u64 = 90_000,
-        /// Time for a tool call, milliseconds.
-        pub tool_timeout_ms: u64 = 15_000,
-        /// Time a person has to decide about an approval, milliseconds.
-        pub approval_timeout_ms: u64 = 600_000,
-        /// Time in which a suspended turn can be resumed by its token, milliseconds; 0 is for ever.
-        pub suspend_timeout_ms: u64 = 604_800_000,
+        pub default_model: String = String::new() => Model,
+        /// The bounds of a turn.
+        pub limits as "": Limits = Limits::default(),
         /// Messages of history that a prompt takes along at most.
-        pub max_history_messages: u32 = 50,
+        pub max_history_messages: usize = 50 => COUNT,
         /// Turns that run at the same time in this process.
-        pub max_concurrent_turns: u32 = 1024,
+        pub max_concurrent_turns: u32 = 1024 => COUNT,
         /// Idle time after which a session leaves memory, milliseconds.
-        pub passivate_after_ms: u64 = 60_000,
+        pub passivate_after_ms: u64 = 60_000 => TIME,
         /// Time running turns get at shutdown, milliseconds.
-        pub shutdown_grace_ms: u64 = 2_000,
+        pub shutdown_grace_ms: u64 = 2_000 => Whole(0, 600_000),
         /// What happens to a turn that a crash of the process interrupted.
         pub on_restart: OnRestart = OnRestart::Report,
+    }
+}
+
+keys! {
+    default Limits {
+        max_steps: u32 => COUNT,
+        max_tool_calls: u32 => Whole(0, 1_000_000),
+        max_consecutive_errors: u32 => COUNT,
+        max_identical_calls: u32 => COUNT,
+        max_total_tokens: u64 => Whole(0, 1_000_000_000_000),
+        turn_timeout_ms: u64 => TIME,
+        tool_timeout_ms: u64 => TIME,
+        approval_timeout_ms: u64 => TIME,
+        suspend_timeout_ms: u64 => Whole(0, 10 * 365 * 24 * 3_600_000),
     }
 }
 
@@ -124,15 +112,15 @@ section! {
     /// `[llm]`: how models are used.
     pub struct Llm {
         /// How tools are offered to a model.
-        pub tool_mode: ToolMode = ToolMode::Auto,
+        pub tool_mode: ToolModeChoice = ToolModeChoice::Auto,
         /// Further attempts after a failed model call.
-        pub retry_max: u32 = 2,
+        pub retry_max: u32 = 2 => Whole(0, 10),
         /// Time to the response headers, and of silence in a stream, milliseconds.
-        pub timeout_ms: u64 = 30_000,
+        pub timeout_ms: u64 = 30_000 => TIME,
         /// Whether the chat shows answers while they grow.
         pub stream_default: bool = true,
         /// Further `provider:model`s, tried in this order during outages only.
-        pub fallback: Vec<String> = Vec::new(),
+        pub fallback: Vec<String> = Vec::new() => Model,
     }
 }
 
@@ -140,32 +128,30 @@ section! {
     /// `[policy]`: what tools may do.
     pub struct Policy {
         /// The folder local file tools stay inside, relative to the configuration.
-        pub workspace: String = ".".to_owned(),
-        /// Patterns of tool names that may be used; a lone `*` is every tool.
-        pub allow_tools: Vec<String> = vec!["*".to_owned()],
-        /// Patterns of tool names that may not; these win.
-        pub deny_tools: Vec<String> = vec!["local/shell_exec".to_owned()],
-        /// Programs the shell tool refuses even when a call was approved.
-        pub deny_commands: Vec<String> = DENIED_COMMANDS.iter().map(|&name| name.to_owned()).collect(),
-        /// Size of a tool call's arguments, bytes.
-        pub max_payload_bytes: u64 = 1_048_576,
-        /// Whether a high-risk call needs the approval of a person.
-        pub require_high_risk_approval: bool = true,
+        pub workspace: String = ".".to_owned() => Text,
+        /// What holds of every tool. What holds of single ones stands in [`Config::tools`].
+        pub rules as "": ToolPolicy = ToolPolicy::default(),
         /// Patterns of files of secrets: local tools do not search them, and a person is asked before one is read.
-        pub secret_files: Vec<String> = SECRET_FILES.iter().map(|&pattern| pattern.to_owned()).collect(),
+        pub secret_files: Vec<String> = SECRET_FILES.map(str::to_owned).to_vec() => Text,
     }
 }
 
-section! {
-    /// `[tools."<name or pattern>"]`: settings of one tool, or of all that a pattern names. Each setting is taken from the
-    /// most specific entry that has it. What is not set follows the tool and the runtime.
-    pub struct ToolRule {
-        /// How much harm a call can do.
-        pub risk: Option<Risk> = None,
-        /// Time for a call, milliseconds.
-        pub timeout_ms: Option<u64> = None,
-        /// Whether running the same call twice does no harm, so that a call in doubt may run again.
-        pub idempotent: Option<bool> = None,
+keys! {
+    default ToolPolicy {
+        allow_tools: Vec<String> => Pattern,
+        deny_tools: Vec<String> => Pattern,
+        deny_commands: Vec<String> => Text,
+        max_payload_bytes: usize => Whole(1, 67_108_864),
+        require_high_risk_approval: bool,
+        ..ToolPolicy::default()
+    }
+}
+
+keys! {
+    default ToolOverride {
+        risk: Option<Risk>,
+        timeout_ms: Option<u64> => TIME,
+        idempotent: Option<bool>,
     }
 }
 
@@ -175,7 +161,7 @@ section! {
         /// The system text.
         pub instructions: String = DEFAULT_INSTRUCTIONS.to_owned(),
         /// Files appended to the instructions, relative to the configuration.
-        pub files: Vec<String> = Vec::new(),
+        pub files: Vec<String> = Vec::new() => Text,
         /// Text every session begins with.
         pub bootstrap: String = String::new(),
         /// Long-term memory, a file used when it exists; empty: none.
@@ -183,11 +169,11 @@ section! {
         /// Notes about the tools, a file used when it exists; empty: none.
         pub tool_notes: String = "TOOLS.md".to_owned(),
         /// Part of the model's context above which history is condensed.
-        pub condense_trigger_ratio: f64 = 0.75,
+        pub condense_trigger_ratio: f64 = 0.75 => RATIO,
         /// Part of the context it is condensed to.
-        pub condense_target_ratio: f64 = 0.40,
+        pub condense_target_ratio: f64 = 0.40 => RATIO,
         /// The `provider:model` that condenses; empty: the turn's own.
-        pub condense_model: String = String::new(),
+        pub condense_model: String = String::new() => ModelOrEmpty,
     }
 }
 
@@ -201,7 +187,7 @@ section! {
         pub kind: StoreKind = DEFAULT_STORE,
         /// A file for `sqlite`, a folder for `json`, relative to the configuration; not read for `memory`. See
         /// [`Config::store_path`].
-        pub path: Option<String> = None,
+        pub path: Option<String> = None => Text,
     }
 }
 
@@ -211,7 +197,7 @@ section! {
     /// `[log]`: what is logged to stderr.
     pub struct Log {
         /// The least severe level that is logged.
-        pub level: LogLevel = LogLevel::Warn,
+        pub level: LevelFilter = LevelFilter::WARN,
         /// How a record looks.
         pub format: LogFormat = LogFormat::Text,
     }

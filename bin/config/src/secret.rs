@@ -9,9 +9,7 @@ use std::ops::Range;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::keys::KEYS;
 use super::problem::MAX_QUOTED_LINE;
-use super::read::{Read, Reader};
 use super::tree::{self, Item, Table, Value};
 
 /// A value that is wrapped from the moment it is parsed: `Debug` shows that there is one and nothing of it.
@@ -33,12 +31,6 @@ impl Secret {
 impl From<&str> for Secret {
     fn from(value: &str) -> Self {
         Self(SecretString::from(value))
-    }
-}
-
-impl Read for Secret {
-    fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
-        String::read(item, reader).map(|value| Self(SecretString::from(value)))
     }
 }
 
@@ -65,9 +57,9 @@ pub(super) fn has_credentials(address: &str) -> bool {
 
 /// The file as it may be quoted: what must not be shown is replaced by stars, byte for byte, so that spans still fit.
 ///
-/// `broken` lists places on lines the parser could not read.
-pub(super) fn masked(text: &str, root: &Table, broken: &[usize]) -> String {
-    let mut painter = Painter { text, painted: text.as_bytes().to_vec(), quoted: Vec::new() };
+/// `broken` lists places on lines the parser could not read, `keys` the paths of all keys.
+pub(super) fn masked(text: &str, root: &Table<'_>, broken: &[usize], keys: &[String]) -> String {
+    let mut painter = Painter { text, keys, painted: text.as_bytes().to_vec(), quoted: Vec::new() };
     painter.table(root, &mut Vec::new());
     painter.comments();
     broken.iter().for_each(|&at| painter.broken_line(at));
@@ -77,44 +69,45 @@ pub(super) fn masked(text: &str, root: &Table, broken: &[usize]) -> String {
 
 struct Painter<'t> {
     text: &'t str,
+    keys: &'t [String],
     painted: Vec<u8>,
     /// Where keys and texts stand: a `#` in one of them begins no comment.
     quoted: Vec<Range<usize>>,
 }
 
 impl<'t> Painter<'t> {
-    fn table<'p>(&mut self, table: &'p Table, path: &mut Vec<&'p str>) {
+    fn table<'p>(&mut self, table: &'p Table<'p>, path: &mut Vec<&'p str>) {
         for (key, item) in table.iter() {
-            path.push(&key.name);
-            self.quoted.push(key.span.clone());
+            path.push(key.get_ref());
+            self.quoted.push(key.span());
             self.item(item, path);
             path.pop();
         }
     }
 
-    fn item<'p>(&mut self, item: &'p Item, path: &mut Vec<&'p str>) {
-        let span = item.span.clone();
+    fn item<'p>(&mut self, item: &'p Item<'p>, path: &mut Vec<&'p str>) {
+        let span = item.span();
         if path.len() > tree::MAX_DEPTH {
             self.whole(item);
             return;
         }
         // Programs are often given their key as an argument.
         let is_secret = path.iter().any(|part| is_secret_key(part) || *part == "args");
-        match &item.value {
+        match item.get_ref() {
             Value::Table(table) => self.table(table, path),
-            Value::List(items) => items.iter().for_each(|item| {
+            Value::Array(items) => items.iter().for_each(|item| {
                 path.push("[]");
                 self.item(item, path);
                 path.pop();
             }),
-            Value::Text(value) => {
+            Value::String(value) => {
                 let is_reference = is_secret && self.text.get(span.clone()).is_some_and(is_reference);
-                if ((is_secret || !is_known(path)) && !is_reference) || may_hold_key(value, path) {
+                if ((is_secret || !is_known(self.keys, path)) && !is_reference) || may_hold_key(value, path) {
                     self.paint(span.clone());
                 }
                 self.quoted.push(span);
             }
-            Value::Integer(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date => {
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
                 if is_secret {
                     self.paint(span);
                 }
@@ -123,16 +116,16 @@ impl<'t> Painter<'t> {
     }
 
     /// What lies too deep to be anything of ours, with its keys.
-    fn whole(&mut self, item: &Item) {
-        self.quoted.push(item.span.clone());
-        self.paint(item.span.clone());
-        match &item.value {
+    fn whole(&mut self, item: &Item<'_>) {
+        self.quoted.push(item.span());
+        self.paint(item.span());
+        match item.get_ref() {
             Value::Table(table) => table.iter().for_each(|(key, item)| {
-                self.quoted.push(key.span.clone());
+                self.quoted.push(key.span());
                 self.whole(item);
             }),
-            Value::List(items) => items.iter().for_each(|item| self.whole(item)),
-            Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date => {}
+            Value::Array(items) => items.iter().for_each(|item| self.whole(item)),
+            Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
         }
     }
 
@@ -164,7 +157,7 @@ impl<'t> Painter<'t> {
             if is_word(character) {
                 continue;
             }
-            if !is_ours(&line[word_start..at]) {
+            if !is_ours(self.keys, &line[word_start..at]) {
                 self.paint(start + word_start..start + at);
             }
             word_start = at + character.len_utf8();
@@ -181,12 +174,12 @@ impl<'t> Painter<'t> {
 }
 
 /// Whether the schema knows what stands at this path.
-fn is_known(path: &[&str]) -> bool {
+fn is_known(keys: &[String], path: &[&str]) -> bool {
     let path = match path {
         [list @ .., "[]"] => list,
         path => path,
     };
-    KEYS.iter().any(|(key, _)| {
+    keys.iter().any(|key| {
         let mut parts = key.split('.');
         path.iter().all(|part| parts.next().is_some_and(|wanted| wanted == "*" || wanted == *part))
             && parts.next().is_none()
@@ -194,9 +187,9 @@ fn is_known(path: &[&str]) -> bool {
 }
 
 /// Whether a word of a broken line is one of the schema, or a small number.
-fn is_ours(word: &str) -> bool {
+fn is_ours(keys: &[String], word: &str) -> bool {
     let is_number = word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit());
-    is_number || matches!(word, "true" | "false") || KEYS.iter().any(|(key, _)| key.split('.').any(|part| part == word))
+    is_number || matches!(word, "true" | "false") || keys.iter().any(|key| key.split('.').any(|part| part == word))
 }
 
 /// A quoted `${NAME}` and nothing else: it says where the secret is, not what it is.

@@ -1,109 +1,62 @@
 //! The parsed text: a tree in which every key and every value knows its place, and ways to find things in it by a path.
 //!
-//! A path is a list of parts: keys, and array positions written `[0]`. A pattern is the same as one text with dots, in
-//! which `*` stands for any key or position.
+//! A path is a list of parts: keys, and array positions written `[0]`.
 
 use std::ops::Range;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
+
+pub(super) use toml::de::DeValue as Value;
 
 /// How deep the tree is looked at. The deepest key of the schema lies at 5; what lies deeper is an unknown key's content.
 pub(super) const MAX_DEPTH: usize = 8;
 
 /// A value and its place: of a table its header, its braces, or the key that implies it.
-#[derive(Debug)]
-pub(super) struct Item {
-    pub(super) span: Range<usize>,
-    pub(super) value: Value,
-}
+pub(super) type Item<'t> = Spanned<Value<'t>>;
 
-/// What was written.
-#[derive(Debug)]
-pub(super) enum Value {
-    Text(String),
-    /// `None` for what not even 128 bits hold.
-    Integer(Option<i128>),
-    Decimal(f64),
-    Truth(bool),
-    Date,
-    List(Vec<Item>),
-    Table(Table),
-}
-
-/// A key and its place.
-#[derive(Debug)]
-pub(super) struct Key {
-    pub(super) name: String,
-    pub(super) span: Range<usize>,
-}
-
-/// The entries of a table, as they stand in the text.
-#[derive(Debug, Default)]
-pub(super) struct Table(Vec<(Key, Item)>);
+/// The entries of a table, by their keys and the places of these.
+pub(super) type Table<'t> = DeTable<'t>;
 
 /// Reads as much of a text as can be read, and says where it could not be.
-pub(super) fn parse(text: &str) -> (Table, Vec<toml::de::Error>) {
+pub(super) fn parse(text: &str) -> (Table<'_>, Vec<toml::de::Error>) {
     let (root, errors) = DeTable::parse_recoverable(text);
-    (table(root.into_inner()), errors)
+    (root.into_inner(), errors)
 }
 
-fn table(entries: DeTable<'_>) -> Table {
-    let entry = |(key, value): (Spanned<std::borrow::Cow<'_, str>>, Spanned<DeValue<'_>>)| {
-        (Key { span: key.span(), name: key.into_inner().into_owned() }, item(value))
-    };
-    let mut entries: Vec<_> = entries.into_iter().map(entry).collect();
-    entries.sort_by_key(|(key, _)| key.span.start);
-    Table(entries)
+pub(super) fn text<'t>(item: &'t Item<'_>) -> Option<&'t str> {
+    item.get_ref().as_str()
 }
 
-fn item(spanned: Spanned<DeValue<'_>>) -> Item {
-    let span = spanned.span();
-    let value = match spanned.into_inner() {
-        DeValue::String(text) => Value::Text(text.into_owned()),
-        DeValue::Integer(digits) => Value::Integer(i128::from_str_radix(digits.as_str(), digits.radix()).ok()),
-        DeValue::Float(digits) => Value::Decimal(digits.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Boolean(is_so) => Value::Truth(is_so),
-        DeValue::Datetime(_) => Value::Date,
-        DeValue::Array(items) => Value::List(items.into_iter().map(item).collect()),
-        DeValue::Table(entries) => Value::Table(table(entries)),
-    };
-    Item { span, value }
+pub(super) fn table<'t>(item: &'t Item<'t>) -> Option<&'t Table<'t>> {
+    item.get_ref().as_table()
 }
 
-impl Item {
-    pub(super) fn as_table(&self) -> Option<&Table> {
-        if let Value::Table(table) = &self.value { Some(table) } else { None }
-    }
+pub(super) fn list<'t>(item: &'t Item<'t>) -> Option<&'t [Item<'t>]> {
+    item.get_ref().as_array().map(|items| &items[..])
+}
 
-    pub(super) fn as_list(&self) -> Option<&[Item]> {
-        if let Value::List(items) = &self.value { Some(items) } else { None }
-    }
+/// A whole number; `Some(None)` is one that not even 128 bits hold.
+pub(super) fn whole(item: &Item<'_>) -> Option<Option<i128>> {
+    item.get_ref().as_integer().map(|digits| i128::from_str_radix(digits.as_str(), digits.radix()).ok())
+}
 
-    pub(super) fn as_text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value { Some(text) } else { None }
-    }
+/// A number, whole or not.
+pub(super) fn decimal(item: &Item<'_>) -> Option<f64> {
+    let whole = whole(item).map(|number| number.map_or(f64::NAN, |number| number as f64));
+    whole.or_else(|| item.get_ref().as_float().map(|digits| digits.as_str().parse().unwrap_or(f64::NAN)))
+}
 
-    /// A number, whole or not.
-    pub(super) fn as_decimal(&self) -> Option<f64> {
-        match self.value {
-            Value::Integer(number) => Some(number.map_or(f64::NAN, |number| number as f64)),
-            Value::Decimal(number) => Some(number),
-            Value::Text(_) | Value::Truth(_) | Value::Date | Value::List(_) | Value::Table(_) => None,
-        }
-    }
-
-    /// What it is, for people.
-    pub(super) fn kind(&self) -> &'static str {
-        match self.value {
-            Value::Text(_) => "a string",
-            Value::Integer(_) => "an integer",
-            Value::Decimal(_) => "a decimal number",
-            Value::Truth(_) => "true or false",
-            Value::Date => "a date or time",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
-        }
+/// What a value is, for people.
+pub(super) fn kind(item: &Item<'_>) -> &'static str {
+    match item.get_ref() {
+        Value::String(_) => "a string",
+        Value::Integer(_) => "an integer",
+        Value::Float(_) => "a decimal number",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a date or time",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
     }
 }
 
@@ -131,92 +84,50 @@ impl Faults {
     }
 }
 
-impl Item {
-    /// Whether it was written and has no fault; of a list or a table what has one is dropped.
-    fn is_whole(&mut self, faults: &Faults) -> bool {
-        match &mut self.value {
-            Value::Table(table) => table.drop_broken(faults),
-            Value::List(items) => items.retain_mut(|item| item.is_whole(faults)),
-            Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Truth(_) | Value::Date => {
-                return !self.span.is_empty() && !faults.are_in(&self.span);
-            }
-        }
-        true
-    }
+/// Drops what cannot be relied on: values that were not there or hold a fault, and whatever stands behind a fault on its
+/// line, where a quote too many makes keys of values.
+pub(super) fn drop_broken(table: &mut Table<'_>, faults: &Faults) {
+    let entries = std::mem::take(table).into_iter();
+    let is_whole =
+        |(key, item): &mut (Spanned<_>, Item<'_>)| !faults.are_before(key.span().start) && is_whole(item, faults);
+    *table = entries.filter_map(|mut entry| is_whole(&mut entry).then_some(entry)).collect();
 }
 
-impl Table {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(Key, Item)> {
-        self.0.iter()
+/// Whether it was written and has no fault; of a list or a table what has one is dropped.
+fn is_whole(item: &mut Item<'_>, faults: &Faults) -> bool {
+    let span = item.span();
+    match item.get_mut() {
+        Value::Table(table) => drop_broken(table, faults),
+        Value::Array(items) => {
+            let items_before = std::mem::replace(items, std::iter::empty().collect()).into_iter();
+            *items = items_before.filter_map(|mut item| is_whole(&mut item, faults).then_some(item)).collect();
+        }
+        Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
+            return !span.is_empty() && !faults.are_in(&span);
+        }
     }
+    true
+}
 
-    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Item)> {
-        self.0.iter_mut().map(|(key, item)| (&*key, item))
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&Item> {
-        self.0.iter().find(|(key, _)| key.name == name).map(|(_, item)| item)
-    }
-
-    /// Drops what cannot be relied on: values that were not there or hold a fault, and whatever stands behind a fault on its
-    /// line, where a quote too many makes keys of values.
-    pub(super) fn drop_broken(&mut self, faults: &Faults) {
-        self.0.retain_mut(|(key, item)| !faults.are_before(key.span.start) && item.is_whole(faults));
-    }
-
-    /// Lays another table over this one: tables merge, everything else is replaced together with its place.
-    pub(super) fn merge(&mut self, over: Self) {
-        for (key, item) in over.0 {
-            let below = self.0.iter_mut().find(|(other, _)| other.name == key.name);
-            match (below, item.value) {
-                (Some((_, Item { value: Value::Table(below), .. })), Value::Table(over)) => below.merge(over),
-                (Some(below), value) => *below = (key, Item { value, ..item }),
-                (None, value) => self.0.push((key, Item { value, ..item })),
+/// Lays a table over another one: tables merge, everything else is replaced together with its place.
+pub(super) fn merge<'t>(below: &mut Table<'t>, over: Table<'t>) {
+    for (key, mut item) in over {
+        match (below.get_mut(&**key.get_ref()).map(Spanned::get_mut), item.get_mut()) {
+            (Some(Value::Table(below)), Value::Table(over)) => merge(below, std::mem::take(over)),
+            _ => {
+                below.remove(&**key.get_ref());
+                below.insert(key, item);
             }
         }
     }
-}
-
-/// Calls `found` with every item whose path fits the pattern.
-pub(super) fn visit(root: &Table, pattern: &str, found: &mut dyn FnMut(&[String], &Item)) {
-    let parts: Vec<&str> = pattern.split('.').collect();
-    visit_table(root, &parts, &mut Vec::new(), found);
-}
-
-fn visit_table(table: &Table, parts: &[&str], path: &mut Vec<String>, found: &mut dyn FnMut(&[String], &Item)) {
-    let Some(&part) = parts.first() else { return };
-    for (key, item) in table.iter().filter(|(key, _)| part == "*" || key.name == part) {
-        visit_item(item, key.name.clone(), &parts[1..], path, found);
-    }
-}
-
-fn visit_item(
-    item: &Item,
-    name: String,
-    rest: &[&str],
-    path: &mut Vec<String>,
-    found: &mut dyn FnMut(&[String], &Item),
-) {
-    path.push(name);
-    match (rest, &item.value) {
-        ([], _) => found(path, item),
-        (_, Value::Table(table)) => visit_table(table, rest, path, found),
-        (["*", rest @ ..], Value::List(items)) => {
-            for (index, item) in items.iter().enumerate() {
-                visit_item(item, format!("[{index}]"), rest, path, found);
-            }
-        }
-        _ => {}
-    }
-    path.pop();
 }
 
 /// The item at a plain path such as `runtime.max_steps`.
-pub(super) fn get<'t>(root: &'t Table, path: &str) -> Option<&'t Item> {
+pub(super) fn get<'t>(root: &'t Table<'t>, path: &str) -> Option<&'t Item<'t>> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let item = root.get(first)?;
     match rest {
-        Some(rest) => get(item.as_table()?, rest),
+        Some(rest) => get(table(item)?, rest),
         None => Some(item),
     }
 }
@@ -256,9 +167,4 @@ pub(super) fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-/// Whether a path fits the parts of a pattern.
-pub(super) fn fits(pattern: &[&str], path: &[String]) -> bool {
-    pattern.len() == path.len() && pattern.iter().zip(path).all(|(wanted, part)| *wanted == "*" || wanted == part)
 }

@@ -1,56 +1,33 @@
 //! The closed lists of words a value can be taken from.
 
+use bob::{OnRestart, Risk, ToolModeChoice};
+use tracing::level_filters::LevelFilter;
+
 use super::read::{Read, Reader};
 use super::tree::Item;
 
-/// Defines a closed list of words, spelled in lower case in the file.
+/// A closed list of words, spelled in lower case in the file: of a type that is defined here, or of one from elsewhere.
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$word_meta:meta])* $word:ident,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$word_meta])* $word,)* }
 
+        words!($name: $($word)*);
+    };
+    ($name:ident: $($word:ident)*) => {
         impl Read for $name {
-            fn read(item: &Item, reader: &mut Reader<'_>) -> Option<Self> {
+            fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
                 reader.word(item, &[$((stringify!($word), Self::$word),)*])
             }
         }
     };
 }
 
-words! {
-    /// What happens to a turn that a crash of the process interrupted.
-    pub enum OnRestart {
-        /// It is closed and said to be interrupted.
-        Report,
-        /// It is finished first.
-        Resume,
-    }
-}
-
-words! {
-    /// How tools are offered to a model.
-    pub enum ToolMode {
-        /// As the model's capabilities say.
-        Auto,
-        /// By an envelope described in the instructions.
-        Json,
-        /// By the provider's own tool calls.
-        Native,
-    }
-}
-
-words! {
-    /// How much harm a tool call can do.
-    pub enum Risk {
-        /// It reads.
-        Low,
-        /// It changes something local.
-        Medium,
-        /// It writes to a network, runs a shell or touches secrets.
-        High,
-    }
-}
+words!(OnRestart: Report Resume);
+words!(ToolModeChoice: Auto Json Native);
+words!(Risk: Low Medium High);
+words!(LevelFilter: OFF ERROR WARN INFO DEBUG TRACE);
 
 words! {
     /// The kind of store.
@@ -61,24 +38,6 @@ words! {
         Json,
         /// One database file; refused where this program was built without it.
         Sqlite,
-    }
-}
-
-words! {
-    /// The least severe level that is logged.
-    pub enum LogLevel {
-        /// Nothing.
-        Off,
-        /// What failed.
-        Error,
-        /// What looks wrong.
-        Warn,
-        /// What happens.
-        Info,
-        /// What happens, in detail.
-        Debug,
-        /// Everything.
-        Trace,
     }
 }
 

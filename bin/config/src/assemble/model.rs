@@ -75,9 +75,8 @@ fn over_http(
 
 #[cfg(feature = "genai")]
 fn translate(config: &Config, name: &str, provider: &Provider) -> bob::llm::providers::ProviderConfig {
-    use bob::llm::providers::{CapabilityOverrides, KeySource, ProviderConfig, ProviderKind as Kind};
+    use bob::llm::providers::{KeySource, ProviderConfig, ProviderKind as Kind};
 
-    let said = provider.capabilities.as_ref();
     ProviderConfig {
         name: name.to_owned(),
         kind: provider.kind.and_then(|kind| match kind {
@@ -90,16 +89,9 @@ fn translate(config: &Config, name: &str, provider: &Provider) -> bob::llm::prov
         base_url: provider.base_url.clone(),
         key: provider.api_key.as_ref().map(|key| KeySource::Value(key.wrapped().clone())),
         timeout_ms: Some(provider.timeout_ms.unwrap_or(config.llm.timeout_ms)),
-        max_concurrent: provider.max_concurrent.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+        max_concurrent: provider.max_concurrent,
         temperature: provider.temperature,
         max_tokens: provider.max_tokens,
-        capabilities: CapabilityOverrides {
-            native_tools: said.and_then(|said| said.native_tools),
-            json_schema: said.and_then(|said| said.json_schema),
-            system_role: said.and_then(|said| said.system_role),
-            context_tokens: said.and_then(|said| said.context_tokens).map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
-            images: said.and_then(|said| said.images),
-            audio: said.and_then(|said| said.audio),
-        },
+        capabilities: provider.capabilities,
     }
 }

@@ -43,10 +43,7 @@ fn server(
     let command = ChildSpec { folder: Some(folder), env, ..ChildSpec::new(program, start.args.iter().cloned()) };
     let ready = Duration::from_millis(start.ready_timeout_ms);
     let spec = ModelServerSpec::new(name, command, endpoint, ready, watcher.clone());
-    Ok(match progress {
-        Some(progress) => spec.with_progress(progress.clone()),
-        None => spec,
-    })
+    Ok(progress.cloned().into_iter().fold(spec, ModelServerSpec::with_progress))
 }
 
 /// The variables of ours that the configuration lets the server have.

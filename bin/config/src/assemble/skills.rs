@@ -1,8 +1,8 @@
-//! Skills: their places as the configuration names them, and the rules of the choice.
+//! Skills: their places as the configuration names them.
 
 use std::path::PathBuf;
 
-use bob::{SkillFolders, SkillRules, SkillSource};
+use bob::{SkillFolders, SkillSource};
 
 use crate::{Config, SourceKind};
 
@@ -13,14 +13,4 @@ pub fn skills(config: &Config) -> Option<SkillFolders> {
     };
     let sources: Vec<_> = config.skills.sources.iter().map(source).collect();
     (!sources.is_empty()).then(|| SkillFolders::new(sources, config.resolve("")))
-}
-
-/// How they are chosen.
-pub(super) fn rules(config: &Config) -> SkillRules {
-    let written = &config.skills;
-    SkillRules {
-        top_k: usize::try_from(written.top_k).unwrap_or(usize::MAX),
-        token_budget_ratio: written.token_budget_ratio,
-        token_budget_tokens: written.token_budget_tokens,
-    }
 }

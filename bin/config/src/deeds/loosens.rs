@@ -3,9 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use bob::tools::Rules;
-use bob::{Policy, ToolName};
+use bob::{Policy, Risk, ToolName};
 
-use crate::{Config, Risk};
+use crate::Config;
 
 /// Bob's own tools that change nothing; their risk is low, and running one twice does no harm.
 const READING: [&str; 3] = ["local/read_file", "local/list_dir", "local/search_files"];
@@ -51,8 +51,7 @@ pub(super) fn shown(config: &Config, path: &Path) -> String {
 }
 
 /// The default's denied tools that may be called here.
-pub(super) fn tools(allow_tools: &[String], deny_tools: &[String]) -> Option<String> {
-    let policy = Policy { allow_tools: allow_tools.to_vec(), deny_tools: deny_tools.to_vec(), ..Policy::default() };
+pub(super) fn tools(policy: &Policy) -> Option<String> {
     let denied = Policy::default().deny_tools;
     let is_callable = |name: &&String| match Rules::new(policy.clone()) {
         Ok(rules) => rules.allows(&ToolName::new(name.as_str())),
