@@ -142,7 +142,7 @@ pub(crate) async fn told(
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();
             screen.tokens(tokens, is_about);
-            screen.print(shown.event(&event.event))
+            screen.print(shown.event(&event.event, event.step))
         }
         OutputForm::Json => Ok(()),
         OutputForm::StreamJson => print::json(&streamed(event, house)),
