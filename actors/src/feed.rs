@@ -14,7 +14,7 @@ mod subscription;
 mod tests;
 
 use bob_messages::Millis;
-use bob_messages::event::{AgentEvent, CallState, Envelope};
+use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
 use bob_messages::ids::{SessionId, TurnId};
 use sink::SinkSeat;
 use std::collections::HashMap;
@@ -91,7 +91,7 @@ impl Feed {
     }
 
     /// Tells one event of a turn.
-    pub fn emit(&self, session: &SessionId, turn: &TurnId, at: Millis, event: AgentEvent) {
+    pub fn emit(&self, session: &SessionId, turn: &TurnId, at: Millis, event: impl Into<StepEvent>) {
         if !self.is_watched() {
             return;
         }
@@ -99,7 +99,8 @@ impl Feed {
         if self.sinks.is_empty() && !watched.contains_key(session) {
             return;
         }
-        let (is_last, is_progress) = (event.is_terminal().is_some(), is_beside(&event));
+        let told = event.into();
+        let (is_last, is_progress) = (told.event.is_terminal().is_some(), is_beside(&told.event));
         if is_progress && watched.get(session).is_none_or(|entry| !entry.expects(turn)) {
             return;
         }
@@ -107,10 +108,10 @@ impl Feed {
         // An input that ended while it waited; the turn that runs goes on counting.
         let is_apart = is_last && !entry.is_over && entry.turn.as_ref().is_some_and(|running| running != turn);
         let envelope = Arc::new(if is_apart {
-            envelope(session, turn, at, &Watched { seq: 1, ..Watched::default() }, event)
+            Envelope::of_turn(session, turn, at, 1, None, told)
         } else {
-            entry.count(turn, &event);
-            envelope(session, turn, at, entry, event)
+            entry.count(turn, &told.event);
+            Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), told)
         });
         entry.buffers.retain(|buffer| buffer.push(&envelope));
         if is_last && !is_apart && entry.buffers.is_empty() {
@@ -214,8 +215,4 @@ impl std::fmt::Debug for Feed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Feed").field("sinks", &self.sinks.len()).field("readers", &self.readers).finish()
     }
-}
-
-fn envelope(session: &SessionId, turn: &TurnId, at: Millis, entry: &Watched, event: AgentEvent) -> Envelope {
-    Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), event)
 }

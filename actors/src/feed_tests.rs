@@ -10,7 +10,7 @@ fn names() -> (SessionId, TurnId) {
 }
 
 fn text(piece: &str) -> AgentEvent {
-    AgentEvent::LlmStreamChunk { step: 1, message_id: "m".into(), delta: Delta::Text(piece.into()) }
+    AgentEvent::LlmStreamChunk { message_id: "m".into(), delta: Delta::Text(piece.into()) }
 }
 
 fn guard() -> AgentEvent {

@@ -79,12 +79,12 @@ impl TracingEventSink {
 
     fn tell(&self, open: &mut OpenTurn, envelope: &Envelope) {
         match &envelope.event {
-            AgentEvent::PromptBuilt { step, messages, estimated_tokens, dropped_messages, .. } => {
-                let span = open.step(*step);
+            AgentEvent::PromptBuilt { messages, estimated_tokens, dropped_messages, .. } => {
+                let span = open.at(envelope.step);
                 info!(target: "bob::trace", parent: &span, messages, estimated_tokens, dropped_messages, "prompt.built");
             }
-            AgentEvent::HistoryCondensed { step, method, messages_dropped, tokens_before, tokens_after, .. } => {
-                let span = open.step(*step);
+            AgentEvent::HistoryCondensed { method, messages_dropped, tokens_before, tokens_after, .. } => {
+                let span = open.at(envelope.step);
                 info!(
                     target: "bob::trace", parent: &span,
                     ?method, messages_dropped, tokens_before, tokens_after, "history.condensed"
@@ -94,8 +94,8 @@ impl TracingEventSink {
                 let (skills, dropped) = (skills.len(), dropped.len());
                 info!(target: "bob::trace", parent: &open.turn, skills, dropped, bytes, "skills.selected");
             }
-            AgentEvent::LlmRequested { step, model } => {
-                let span = open.step(*step);
+            AgentEvent::LlmRequested { model } => {
+                let span = open.at(envelope.step);
                 open.model = Some(info_span!(
                     target: "bob::trace",
                     parent: &span,
@@ -128,34 +128,31 @@ impl TracingEventSink {
                 let span = open.model.as_ref().unwrap_or(&open.turn);
                 warn!(target: "bob::trace", parent: span, attempt, of, delay_ms, %reason, "llm.retried");
             }
-            AgentEvent::ActionParsed { step, action, .. } => {
-                info!(target: "bob::trace", parent: &open.step(*step), %action, "action.parsed");
+            AgentEvent::ActionParsed { action, .. } => {
+                info!(target: "bob::trace", parent: &open.at(envelope.step), %action, "action.parsed");
             }
-            AgentEvent::ActionMalformed { step, .. } => {
-                warn!(target: "bob::trace", parent: &open.step(*step), "action.malformed");
+            AgentEvent::ActionMalformed { .. } => {
+                warn!(target: "bob::trace", parent: &open.at(envelope.step), "action.malformed");
             }
-            AgentEvent::ToolCalled { step, call, state, .. } => match state {
-                CallState::Running => {
-                    let (id, span) = (&envelope.span_id, open.step(*step));
-                    let arguments = self.shown(call.argument_bytes, || call.arguments.to_string());
-                    let span = info_span!(
-                        target: "bob::trace",
-                        parent: &span,
-                        "execute_tool",
-                        gen_ai.operation.name = "execute_tool",
-                        gen_ai.tool.name = %tool_name(&call.name),
-                        gen_ai.tool.call.id = %call.id,
-                        span_id = %id,
-                        arguments,
-                        status = Empty,
-                        result = Empty,
-                        duration_ms = Empty,
-                    );
-                    open.calls.insert(call.id.clone(), span);
-                }
-                CallState::Proposed | CallState::AwaitingApproval | CallState::Progress | CallState::Finished => {}
-            },
-            AgentEvent::ToolCompleted { step, result } => {
+            AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
+                let (id, span) = (&envelope.span_id, open.at(envelope.step));
+                let arguments = self.shown(call.argument_bytes, || call.arguments.to_string());
+                let span = info_span!(
+                    target: "bob::trace",
+                    parent: &span,
+                    "execute_tool",
+                    gen_ai.operation.name = "execute_tool",
+                    gen_ai.tool.name = %tool_name(&call.name),
+                    gen_ai.tool.call.id = %call.id,
+                    span_id = %id,
+                    arguments,
+                    status = Empty,
+                    result = Empty,
+                    duration_ms = Empty,
+                );
+                open.calls.insert(call.id.clone(), span);
+            }
+            AgentEvent::ToolCompleted { result } => {
                 let shown = self.shown(result.output.bytes(), || result.output.plain());
                 match open.calls.remove(&result.call) {
                     Some(span) => {
@@ -165,7 +162,7 @@ impl TracingEventSink {
                     }
                     // It never ran: denied, refused or settled.
                     None => info!(
-                        target: "bob::trace", parent: &open.step(*step),
+                        target: "bob::trace", parent: &open.at(envelope.step),
                         tool = %tool_name(&result.name), call = %result.call, status = ?result.status, "tool.completed"
                     ),
                 }
@@ -191,22 +188,18 @@ impl TracingEventSink {
                 span.record("duration_ms", outcome.duration_ms);
                 spent(span, &outcome.usage);
             }
-            AgentEvent::TurnStarted { .. }
-            | AgentEvent::MessageUser { .. }
-            | AgentEvent::MessageAssistant { .. }
-            | AgentEvent::LlmStreamChunk { .. }
-            | AgentEvent::McpProcessStarted { .. }
-            | AgentEvent::McpProcessStopped { .. } => {}
+            _others_have_no_span => {}
         }
     }
 }
 
 impl OpenTurn {
-    /// The span of this step; the one before it ends.
-    fn step(&mut self, step: u32) -> Span {
-        match &self.step {
-            Some((open, span)) if *open == step => span.clone(),
-            _ => {
+    /// The span of this step, and of the turn where there is none; the span of the step before it ends.
+    fn at(&mut self, step: Option<u32>) -> Span {
+        match (&self.step, step) {
+            (_, None) => self.turn.clone(),
+            (Some((open, span)), Some(step)) if *open == step => span.clone(),
+            (_, Some(step)) => {
                 let span = info_span!(target: "bob::trace", parent: &self.turn, "step", step);
                 self.step = Some((step, span.clone()));
                 span

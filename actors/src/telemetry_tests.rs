@@ -3,6 +3,7 @@
 use super::*;
 use crate::feed::Feed;
 use bob_messages::chat::{CallStatus, FinishReason, GuardReason, StopReason, ToolCall, ToolResult};
+use bob_messages::event::StepEvent;
 use bob_messages::ids::{ModelName, ToolName, TurnId};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::tools::{ToolKind, ToolOutput};
@@ -95,7 +96,7 @@ fn names() -> (SessionId, TurnId, ModelName) {
     (SessionId::parse("s").unwrap(), TurnId::new("t"), ModelName::parse("scripted:m").unwrap())
 }
 
-fn turn_of_two_steps() -> Vec<AgentEvent> {
+fn turn_of_two_steps() -> Vec<StepEvent> {
     let (session, turn, model) = names();
     let call = Arc::new(ToolCall {
         id: CallId::new("c1"),
@@ -111,24 +112,19 @@ fn turn_of_two_steps() -> Vec<AgentEvent> {
         output: ToolOutput::text("secret-canary-2"),
         duration_ms: 7,
     });
-    let called = |state| AgentEvent::ToolCalled {
-        step: 1,
-        call: Arc::clone(&call),
-        title: String::new(),
-        kind: ToolKind::Read,
-        state,
-        progress: None,
+    let called = |state| {
+        let (call, title, kind) = (Arc::clone(&call), String::new(), ToolKind::Read);
+        AgentEvent::ToolCalled { call, title, kind, state, progress: None }.in_step(1)
     };
-    let built = |step| AgentEvent::PromptBuilt {
-        step,
+    let built = AgentEvent::PromptBuilt {
         messages: 1,
         estimated_tokens: 10,
         dropped_messages: 0,
         cut_layers: Vec::new(),
         cut_bytes: 0,
     };
-    let completed = |step| AgentEvent::LlmCompleted {
-        step,
+    let requested = AgentEvent::LlmRequested { model: model.clone() };
+    let completed = AgentEvent::LlmCompleted {
         model: model.clone(),
         latency_ms: 5,
         usage: Some(Usage { input_tokens: 11, output_tokens: 3, total_tokens: 14, ..Usage::default() }),
@@ -145,18 +141,19 @@ fn turn_of_two_steps() -> Vec<AgentEvent> {
             tools: Vec::new(),
             servers: Vec::new(),
             parent: None,
-        },
-        built(1),
-        AgentEvent::LlmRequested { step: 1, model: model.clone() },
-        completed(1),
+        }
+        .into(),
+        built.clone().in_step(1),
+        requested.clone().in_step(1),
+        completed.clone().in_step(1),
         called(CallState::Proposed),
         called(CallState::Running),
-        AgentEvent::ToolCompleted { step: 1, result },
-        built(2),
-        AgentEvent::LlmRequested { step: 2, model: model.clone() },
-        completed(2),
-        AgentEvent::GuardTripped { guard: GuardReason::MaxSteps, limit: 2 },
-        AgentEvent::TurnFinished { outcome: Box::new(outcome) },
+        AgentEvent::ToolCompleted { result }.in_step(1),
+        built.in_step(2),
+        requested.in_step(2),
+        completed.in_step(2),
+        AgentEvent::GuardTripped { guard: GuardReason::MaxSteps, limit: 2 }.into(),
+        AgentEvent::TurnFinished { outcome: Box::new(outcome) }.into(),
     ]
 }
 

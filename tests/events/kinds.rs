@@ -8,7 +8,7 @@ use bob::{
 };
 use bob_messages::chat::{CallStatus, ContentPart, GuardReason, ToolCall, ToolResult};
 use bob_messages::condense::CondenseMethod;
-use bob_messages::event::{CallState, Delta, SkillChoice};
+use bob_messages::event::{CallState, Delta, SkillChoice, StepEvent};
 use bob_messages::ids::{ApprovalId, CallId};
 use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::options::ParentTurn;
@@ -57,8 +57,8 @@ fn outcome() -> Box<TurnOutcome> {
     })
 }
 
-fn called(state: CallState, progress: Option<Progress>) -> AgentEvent {
-    AgentEvent::ToolCalled { step: 1, call: call(), title: "Read".into(), kind: ToolKind::Read, state, progress }
+fn called(state: CallState, progress: Option<Progress>) -> StepEvent {
+    AgentEvent::ToolCalled { call: call(), title: "Read".into(), kind: ToolKind::Read, state, progress }.in_step(1)
 }
 
 /// Exhaustive: a kind that is added has its place in the list below.
@@ -88,7 +88,7 @@ fn of_the_tree(event: &AgentEvent) -> bool {
     }
 }
 
-fn all() -> Vec<AgentEvent> {
+fn all() -> Vec<StepEvent> {
     let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep, note: Some("why".into()) };
     let parent = ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9") };
     let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down"));
@@ -106,7 +106,7 @@ fn all() -> Vec<AgentEvent> {
         duration_ms: 3,
     };
     let progress = Progress { done: 0.5, total: Some(1.0), message: Some("half".into()) };
-    let chunk = |delta| AgentEvent::LlmStreamChunk { step: 1, message_id: "m1".into(), delta };
+    let chunk = |delta| AgentEvent::LlmStreamChunk { message_id: "m1".into(), delta }.in_step(1);
     let (approval_id, reason) = (ApprovalId::new("a1"), "high risk".to_owned());
     vec![
         AgentEvent::TurnStarted {
@@ -117,59 +117,63 @@ fn all() -> Vec<AgentEvent> {
             tools: vec![ToolName::new("local/read_file")],
             servers: vec![server],
             parent: Some(parent),
-        },
-        AgentEvent::MessageUser { message_id: "t-user".into(), parts: vec![ContentPart::text("hi")], steered: true },
+        }
+        .into(),
+        AgentEvent::MessageUser { message_id: "t-user".into(), parts: vec![ContentPart::text("hi")], steered: true }
+            .into(),
         AgentEvent::MessageAssistant {
-            step: 1,
             message_id: "t-1".into(),
             text: "so".into(),
             reasoning: Some(Reasoning { text: "hm".into(), left_out_bytes: 3 }),
-        },
+        }
+        .in_step(1),
         AgentEvent::PromptBuilt {
-            step: 1,
             messages: 2,
             estimated_tokens: 30,
             dropped_messages: 0,
             cut_layers: vec!["memory".into()],
             cut_bytes: 7,
-        },
+        }
+        .in_step(1),
         AgentEvent::HistoryCondensed {
-            step: 1,
             method: CondenseMethod::Summary,
             messages_before: 60,
             messages_dropped: 40,
             tokens_before: 9_000,
             tokens_after: 3_000,
             attempts: 1,
-        },
+        }
+        .in_step(1),
         AgentEvent::SkillsSelected {
             skills: vec![SkillChoice { name: "notes".into(), score: 0.4, form: SkillForm::WithoutExamples }],
             dropped: vec!["long".into()],
             bytes: 300,
             budget_bytes: 4_000,
-        },
-        AgentEvent::LlmRequested { step: 1, model: model() },
+        }
+        .into(),
+        AgentEvent::LlmRequested { model: model() }.in_step(1),
         chunk(Delta::Text("a".into())),
         chunk(Delta::Reasoning("b".into())),
         chunk(Delta::Reset),
         AgentEvent::LlmCompleted {
-            step: 1,
             model: model(),
             latency_ms: 5,
             usage: Some(Usage { cached_input_tokens: Some(3), ..Usage::default() }),
             stop_reason: StopReason::ToolCalls,
             response_id: Some("r".into()),
-        },
-        AgentEvent::LlmFailed { step: 1, error },
-        AgentEvent::LlmRetried { step: 1, attempt: 1, of: 2, delay_ms: 10, model: model(), reason: "cut".into() },
-        AgentEvent::ActionParsed { step: 1, action: "tool_call".into(), tools: vec![ToolName::new("local/read_file")] },
-        AgentEvent::ActionMalformed { step: 1, complaint: "no JSON".into() },
+        }
+        .in_step(1),
+        AgentEvent::LlmFailed { error }.in_step(1),
+        AgentEvent::LlmRetried { attempt: 1, of: 2, delay_ms: 10, model: model(), reason: "cut".into() }.in_step(1),
+        AgentEvent::ActionParsed { action: "tool_call".into(), tools: vec![ToolName::new("local/read_file")] }
+            .in_step(1),
+        AgentEvent::ActionMalformed { complaint: "no JSON".into() }.in_step(1),
         called(CallState::Proposed, None),
         called(CallState::AwaitingApproval, None),
         called(CallState::Running, None),
         called(CallState::Progress, Some(progress)),
         called(CallState::Finished, None),
-        AgentEvent::ToolCompleted { step: 1, result: Arc::new(result) },
+        AgentEvent::ToolCompleted { result: Arc::new(result) }.in_step(1),
         AgentEvent::ApprovalRequested {
             approval_id: approval_id.clone(),
             call: call(),
@@ -177,22 +181,23 @@ fn all() -> Vec<AgentEvent> {
             reason,
             choices: vec!["allow_once".into()],
             changes: Some("its description".into()),
-        },
-        AgentEvent::ApprovalDecided { approval_id, call_id: CallId::new("c1"), allowed: true },
-        AgentEvent::GuardTripped { guard: GuardReason::TurnTimeout, limit: 90_000 },
-        AgentEvent::TurnFinished { outcome: outcome() },
-        AgentEvent::McpProcessStarted { server: ServerId::new("files"), pid: 7 },
-        AgentEvent::McpProcessStopped { server: ServerId::new("files"), pid: 7, status: "exit code 1".into() },
-        AgentEvent::ActorRestarted { actor: "turn s".into(), restarts: 1, reason: "panic".into() },
+        }
+        .into(),
+        AgentEvent::ApprovalDecided { approval_id, call_id: CallId::new("c1"), allowed: true }.into(),
+        AgentEvent::GuardTripped { guard: GuardReason::TurnTimeout, limit: 90_000 }.into(),
+        AgentEvent::TurnFinished { outcome: outcome() }.into(),
+        AgentEvent::McpProcessStarted { server: ServerId::new("files"), pid: 7 }.into(),
+        AgentEvent::McpProcessStopped { server: ServerId::new("files"), pid: 7, status: "exit code 1".into() }.into(),
+        AgentEvent::ActorRestarted { actor: "turn s".into(), restarts: 1, reason: "panic".into() }.into(),
     ]
 }
 
 /// Every kind of event, in its envelope.
 pub(crate) fn every() -> Vec<Envelope> {
     let numbered = (1..).zip(all());
-    let envelope = |(seq, event): (u64, AgentEvent)| match of_the_tree(&event) {
-        true => Envelope::of_tree(seq, 1, event),
-        false => Envelope::of_turn(&session(), &TurnId::new("t"), 1, seq, None, event),
+    let envelope = |(seq, told): (u64, StepEvent)| match of_the_tree(&told.event) {
+        true => Envelope::of_tree(seq, 1, told.event),
+        false => Envelope::of_turn(&session(), &TurnId::new("t"), 1, seq, None, told),
     };
     numbered.map(envelope).collect()
 }

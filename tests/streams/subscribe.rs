@@ -31,19 +31,20 @@ async fn read(events: &mut AgentEvents, turns: usize) -> Vec<Arc<Envelope>> {
 
 /// What the journal can tell of these events, in order.
 fn durable(events: &[Arc<Envelope>]) -> Vec<String> {
-    let name = |event: &AgentEvent| {
+    let name = |told: &Envelope| {
+        let event = &told.event;
         let value = serde_json::to_value(event).unwrap();
         let kind = value["type"].as_str().unwrap().to_owned();
         let is_live = match event {
             AgentEvent::ToolCalled { state, .. } => *state != CallState::Proposed,
             _ => ["prompt.built", "llm.requested", "llm.stream.chunk", "llm.retried"].contains(&kind.as_str()),
         };
-        let step = event.step().map(|step| format!(" {step}")).unwrap_or_default();
+        let step = told.step.map(|step| format!(" {step}")).unwrap_or_default();
         let call = event.call().map(|call| format!(" {call}")).unwrap_or_default();
         let said = ["message_id", "parts", "text", "steered", "title", "kind"].map(|key| value[key].to_string());
         (!is_live).then(|| format!("{kind}{step}{call} {}", said.join(" ")))
     };
-    events.iter().filter_map(|event| name(&event.event)).collect()
+    events.iter().filter_map(|event| name(event)).collect()
 }
 
 #[track_caller]

@@ -144,9 +144,9 @@ impl<'a> Call<'a> {
         }
         let models = u32::try_from(request.fallback.len()).unwrap_or(u32::MAX).saturating_add(1);
         let of = shared.retry.max.saturating_add(1).saturating_mul(models).saturating_sub(1);
-        let (step, attempt, model) = (request.step, self.tried_again, self.model.clone());
-        let event = AgentEvent::LlmRetried { step, attempt, of, delay_ms, model, reason: error.message };
-        shared.feed.emit(&request.session, &request.turn, clock::now(), event);
+        let (attempt, model) = (self.tried_again, self.model.clone());
+        let event = AgentEvent::LlmRetried { attempt, of, delay_ms, model, reason: error.message };
+        shared.feed.emit(&request.session, &request.turn, clock::now(), event.in_step(request.step));
     }
 }
 

@@ -107,7 +107,8 @@ impl Showing {
     fn emit(&self, delta: Delta) {
         let LlmRequest { session, turn, step, .. } = &*self.request;
         let message_id = answer_id(turn, *step);
-        self.feed.emit(session, turn, clock::now(), AgentEvent::LlmStreamChunk { step: *step, message_id, delta });
+        let piece = AgentEvent::LlmStreamChunk { message_id, delta };
+        self.feed.emit(session, turn, clock::now(), piece.in_step(*step));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

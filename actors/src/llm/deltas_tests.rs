@@ -16,9 +16,14 @@ fn watch(feed: &Arc<Feed>) -> Subscription {
 }
 
 fn seen(reader: &mut Subscription) -> Vec<Delta> {
-    std::iter::from_fn(|| match &reader.next().now_or_never()?.ok()?.event {
-        AgentEvent::LlmStreamChunk { delta, message_id, step: 1 } if message_id == "t-1" => Some(delta.clone()),
-        other => panic!("not a piece of this message: {other:?}"),
+    std::iter::from_fn(|| {
+        let told = reader.next().now_or_never()?.ok()?;
+        match &told.event {
+            AgentEvent::LlmStreamChunk { delta, message_id } if message_id == "t-1" && told.step == Some(1) => {
+                Some(delta.clone())
+            }
+            _ => panic!("not a piece of this message: {told:?}"),
+        }
     })
     .collect()
 }

@@ -11,12 +11,12 @@ use tracing::{debug, info};
 
 /// Logs one event of a turn, if it is one that is logged.
 pub(super) fn log(envelope: &Envelope, session: &SessionId) {
-    let turn = envelope.turn_id.as_ref().map(tracing::field::display);
+    let (turn, step) = (envelope.turn_id.as_ref().map(tracing::field::display), envelope.step);
     match &envelope.event {
         AgentEvent::TurnStarted { model, tools, .. } => {
             debug!(target: "bob::turn", parent: None, %session, turn, %model, tools = tools.len(), "turn started");
         }
-        AgentEvent::LlmCompleted { step, model, latency_ms, usage, stop_reason, .. } => {
+        AgentEvent::LlmCompleted { model, latency_ms, usage, stop_reason, .. } => {
             let usage = usage.unwrap_or_default();
             debug!(
                 target: "bob::turn", parent: None,
@@ -25,19 +25,19 @@ pub(super) fn log(envelope: &Envelope, session: &SessionId) {
                 "model call ended"
             );
         }
-        AgentEvent::LlmFailed { step, error } => {
+        AgentEvent::LlmFailed { error } => {
             debug!(
                 target: "bob::turn", parent: None,
                 %session, turn, step, error = error.kind(), is_retryable = error.is_retryable(), "model call failed"
             );
         }
-        AgentEvent::LlmRetried { step, attempt, of, delay_ms, model, .. } => {
+        AgentEvent::LlmRetried { attempt, of, delay_ms, model, .. } => {
             info!(
                 target: "bob::turn", parent: None,
                 %session, turn, step, %model, attempt, of, delay_ms, "model call is tried again"
             );
         }
-        AgentEvent::ToolCompleted { step, result } => {
+        AgentEvent::ToolCompleted { result } => {
             info!(
                 target: "bob::turn", parent: None,
                 %session, turn, step, call = %result.call, tool = %tool_name(&result.name), status = word(&result.status),

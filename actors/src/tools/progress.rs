@@ -80,14 +80,13 @@ impl ProgressSink {
         let progress = Some(Progress { done, total: total.filter(|total| total.is_finite()), message });
         let CallContext { session, turn, step, .. } = &*telling.context;
         let event = AgentEvent::ToolCalled {
-            step: *step,
             call: Arc::clone(&telling.call),
             title: String::new(),
             kind: ToolKind::default(),
             state: CallState::Progress,
             progress,
         };
-        telling.feed.emit(session, turn, clock::now(), event);
+        telling.feed.emit(session, turn, clock::now(), event.in_step(*step));
     }
 }
 

@@ -59,7 +59,7 @@ impl Chat {
                     shown = Show::new(grows).talking();
                     screen.print(last)
                 }
-                event => screen.print(shown.event(event)),
+                told => screen.print(shown.event(told, event.step)),
             }
         });
         let warnings = &mut self.warnings;

@@ -20,7 +20,7 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::House;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
-use crate::runtime::turn;
+use crate::runtime::turn::{self, Work};
 use crate::terminal::print;
 use crate::terminal::progress;
 use crate::terminal::screen::{self, Live, Screen};
@@ -137,12 +137,12 @@ pub(crate) async fn told(
     let mut shown = Show::new(is_text && io::stdout().is_terminal());
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
-    let ended = turn::follow_stream(house, stream, signals, |event| match form {
+    let ended = turn::follow(house, Work::Begun(Box::new(stream)), signals, |event| match form {
         OutputForm::Text => {
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();
             screen.tokens(tokens, is_about);
-            screen.print(shown.event(&event.event))
+            screen.print(shown.event(&event.event, event.step))
         }
         OutputForm::Json => Ok(()),
         OutputForm::StreamJson => print::json(&streamed(event, house)),

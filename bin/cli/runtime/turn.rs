@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bob::{
-    AgentError, AgentEvent, AgentEvents, AgentRequest, AgentRunResult, AgentRuntime, AgentStream, Envelope, EventsFrom,
+    AgentError, AgentEvents, AgentRequest, AgentRunResult, AgentRuntime, AgentStream, Envelope, EventsFrom,
     FinishReason, ResumeReply, ResumeToken, SessionId, TurnId, TurnOutcome,
 };
 use futures_util::future::BoxFuture;
@@ -66,23 +66,27 @@ pub(crate) enum Work {
     Say(Box<AgentRequest>),
     /// A suspended turn goes on.
     Resume(SessionId, ResumeToken, ResumeReply),
+    /// One that was handed in already.
+    Begun(Box<AgentStream>),
     /// What an earlier process left goes on.
     Finish(SessionId),
 }
 
 /// What tells of the turn.
 enum Source {
-    Events(Box<AgentStream>),
-    /// How each of several ended, and the events of their session.
-    Ends(Box<AgentEvents>, Ends),
+    Turn(Box<AgentStream>),
+    /// The events of a session, how each of its turns ends, and how it did.
+    Turns(Box<AgentEvents>, Ends, Option<EndsOf>),
 }
 
-type Ends = BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>;
+type EndsOf = Result<Vec<AgentRunResult>, AgentError>;
+type Ends = BoxFuture<'static, EndsOf>;
 
 impl Work {
     fn session(&self) -> SessionId {
         match self {
             Self::Say(request) => request.session.clone(),
+            Self::Begun(stream) => stream.session().clone(),
             Self::Resume(session, ..) | Self::Finish(session) => session.clone(),
         }
     }
@@ -90,13 +94,32 @@ impl Work {
     async fn begin(self, house: &House) -> Result<Source, AgentError> {
         let runtime = house.runtime.clone();
         Ok(match self {
-            Self::Say(request) => Source::Events(Box::new(runtime.run_stream(*request).await?)),
-            Self::Resume(_session, token, said) => Source::Events(Box::new(runtime.resume_stream(token, said).await?)),
+            Self::Say(request) => Source::Turn(Box::new(runtime.run_stream(*request).await?)),
+            Self::Resume(_session, token, said) => Source::Turn(Box::new(runtime.resume_stream(token, said).await?)),
+            Self::Begun(stream) => Source::Turn(stream),
             Self::Finish(session) => {
                 let events = runtime.subscribe(session.clone(), EventsFrom::Now).await?;
-                Source::Ends(Box::new(events), Box::pin(async move { runtime.finish(session).await }))
+                Source::Turns(Box::new(events), Box::pin(async move { runtime.finish(session).await }), None)
             }
         })
+    }
+}
+
+impl Source {
+    /// The next event; `None` behind the end of the last turn. Cancel-safe.
+    async fn next(&mut self) -> Option<Arc<Envelope>> {
+        match self {
+            Self::Turn(stream) => stream.next_event().await,
+            Self::Turns(events, ends, ended) => tokio::select! {
+                biased;
+                // What the events cannot tell any more is told by the outcomes.
+                Some(Ok(event)) = events.next() => Some(event),
+                all = ends => {
+                    *ended = Some(all);
+                    None
+                }
+            },
+        }
     }
 }
 
@@ -109,73 +132,14 @@ pub(crate) async fn follow(
     house: &House,
     work: Work,
     signals: &mut Signals,
-    show: impl FnMut(&Envelope) -> io::Result<()>,
+    mut show: impl FnMut(&Envelope) -> io::Result<()>,
 ) -> Result<Ended, Failure> {
     let session = work.session();
-    match work.begin(house).await? {
-        Source::Events(stream) => follow_stream(house, *stream, signals, show).await,
-        Source::Ends(events, ends) => follow_all(house, session, signals, *events, ends, show).await,
-    }
-}
-
-/// The same for a turn that was handed in already.
-///
-/// # Errors
-/// When it was not taken.
-pub(crate) async fn follow_stream(
-    house: &House,
-    mut stream: AgentStream,
-    signals: &mut Signals,
-    mut show: impl FnMut(&Envelope) -> io::Result<()>,
-) -> Result<Ended, Failure> {
-    let session = stream.session().clone();
-    let mut caught = Vec::new();
-    let mut unread = None;
-    let mut deadline = None;
-    loop {
-        tokio::select! {
-            biased;
-            signal = signals.next() => {
-                caught.push(signal);
-                obey(house, &session, &caught, &mut deadline);
-            }
-            event = stream.next_event() => {
-                let Some(event) = event else { break };
-                if let AgentEvent::TurnFinished { outcome } = &event.event {
-                    let outcome = outcome.clone();
-                    return Ok(Ended { outcome, event: Some(event), caught: Interrupted::of(&caught), unread });
-                }
-                if unread.is_none() && let Err(error) = show(&event) {
-                    unread = Some(error);
-                    house.runtime.cancel(session.clone()).await;
-                }
-            }
-            () = until(deadline) => break,
-        }
-    }
-    if let Some(Err(refusal)) = stream.ended() {
-        return Err(refusal.clone().into());
-    }
-    let outcome = Box::new(without_outcome(house, session, stream.turn().clone(), !caught.is_empty()));
-    Ok(Ended { outcome, event: None, caught: Interrupted::of(&caught), unread })
-}
-
-/// The same for whatever an earlier process left.
-async fn follow_all(
-    house: &House,
-    session: SessionId,
-    signals: &mut Signals,
-    mut events: AgentEvents,
-    mut ends: Ends,
-    mut show: impl FnMut(&Envelope) -> io::Result<()>,
-) -> Result<Ended, Failure> {
-    let mut caught = Vec::new();
-    let mut unread = None;
-    let mut deadline = None;
-    let mut is_told = true;
+    let mut source = work.begin(house).await?;
+    let (mut caught, mut unread, mut deadline) = (Vec::new(), None, None);
     // The last event so far, if a turn ended with it: there may be another one.
-    let mut last = None;
-    let ends = loop {
+    let mut last: Option<Arc<Envelope>> = None;
+    loop {
         let event = tokio::select! {
             biased;
             signal = signals.next() => {
@@ -183,31 +147,33 @@ async fn follow_all(
                 obey(house, &session, &caught, &mut deadline);
                 continue;
             }
-            event = events.next(), if is_told => event,
-            ends = &mut ends => break ends?,
-            () = until(deadline) => break Vec::new(),
+            event = source.next() => event,
+            () = until(deadline) => break,
         };
-        // What it can be told no more is told by the outcome.
-        let Some(Ok(event)) = event else {
-            is_told = false;
-            continue;
-        };
-        let is_last = matches!(event.event, AgentEvent::TurnFinished { .. });
+        let Some(event) = event else { break };
+        let is_last = event.event.is_terminal().is_some();
         let before = last.take();
-        let shown = before.iter().chain((!is_last).then_some(&event)).try_for_each(|event| show(event));
-        last = is_last.then_some(event);
-        if let Err(error) = shown
-            && unread.is_none()
+        let mut shown = before.iter().chain((!is_last).then_some(&event));
+        if unread.is_none()
+            && let Err(error) = shown.try_for_each(|event| show(event))
         {
             unread = Some(error);
             house.runtime.cancel(session.clone()).await;
         }
+        last = is_last.then_some(event);
+    }
+    let outcome = match source {
+        Source::Turn(stream) => match stream.ended() {
+            Some(ended) => ended.clone()?.response().clone(),
+            None => without_outcome(house, session, stream.turn().clone(), !caught.is_empty()),
+        },
+        Source::Turns(.., ended) => {
+            let ends = ended.transpose()?.unwrap_or_default();
+            let nothing = || TurnOutcome::bare(session, TurnId::new(""), FinishReason::Final, "");
+            ends.last().map_or_else(|| TurnOutcome { saved: true, ..nothing() }, |end| end.response().clone())
+        }
     };
-    let ended = ends.last().map(|end| end.response().clone());
-    let nothing =
-        || TurnOutcome { saved: true, ..TurnOutcome::bare(session, TurnId::new(""), FinishReason::Final, "") };
-    let outcome = Box::new(ended.unwrap_or_else(nothing));
-    Ok(Ended { outcome, event: last, caught: Interrupted::of(&caught), unread })
+    Ok(Ended { outcome: Box::new(outcome), event: last, caught: Interrupted::of(&caught), unread })
 }
 
 fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Option<Instant>) {

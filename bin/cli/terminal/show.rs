@@ -92,8 +92,8 @@ impl Show {
         Self { is_talk: true, ..self }
     }
 
-    /// What there is to print of an event.
-    pub(crate) fn event(&mut self, event: &AgentEvent) -> Vec<Piece> {
+    /// What there is to print of an event of this step.
+    pub(crate) fn event(&mut self, event: &AgentEvent, step: Option<u32>) -> Vec<Piece> {
         let line = match event {
             AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
             AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
@@ -120,7 +120,7 @@ impl Show {
                 None
             }
             AgentEvent::ApprovalRequested { call, reason, .. } => Some(format!("[{}: {reason}]", called(call))),
-            AgentEvent::PromptBuilt { step: 1, cut_layers, .. } if !cut_layers.is_empty() => {
+            AgentEvent::PromptBuilt { cut_layers, .. } if step == Some(1) && !cut_layers.is_empty() => {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
             }
             AgentEvent::HistoryCondensed { method, messages_dropped, tokens_before, tokens_after, .. } => {
@@ -140,21 +140,8 @@ impl Show {
                 Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
             }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
-            // The outcome, which follows at once, names the guard.
-            AgentEvent::GuardTripped { .. }
-            | AgentEvent::ToolCalled { .. }
-            | AgentEvent::TurnStarted { .. }
-            | AgentEvent::MessageUser { .. }
-            | AgentEvent::MessageAssistant { .. }
-            | AgentEvent::PromptBuilt { .. }
-            | AgentEvent::LlmCompleted { .. }
-            | AgentEvent::LlmFailed { .. }
-            | AgentEvent::ActionParsed { .. }
-            | AgentEvent::ApprovalDecided { .. }
-            | AgentEvent::SkillsSelected { .. }
-            | AgentEvent::McpProcessStarted { .. }
-            | AgentEvent::McpProcessStopped { .. }
-            | AgentEvent::TurnFinished { .. } => None,
+            // The outcome names a guard that tripped.
+            _others_are_not_shown => None,
         };
         line.map(|line| self.note(line)).unwrap_or_default()
     }

@@ -14,7 +14,7 @@ fn text(message: &str, text: &str) -> AgentEvent {
 }
 
 fn chunk(message: &str, delta: Delta) -> AgentEvent {
-    AgentEvent::LlmStreamChunk { step: 1, message_id: message.to_owned(), delta }
+    AgentEvent::LlmStreamChunk { message_id: message.to_owned(), delta }
 }
 
 fn running(id: &str, name: &str, arguments: Value) -> AgentEvent {
@@ -27,7 +27,6 @@ fn running(id: &str, name: &str, arguments: Value) -> AgentEvent {
     };
     let title = name.to_owned();
     AgentEvent::ToolCalled {
-        step: 1,
         call: Arc::new(call),
         title,
         kind: ToolKind::Read,
@@ -44,7 +43,7 @@ fn completed(id: &str, name: &str, status: CallStatus, output: &str) -> AgentEve
         output: ToolOutput::text(output),
         duration_ms: 3,
     };
-    AgentEvent::ToolCompleted { step: 1, result: Arc::new(result) }
+    AgentEvent::ToolCompleted { result: Arc::new(result) }
 }
 
 fn finished(reason: FinishReason, content: &str) -> TurnOutcome {
@@ -54,7 +53,7 @@ fn finished(reason: FinishReason, content: &str) -> TurnOutcome {
 
 fn check(grows: bool, events: &[AgentEvent], outcome: &TurnOutcome, expected: Expect) {
     let mut show = Show::new(grows);
-    let mut pieces: Vec<Piece> = events.iter().flat_map(|event| show.event(event)).collect();
+    let mut pieces: Vec<Piece> = events.iter().flat_map(|event| show.event(event, Some(1))).collect();
     pieces.extend(show.outcome(outcome));
     let lines = pieces.iter().map(|piece| match piece {
         Piece::Answer(text) => format!("out {text:?}\n"),
@@ -145,7 +144,6 @@ fn results_of_calls_side_by_side_say_whose_they_are() {
 #[test]
 fn an_answer_that_broke_off_begins_again() {
     let retried = AgentEvent::LlmRetried {
-        step: 1,
         attempt: 1,
         of: 2,
         delay_ms: 1_250,
@@ -285,8 +283,8 @@ fn a_question_is_part_of_the_answer() {
 /// Asked again is what the model was, and not what it would have been.
 #[test]
 fn a_reply_that_ends_the_turn_is_not_asked_for_again() {
-    let asked = || AgentEvent::LlmRequested { step: 1, model: ModelName::parse("demo:one").unwrap() };
-    let malformed = || AgentEvent::ActionMalformed { step: 1, complaint: "no JSON".to_owned() };
+    let asked = || AgentEvent::LlmRequested { model: ModelName::parse("demo:one").unwrap() };
+    let malformed = || AgentEvent::ActionMalformed { complaint: "no JSON".to_owned() };
     let error = AgentError::from(LlmError::new(LlmErrorKind::Malformed, "twice in a row"));
     let outcome = TurnOutcome { error: Some(error), ..finished(FinishReason::Error, "") };
     check(

@@ -19,7 +19,6 @@ fn model(name: &str) -> ModelName {
 
 pub(crate) fn completed(name: &str, usage: Option<Usage>) -> AgentEvent {
     AgentEvent::LlmCompleted {
-        step: 1,
         model: model(name),
         latency_ms: 1,
         usage,
@@ -75,7 +74,6 @@ fn what_is_under_way_is_estimated_until_it_is_known() {
     let mut spending = Spending::default();
     assert_eq!(spending.tokens(), (0, false));
     spending.event(&AgentEvent::PromptBuilt {
-        step: 1,
         messages: 1,
         estimated_tokens: 100,
         dropped_messages: 0,
@@ -83,7 +81,7 @@ fn what_is_under_way_is_estimated_until_it_is_known() {
         cut_bytes: 0,
     });
     let text = Delta::Text("twenty letters here.".to_owned());
-    spending.event(&AgentEvent::LlmStreamChunk { step: 1, message_id: "m".to_owned(), delta: text });
+    spending.event(&AgentEvent::LlmStreamChunk { message_id: "m".to_owned(), delta: text });
     assert_eq!(spending.tokens(), (105, true));
     spending.event(&completed("a:b", Some(usage(90, None, 9))));
     assert_eq!(spending.tokens(), (99, false));

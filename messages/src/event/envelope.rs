@@ -1,6 +1,6 @@
 //! The one envelope of stream and sink.
 
-use super::AgentEvent;
+use super::{AgentEvent, StepEvent};
 use crate::ids::{SessionId, TurnId};
 use crate::outcome::TurnOutcome;
 use crate::{Millis, trace};
@@ -30,6 +30,9 @@ pub struct Envelope {
     pub span_id: String,
     /// The span around it.
     pub parent_span_id: Option<String>,
+    /// Which step, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
     /// What happened.
     pub event: AgentEvent,
 }
@@ -37,18 +40,8 @@ pub struct Envelope {
 impl Envelope {
     /// The last event of a turn of which no other event was seen.
     pub fn finished(at: Millis, outcome: Box<TurnOutcome>) -> Self {
-        let turn_id = outcome.turn_id.clone();
-        Self {
-            schema: SCHEMA,
-            seq: 1,
-            time: at,
-            session_id: Some(outcome.session_id.clone()),
-            trace_id: trace::trace_id(&turn_id, None),
-            span_id: trace::turn_span(&turn_id),
-            parent_span_id: None,
-            turn_id: Some(turn_id),
-            event: AgentEvent::TurnFinished { outcome },
-        }
+        let (session, turn) = (outcome.session_id.clone(), outcome.turn_id.clone());
+        Self::of_turn(&session, &turn, at, 1, None, AgentEvent::TurnFinished { outcome })
     }
 
     /// An event of a turn, under the trace of the request that began it.
@@ -58,12 +51,13 @@ impl Envelope {
         at: Millis,
         seq: u64,
         traceparent: Option<&str>,
-        event: AgentEvent,
+        event: impl Into<StepEvent>,
     ) -> Self {
+        let StepEvent { step, event } = event.into();
         let turn_span = trace::turn_span(turn);
-        let step_span = event.step().map(|step| trace::step_span(turn, step));
+        let step_span = step.map(|step| trace::step_span(turn, step));
         let (span_id, parent_span_id) = match (event.call(), step_span) {
-            (Some(call), step) => (trace::call_span(turn, call.as_str()), Some(step.unwrap_or(turn_span))),
+            (Some(call), around) => (trace::call_span(turn, call.as_str()), Some(around.unwrap_or(turn_span))),
             (None, Some(step)) => (step, Some(turn_span)),
             (None, None) => (turn_span, traceparent.and_then(trace::parent_span).map(str::to_owned)),
         };
@@ -76,6 +70,7 @@ impl Envelope {
             trace_id: trace::trace_id(turn, traceparent),
             span_id,
             parent_span_id,
+            step,
             event,
         }
     }
@@ -91,6 +86,7 @@ impl Envelope {
             trace_id: "0".repeat(32),
             span_id: "0".repeat(16),
             parent_span_id: None,
+            step: None,
             event,
         }
     }
@@ -120,6 +116,9 @@ impl Envelope {
                     lift(Value::Object(keys));
                 }
             }
+        }
+        if let (Some(step), Some(inner)) = (self.step, event.as_object_mut()) {
+            inner.shift_insert(1, "step".into(), step.into());
         }
         lift(event);
         lift(serde_json::json!({

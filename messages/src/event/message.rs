@@ -1,10 +1,10 @@
 //! The messages of a session as events, told live and from its journal in the same way.
 
-use super::AgentEvent;
+use super::{AgentEvent, StepEvent};
 use crate::chat::ContentPart;
 use crate::ids::{RequestId, TurnId};
 use crate::session_state::OpenTurn;
-use crate::store::Answered;
+use crate::store::{Answered, StepCost};
 
 /// The id of a model's answer in its turn: that of its pieces, and of the whole.
 pub fn answer_id(turn: &TurnId, step: u32) -> String {
@@ -30,13 +30,23 @@ pub(crate) fn steered(turn: &TurnId, request: Option<&RequestId>, version: u64, 
     AgentEvent::MessageUser { message_id, parts: parts.to_vec(), steered: true }
 }
 
+/// The model answered, and this is what it took.
+pub(crate) fn completed(step: u32, cost: &StepCost) -> StepEvent {
+    let completed = AgentEvent::LlmCompleted {
+        model: cost.model.clone(),
+        latency_ms: cost.latency_ms,
+        usage: cost.usage,
+        stop_reason: cost.stop_reason,
+        response_id: cost.response_id.clone(),
+    };
+    completed.in_step(step)
+}
+
 /// The words and thoughts of an answer, where it has any.
-pub(crate) fn answered(turn: &TurnId, step: u32, answered: &Answered) -> Option<AgentEvent> {
+pub(crate) fn answered(turn: &TurnId, step: u32, answered: &Answered) -> Option<StepEvent> {
     let Answered { text, reasoning, .. } = answered;
-    (!text.is_empty() || reasoning.is_some()).then(|| AgentEvent::MessageAssistant {
-        step,
-        message_id: answer_id(turn, step),
-        text: text.clone(),
-        reasoning: reasoning.clone(),
+    (!text.is_empty() || reasoning.is_some()).then(|| {
+        let (message_id, text, reasoning) = (answer_id(turn, step), text.clone(), reasoning.clone());
+        AgentEvent::MessageAssistant { message_id, text, reasoning }.in_step(step)
     })
 }

@@ -2,6 +2,11 @@
 //!
 //! Events are told beside the walk and change nothing. A stream carries contents
 //! whole; whoever writes them to a sink or a log redacts them there.
+//!
+//! A kind that is added is a variant of [`AgentEvent`], with its keys in `docs/events.schema.json` and its line in
+//! `docs/events.md`. Other places name only the kinds that they treat in a way of their own: `place` those that carry
+//! contents, which bound what waits for a reader; `rebuild`, and the key of the reader's seam, those that the journal
+//! tells; the spans, the screen and [`StreamView`] those that they show.
 
 mod envelope;
 mod message;
@@ -14,7 +19,8 @@ mod rebuild_tests;
 
 pub use envelope::{Envelope, SCHEMA};
 pub use message::answer_id;
-pub(crate) use message::{answered, began, steered};
+pub(crate) use message::{answered, began, completed, steered};
+pub use place::StepEvent;
 pub use rebuild::{Rebuild, rebuild};
 pub use stream::{AgentStreamEvent, StreamItem, StreamView};
 
@@ -31,7 +37,8 @@ use crate::tools::{Risk, ToolKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What can happen in a turn. Reads as the state diagram does.
+/// What can happen in a turn. Reads as the state diagram does. In which step it happens is said beside it, in a
+/// [`StepEvent`] and in the [`Envelope`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum AgentEvent {
@@ -72,8 +79,6 @@ pub enum AgentEvent {
     /// seen or not. Not told of an answer without either.
     #[serde(rename = "message.assistant")]
     MessageAssistant {
-        /// In which step.
-        step: u32,
         /// Which message; that of its pieces.
         message_id: String,
         /// Its words: the answer, or what stands beside its calls.
@@ -85,8 +90,6 @@ pub enum AgentEvent {
     /// A prompt was built.
     #[serde(rename = "prompt.built")]
     PromptBuilt {
-        /// For which step.
-        step: u32,
         /// How many messages it holds.
         messages: usize,
         /// The estimate of its tokens.
@@ -102,16 +105,12 @@ pub enum AgentEvent {
     /// The model was asked.
     #[serde(rename = "llm.requested")]
     LlmRequested {
-        /// In which step.
-        step: u32,
         /// Which model.
         model: ModelName,
     },
     /// A piece of the model's answer arrived.
     #[serde(rename = "llm.stream.chunk")]
     LlmStreamChunk {
-        /// In which step.
-        step: u32,
         /// Of which message.
         message_id: String,
         /// The piece.
@@ -120,8 +119,6 @@ pub enum AgentEvent {
     /// The model answered.
     #[serde(rename = "llm.completed")]
     LlmCompleted {
-        /// In which step.
-        step: u32,
         /// The model that answered.
         model: ModelName,
         /// How long it took.
@@ -136,16 +133,12 @@ pub enum AgentEvent {
     /// The model failed for good.
     #[serde(rename = "llm.failed")]
     LlmFailed {
-        /// In which step.
-        step: u32,
         /// Why.
         error: AgentError,
     },
     /// A model call is tried again.
     #[serde(rename = "llm.retried")]
     LlmRetried {
-        /// In which step.
-        step: u32,
         /// Which repetition, from 1.
         attempt: u32,
         /// How many there may be.
@@ -160,8 +153,6 @@ pub enum AgentEvent {
     /// The model's reply was understood.
     #[serde(rename = "action.parsed")]
     ActionParsed {
-        /// In which step.
-        step: u32,
         /// `final`, `tool_call` or `ask_user`.
         action: String,
         /// The calls' tools.
@@ -170,16 +161,12 @@ pub enum AgentEvent {
     /// The model's reply was not understood.
     #[serde(rename = "action.malformed")]
     ActionMalformed {
-        /// In which step.
-        step: u32,
         /// What is wrong with it.
         complaint: String,
     },
     /// A call was seen, runs, or made progress.
     #[serde(rename = "tool.called")]
     ToolCalled {
-        /// In which step.
-        step: u32,
         /// The call.
         call: Arc<ToolCall>,
         /// What people call the tool.
@@ -195,8 +182,6 @@ pub enum AgentEvent {
     /// A call has its result.
     #[serde(rename = "tool.completed")]
     ToolCompleted {
-        /// In which step.
-        step: u32,
         /// The result, whole.
         result: Arc<ToolResult>,
     },
@@ -262,8 +247,6 @@ pub enum AgentEvent {
     /// The history became too long for the model and was condensed; the journal has all of it.
     #[serde(rename = "history.condensed")]
     HistoryCondensed {
-        /// Before which step's prompt.
-        step: u32,
         /// How.
         method: CondenseMethod,
         /// How many messages the prompt would have held.

@@ -3,34 +3,27 @@
 use super::{AgentEvent, Delta};
 use crate::chat::{ContentPart, FinishReason};
 use crate::ids::CallId;
+use serde::{Deserialize, Serialize};
+
+/// An event on its way into its envelope, and the step that it belongs to, where there is one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepEvent {
+    /// The step, from 1.
+    pub step: Option<u32>,
+    /// What happened.
+    pub event: AgentEvent,
+}
+
+impl From<AgentEvent> for StepEvent {
+    fn from(event: AgentEvent) -> Self {
+        Self { step: None, event }
+    }
+}
 
 impl AgentEvent {
-    /// The step it belongs to, where there is one.
-    pub fn step(&self) -> Option<u32> {
-        match self {
-            Self::PromptBuilt { step, .. }
-            | Self::HistoryCondensed { step, .. }
-            | Self::LlmRequested { step, .. }
-            | Self::LlmStreamChunk { step, .. }
-            | Self::LlmCompleted { step, .. }
-            | Self::LlmFailed { step, .. }
-            | Self::LlmRetried { step, .. }
-            | Self::ActionParsed { step, .. }
-            | Self::ActionMalformed { step, .. }
-            | Self::MessageAssistant { step, .. }
-            | Self::ToolCalled { step, .. }
-            | Self::ToolCompleted { step, .. } => Some(*step),
-            Self::TurnStarted { .. }
-            | Self::MessageUser { .. }
-            | Self::ApprovalRequested { .. }
-            | Self::ApprovalDecided { .. }
-            | Self::GuardTripped { .. }
-            | Self::TurnFinished { .. }
-            | Self::McpProcessStarted { .. }
-            | Self::McpProcessStopped { .. }
-            | Self::ActorRestarted { .. }
-            | Self::SkillsSelected { .. } => None,
-        }
+    /// The event, as one of this step.
+    pub fn in_step(self, step: u32) -> StepEvent {
+        StepEvent { step: Some(step), event: self }
     }
 
     /// The call it belongs to, where there is one.
@@ -58,22 +51,7 @@ impl AgentEvent {
                 let calls = outcome.tool_transcript.iter().map(|entry| entry.result.len());
                 outcome.content.len() + calls.sum::<usize>()
             }
-            Self::LlmStreamChunk { delta: Delta::Reset, .. }
-            | Self::TurnStarted { .. }
-            | Self::PromptBuilt { .. }
-            | Self::LlmRequested { .. }
-            | Self::LlmCompleted { .. }
-            | Self::LlmFailed { .. }
-            | Self::LlmRetried { .. }
-            | Self::ActionParsed { .. }
-            | Self::ActionMalformed { .. }
-            | Self::ApprovalDecided { .. }
-            | Self::GuardTripped { .. }
-            | Self::McpProcessStarted { .. }
-            | Self::McpProcessStopped { .. }
-            | Self::HistoryCondensed { .. }
-            | Self::SkillsSelected { .. }
-            | Self::ActorRestarted { .. } => 0,
+            _others_carry_no_contents => 0,
         }
     }
 

@@ -6,12 +6,12 @@
 //! servers were on offer; these fields are empty. Of what an older program wrote it knows neither thoughts nor what people
 //! call a tool. Numbers rise by one within each run of a turn, and times are those of the records.
 
-use super::{AgentEvent, CallState, Envelope, message};
+use super::{AgentEvent, CallState, Envelope, StepEvent, message};
 use crate::Millis;
 use crate::approvals::CHOICES;
 use crate::chat::{FinishReason, complaint};
 use crate::error::AgentError;
-use crate::ids::{SessionId, TurnId};
+use crate::ids::{ApprovalId, SessionId, TurnId};
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::session_state::{OpenCall, Session, withdrawn};
 use crate::store::{Answered, Ended, Fact, Record};
@@ -85,35 +85,30 @@ impl Rebuild {
             }
             Fact::ApprovalDecided { approval, allowed, .. } => {
                 let is_it = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
-                told.extend(self.calls().iter().find(is_it).map(|open| AgentEvent::ApprovalDecided {
-                    approval_id: approval.clone(),
-                    call_id: open.call.id.clone(),
-                    allowed: *allowed,
-                }));
+                told.extend(self.calls().iter().find(is_it).map(|open| decided(approval, open, *allowed)));
             }
             Fact::Answered(answered) => self.answered(answered, &mut told),
             Fact::Steered { parts, request_id, .. } => {
-                let running = self.session.running();
-                told.extend(
-                    running.map(|open| message::steered(&open.input.turn, request_id.as_ref(), record.version, parts)),
-                );
+                let turn = self.session.running().map(|open| &open.input.turn);
+                let said = turn.map(|turn| message::steered(turn, request_id.as_ref(), record.version, parts));
+                told.extend(said.map(StepEvent::from));
             }
             Fact::Malformed { cost, .. } => {
                 let message = self.session.history.iter().rev().find_map(|message| complaint(message));
                 let complaint = message.unwrap_or_default().to_owned();
                 let step = self.step();
-                told.push(completed(step, cost));
-                told.push(AgentEvent::ActionMalformed { step, complaint });
+                told.push(message::completed(step, cost));
+                told.push(AgentEvent::ActionMalformed { complaint }.in_step(step));
             }
             Fact::Result(result) if !self.is_closing => {
-                told.push(AgentEvent::ToolCompleted { step: self.step(), result: Arc::clone(result) });
+                told.push(AgentEvent::ToolCompleted { result: Arc::clone(result) }.in_step(self.step()));
             }
             Fact::ApprovalAsked { call, .. } => {
                 told.extend(self.calls().iter().find(|open| open.call.id == *call).and_then(asked));
             }
             Fact::Outcome(ended) if !self.is_closing => self.ended(ended, before, &mut told),
             Fact::Outcome(_) => self.is_closing = false,
-            Fact::Withdrawn => told.extend(taken_out.map(|outcome| AgentEvent::TurnFinished { outcome })),
+            Fact::Withdrawn => told.extend(taken_out.map(|outcome| AgentEvent::TurnFinished { outcome }.into())),
             Fact::Options(_)
             | Fact::Input(_)
             | Fact::Intent { .. }
@@ -148,11 +143,11 @@ impl Rebuild {
         })
     }
 
-    fn envelope(&mut self, turn: &TurnId, at: Millis, event: AgentEvent, is_apart: bool) -> Envelope {
+    fn envelope(&mut self, turn: &TurnId, at: Millis, event: StepEvent, is_apart: bool) -> Envelope {
         if is_apart {
             return Envelope::of_turn(&self.session.id, turn, at, 1, None, event);
         }
-        if let AgentEvent::TurnStarted { traceparent, .. } = &event {
+        if let AgentEvent::TurnStarted { traceparent, .. } = &event.event {
             self.seq = 0;
             self.traceparent.clone_from(traceparent);
         }
@@ -170,8 +165,9 @@ impl Rebuild {
         step.map_or(&[], |step| step.calls.as_slice())
     }
 
-    fn started(&self, told: &mut Vec<AgentEvent>) {
-        told.extend(self.session.running().map(|open| AgentEvent::TurnStarted {
+    fn started(&self, told: &mut Vec<StepEvent>) {
+        let Some(open) = self.session.running() else { return };
+        let began = AgentEvent::TurnStarted {
             submission: open.submission.clone(),
             model: open.model.clone(),
             cwd: self.session.options.cwd.clone(),
@@ -179,11 +175,11 @@ impl Rebuild {
             tools: Vec::new(),
             servers: Vec::new(),
             parent: self.session.options.parent.clone(),
-        }));
-        told.extend(self.session.running().and_then(message::began));
+        };
+        told.extend([began].into_iter().chain(message::began(open)).map(StepEvent::from));
     }
 
-    fn answered(&self, answered: &Answered, told: &mut Vec<AgentEvent>) {
+    fn answered(&self, answered: &Answered, told: &mut Vec<StepEvent>) {
         let step = self.step();
         let is_question = !answered.calls.is_empty() && answered.calls.iter().all(|call| call.name.is_ask_user());
         let action = match (answered.calls.is_empty(), is_question) {
@@ -191,72 +187,57 @@ impl Rebuild {
             (false, true) => "ask_user",
             (false, false) => "tool_call",
         };
-        told.push(completed(step, &answered.cost));
+        told.push(message::completed(step, &answered.cost));
         let tools = answered.calls.iter().map(|call| call.name.clone()).collect();
-        told.push(AgentEvent::ActionParsed { step, action: action.to_owned(), tools });
+        told.push(AgentEvent::ActionParsed { action: action.to_owned(), tools }.in_step(step));
         let turn = self.session.running().map(|open| &open.input.turn);
         told.extend(turn.and_then(|turn| message::answered(turn, step, answered)));
         told.extend(self.calls().iter().map(|open| proposed(step, open)));
     }
 
     /// A run that goes on with open calls shows them again, with what was decided, and asks again what was not.
-    fn calls_again(&self, told: &mut Vec<AgentEvent>) {
+    fn calls_again(&self, told: &mut Vec<StepEvent>) {
         let step = self.step();
         for open in self.calls() {
             told.push(proposed(step, open));
-            let decided = open.approval.as_ref().filter(|_| open.result.is_none());
-            told.extend(decided.and_then(|asked| {
-                let allowed = asked.allowed?;
-                let (approval_id, call_id) = (asked.id.clone(), open.call.id.clone());
-                Some(AgentEvent::ApprovalDecided { approval_id, call_id, allowed })
-            }));
+            let judged = open.approval.as_ref().filter(|_| open.result.is_none());
+            told.extend(judged.and_then(|asked| Some(decided(&asked.id, open, asked.allowed?))));
         }
         let undecided = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.allowed.is_none());
         told.extend(self.calls().iter().filter(undecided).filter_map(asked));
     }
 
-    fn ended(&self, ended: &Ended, before: Option<Before>, told: &mut Vec<AgentEvent>) {
+    fn ended(&self, ended: &Ended, before: Option<Before>, told: &mut Vec<StepEvent>) {
         let (Some(before), Some(last)) = (before, &self.session.last) else { return };
         if let (FinishReason::Error, Some(error @ AgentError::Llm(_)), true) =
             (ended.finish_reason, &ended.error, before.was_understood)
         {
-            told.push(AgentEvent::LlmFailed { step: before.step, error: error.clone() });
+            told.push(AgentEvent::LlmFailed { error: error.clone() }.in_step(before.step));
         }
-        told.extend(ended.guard_reason.map(|guard| AgentEvent::GuardTripped { guard, limit: before.limit }));
-        told.push(AgentEvent::TurnFinished { outcome: Box::new((**last).clone()) });
+        told.extend(ended.guard_reason.map(|guard| AgentEvent::GuardTripped { guard, limit: before.limit }.into()));
+        told.push(AgentEvent::TurnFinished { outcome: Box::new((**last).clone()) }.into());
     }
 }
 
-fn completed(step: u32, cost: &crate::store::StepCost) -> AgentEvent {
-    AgentEvent::LlmCompleted {
-        step,
-        model: cost.model.clone(),
-        latency_ms: cost.latency_ms,
-        usage: cost.usage,
-        stop_reason: cost.stop_reason,
-        response_id: cost.response_id.clone(),
-    }
+fn proposed(step: u32, open: &OpenCall) -> StepEvent {
+    let (call, title, kind) = (Arc::clone(&open.call), open.tool.title.clone(), open.tool.kind);
+    AgentEvent::ToolCalled { call, title, kind, state: CallState::Proposed, progress: None }.in_step(step)
 }
 
-fn proposed(step: u32, open: &OpenCall) -> AgentEvent {
-    AgentEvent::ToolCalled {
-        step,
-        call: Arc::clone(&open.call),
-        title: open.tool.title.clone(),
-        kind: open.tool.kind,
-        state: CallState::Proposed,
-        progress: None,
-    }
+fn decided(approval: &ApprovalId, open: &OpenCall, allowed: bool) -> StepEvent {
+    let (approval_id, call_id) = (approval.clone(), open.call.id.clone());
+    AgentEvent::ApprovalDecided { approval_id, call_id, allowed }.into()
 }
 
-fn asked(open: &OpenCall) -> Option<AgentEvent> {
+fn asked(open: &OpenCall) -> Option<StepEvent> {
     let asked = open.approval.as_ref()?;
-    Some(AgentEvent::ApprovalRequested {
+    let requested = AgentEvent::ApprovalRequested {
         approval_id: asked.id.clone(),
         call: Arc::clone(&open.call),
         risk: asked.risk,
         reason: asked.why.clone(),
         choices: CHOICES.map(str::to_owned).to_vec(),
         changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
-    })
+    };
+    Some(requested.into())
 }

@@ -1,6 +1,6 @@
 //! What was told live and what the journal tells afterwards are the same events.
 
-use super::{AgentEvent, CallState, rebuild};
+use super::{AgentEvent, CallState, Envelope, StepEvent, rebuild};
 use crate::input::ApprovalsMode;
 use crate::limits::Limits;
 use crate::store::{Fact, Reasoning, Record};
@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 /// The event as the journal can know it; `None` for one that is only live.
-fn known(event: &AgentEvent) -> Option<AgentEvent> {
-    let mut event = event.clone();
-    match &mut event {
+fn known(told: &StepEvent) -> Option<StepEvent> {
+    let mut told = told.clone();
+    match &mut told.event {
         AgentEvent::PromptBuilt { .. }
         | AgentEvent::LlmRequested { .. }
         | AgentEvent::LlmStreamChunk { .. }
@@ -39,7 +39,7 @@ fn known(event: &AgentEvent) -> Option<AgentEvent> {
         | AgentEvent::GuardTripped { .. }
         | AgentEvent::TurnFinished { .. } => {}
     }
-    Some(event)
+    Some(told)
 }
 
 #[track_caller]
@@ -47,7 +47,8 @@ fn same(setup: Setup, steps: &[&str]) -> usize {
     let world = told(setup, steps);
     let live: Vec<_> = world.events.iter().filter_map(known).collect();
     let rebuilt = rebuild(&world.folded().id, &world.stored);
-    let events: Vec<_> = rebuilt.iter().map(|envelope| envelope.event.clone()).collect();
+    let told = |envelope: &Envelope| StepEvent { step: envelope.step, event: envelope.event.clone() };
+    let events: Vec<_> = rebuilt.iter().map(told).collect();
     assert_eq!(live, events, "{steps:?}");
     let mut expected = 0;
     for envelope in &rebuilt {

@@ -145,7 +145,7 @@ impl StreamView {
         Some(StreamItem {
             session_id: envelope.session_id.clone()?,
             turn_id: envelope.turn_id.clone()?,
-            step: envelope.event.step(),
+            step: envelope.step,
             message_id,
             call_id: envelope.event.call().cloned(),
             parent: self.parent.clone(),
@@ -200,19 +200,7 @@ impl StreamView {
             }
             AgentEvent::TurnFinished { outcome } => AgentStreamEvent::Finished { outcome: outcome.clone() },
             AgentEvent::LlmFailed { error, .. } => AgentStreamEvent::Error { error: error.clone() },
-            AgentEvent::PromptBuilt { .. }
-            | AgentEvent::LlmRequested { .. }
-            | AgentEvent::LlmCompleted { .. }
-            | AgentEvent::LlmRetried { .. }
-            | AgentEvent::ActionParsed { .. }
-            | AgentEvent::ActionMalformed { .. }
-            | AgentEvent::ApprovalDecided { .. }
-            | AgentEvent::GuardTripped { .. }
-            | AgentEvent::HistoryCondensed { .. }
-            | AgentEvent::SkillsSelected { .. }
-            | AgentEvent::McpProcessStarted { .. }
-            | AgentEvent::McpProcessStopped { .. }
-            | AgentEvent::ActorRestarted { .. } => return None,
+            _only_telemetry_wants_the_others => return None,
         })
     }
 }

@@ -304,20 +304,16 @@ impl Turn {
         });
         let step = self.open_turn().map_or(0, |open| open.spent.steps);
         self.record_in_turn(Fact::Result(Arc::clone(&result)));
-        self.emit(effects, || AgentEvent::ToolCompleted { step, result });
+        self.emit(effects, || AgentEvent::ToolCompleted { result }.in_step(step));
         Slot::Finished
     }
 
     pub(super) fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
         let step = self.open_turn().map_or(0, |open| open.spent.steps);
         let tool = self.open_calls().iter().find(|open| open.call.id == call.id).map(|open| &open.tool);
-        self.emit(effects, || AgentEvent::ToolCalled {
-            step,
-            call: Arc::clone(call),
-            title: tool.map(|tool| tool.title.clone()).unwrap_or_default(),
-            kind: tool.map(|tool| tool.kind).unwrap_or_default(),
-            state,
-            progress: None,
+        self.emit(effects, || {
+            let (title, kind) = tool.map(|tool| (tool.title.clone(), tool.kind)).unwrap_or_default();
+            AgentEvent::ToolCalled { call: Arc::clone(call), title, kind, state, progress: None }.in_step(step)
         });
     }
 

@@ -145,15 +145,15 @@ impl Turn {
         frame.history_changed(session);
         let bytes = frame.history_bytes(session);
         let tokens_after = frame.tokens(bytes, session);
-        self.emit(effects, || AgentEvent::HistoryCondensed {
-            step,
+        let told = AgentEvent::HistoryCondensed {
             method: if summary { CondenseMethod::Summary } else { CondenseMethod::Truncated },
             messages_before: plan.length,
             messages_dropped: plan.drops,
             tokens_before: plan.tokens,
             tokens_after,
             attempts,
-        });
+        };
+        self.emit(effects, || told.in_step(step));
         self.state = State::BuildPrompt;
         effects.push(Effect::Tell(TurnMessage::BuildPrompt));
     }

@@ -3,7 +3,7 @@
 use crate::approvals::Standing;
 use crate::chat::ToolCall;
 use crate::condense::CondenseRequest;
-use crate::event::AgentEvent;
+use crate::event::StepEvent;
 use crate::ids::{ModelName, SessionId, Ticket};
 use crate::llm::LlmRequest;
 use crate::options::ServerLaunch;
@@ -133,5 +133,5 @@ pub enum Effect {
     /// Tell the sessions supervisor.
     Report(TurnNews),
     /// Tell whoever watches.
-    Emit(Box<AgentEvent>),
+    Emit(Box<StepEvent>),
 }

@@ -5,7 +5,7 @@ use super::state::State;
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{ToolCall, complain, complaint};
 use crate::error::AgentError;
-use crate::event::{self, AgentEvent};
+use crate::event::{self, AgentEvent, StepEvent};
 use crate::ids::{CallId, Ticket};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
 use crate::store::{Answered, Fact, Reasoning, StepCost};
@@ -43,7 +43,7 @@ impl Turn {
     ) {
         let Some(open) = self.open_turn() else { return };
         let remaining_ms = self.now.left_of(open.input.limits.turn_timeout_ms);
-        self.emit(effects, || AgentEvent::LlmRequested { step: request.step, model: request.model.clone() });
+        self.emit(effects, || AgentEvent::LlmRequested { model: request.model.clone() }.in_step(request.step));
         self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes };
         effects.push(Effect::Infer { ticket, request, remaining_ms });
     }
@@ -62,18 +62,10 @@ impl Turn {
             Ok(answer) => answer,
             Err(error) => {
                 let error = AgentError::Llm(error);
-                self.emit(effects, || AgentEvent::LlmFailed { step, error: error.clone() });
+                self.emit(effects, || AgentEvent::LlmFailed { error: error.clone() }.in_step(step));
                 return self.fail(error, effects);
             }
         };
-        self.emit(effects, || AgentEvent::LlmCompleted {
-            step,
-            model: answer.model.clone(),
-            latency_ms: answer.latency_ms,
-            usage: answer.usage,
-            stop_reason: answer.stop_reason,
-            response_id: answer.response_id.clone(),
-        });
         let cost = StepCost {
             usage: answer.usage,
             prompt_bytes,
@@ -82,6 +74,7 @@ impl Turn {
             model: answer.model.clone(),
             latency_ms: answer.latency_ms,
         };
+        self.emit(effects, || event::completed(step, &cost));
         let reasoning = answer.reasoning.as_deref().and_then(Reasoning::of);
         let schema = open.input.output_schema.as_ref();
         match action::understand(frame.mode, &answer, &frame.tools, schema.is_some()) {
@@ -138,7 +131,7 @@ impl Turn {
         cost: StepCost,
         effects: &mut Vec<Effect>,
     ) {
-        self.emit(effects, || AgentEvent::ActionMalformed { step, complaint: complaint.clone() });
+        self.emit(effects, || AgentEvent::ActionMalformed { complaint: complaint.clone() }.in_step(step));
         let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
         let text = answer.text.clone() + &calls.collect::<String>();
         self.record_in_turn(Fact::Malformed { text, complaint: complain(&complaint), cost });
@@ -164,9 +157,9 @@ impl Turn {
     }
 }
 
-fn parsed(step: u32, action: &str, calls: &[Arc<ToolCall>]) -> AgentEvent {
+pub(super) fn parsed(step: u32, action: &str, calls: &[Arc<ToolCall>]) -> StepEvent {
     let tools = calls.iter().map(|call| call.name.clone()).collect();
-    AgentEvent::ActionParsed { step, action: action.to_owned(), tools }
+    AgentEvent::ActionParsed { action: action.to_owned(), tools }.in_step(step)
 }
 
 /// What people are shown of the calls' tools; nothing, when none of them is known.

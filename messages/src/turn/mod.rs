@@ -80,7 +80,7 @@ pub use time::Moment;
 
 use crate::brief::Brief;
 use crate::error::AgentError;
-use crate::event::AgentEvent;
+use crate::event::StepEvent;
 use crate::ids::{SessionId, Ticket, TurnId};
 use crate::input::ApprovalsMode;
 use crate::outcome::EndReason;
@@ -341,9 +341,9 @@ impl Turn {
     }
 
     /// Tells whoever watches.
-    fn emit(&self, effects: &mut Vec<Effect>, event: impl FnOnce() -> AgentEvent) {
+    fn emit<E: Into<StepEvent>>(&self, effects: &mut Vec<Effect>, event: impl FnOnce() -> E) {
         if !self.unwatched {
-            effects.push(Effect::Emit(Box::new(event())));
+            effects.push(Effect::Emit(Box::new(event().into())));
         }
     }
 

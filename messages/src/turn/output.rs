@@ -5,6 +5,7 @@
 //! any other. What does not fit counts as a malformed reply, and the model is told where.
 
 use super::action;
+use super::infer::parsed;
 use super::state::{Judging, State};
 use super::{Effect, Turn};
 use crate::chat::{StopReason, complain};
@@ -48,12 +49,12 @@ impl Turn {
         let Judging { content, reply, reasoning, cost, .. } = judging;
         match result {
             Ok(()) => {
-                self.emit(effects, || AgentEvent::ActionParsed { step, action: "final".to_owned(), tools: Vec::new() });
+                self.emit(effects, || parsed(step, "final", &[]));
                 self.answered_finally(content, reasoning, cost, effects);
             }
             Err(misfit) => {
                 let complaint = format!("the answer does not fit the schema: {misfit}");
-                self.emit(effects, || AgentEvent::ActionMalformed { step, complaint: complaint.clone() });
+                self.emit(effects, || AgentEvent::ActionMalformed { complaint: complaint.clone() }.in_step(step));
                 self.record_in_turn(Fact::Malformed { text: reply, complaint: complain(&complaint), cost });
                 self.go_on(effects);
             }

@@ -9,7 +9,7 @@ use super::{history, output_schema};
 use crate::brief::{Brief, PromptLayers};
 use crate::chat::{CallStatus, ContentPart, Message, complaint};
 use crate::condense;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, StepEvent};
 use crate::ids::{ToolName, TurnId};
 use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
 use crate::session_state::{OpenTurn, Session};
@@ -169,7 +169,7 @@ impl Frame {
         brief: &Brief,
         session: &Session,
         turn: &OpenTurn,
-    ) -> (LlmRequest, u64, AgentEvent) {
+    ) -> (LlmRequest, u64, StepEvent) {
         let for_history = self.room(brief.context_percent, session).saturating_sub(self.summary_bytes());
         let (most, whole) = (brief.max_history_messages, self.counted.bytes_of(&session.history));
         let fit = history::fit(&session.history, turn.message_at, most, for_history, whole);
@@ -201,14 +201,13 @@ impl Frame {
         };
         let bytes = request.bytes() as u64;
         let event = AgentEvent::PromptBuilt {
-            step,
             messages: request.messages.len(),
             estimated_tokens: bytes * session.tokens_per_kb / 1_000,
             dropped_messages: fit.dropped(),
             cut_layers: self.cut_layers.clone(),
             cut_bytes: self.cut_bytes,
         };
-        (request, bytes, event)
+        (request, bytes, event.in_step(step))
     }
 }
 

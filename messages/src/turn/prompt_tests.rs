@@ -83,7 +83,8 @@ fn build(brief: &Brief, session: &Session, capabilities: Capabilities, tools: &A
     let mut frame = Frame::new(brief, &brief.layers, session, profile, Arc::clone(tools), "");
     let (request, bytes, event) = frame.request(brief, session, session.open.as_ref().expect("a turn"));
     assert_eq!(bytes, request.bytes() as u64);
-    let AgentEvent::PromptBuilt { messages, estimated_tokens, dropped_messages, cut_layers, .. } = event else {
+    assert_eq!(event.step, Some(request.step));
+    let AgentEvent::PromptBuilt { messages, estimated_tokens, dropped_messages, cut_layers, .. } = event.event else {
         panic!("another event: {event:?}")
     };
     assert_eq!(messages, request.messages.len());

@@ -68,7 +68,7 @@ fn the_reply_to_the_token_is_the_result_of_the_call() {
     let answer = ResumeReply::Answer("it is green".into());
     replies(&mut world, "reply", answer);
     assert_eq!(world.dispatched, ["c00000001", "c00000002"], "nothing runs twice");
-    let told = world.events.iter().filter_map(|event| match event {
+    let told = world.events.iter().filter_map(|told| match &told.event {
         AgentEvent::ToolCompleted { result, .. } => Some((result.call.as_str(), result.output.plain())),
         _ => None,
     });

@@ -11,7 +11,7 @@ use crate::brief::{Brief, PromptLayers};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
 use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
-use crate::event::AgentEvent;
+use crate::event::StepEvent;
 use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Limits;
@@ -144,7 +144,7 @@ pub(crate) struct World {
     pub(crate) stored: Vec<Arc<Record>>,
     pub(crate) questions: Vec<Question>,
     pub(crate) news: Vec<TurnNews>,
-    pub(crate) events: Vec<AgentEvent>,
+    pub(crate) events: Vec<StepEvent>,
     /// Every call that was dispatched.
     pub(crate) dispatched: Vec<String>,
     /// The skills there are.

@@ -5,7 +5,6 @@ use super::runtime::Runtime;
 use bob_messages::approvals::{Decision, Heard};
 use bob_messages::brief::{Brief, OnRestart};
 use bob_messages::error::AgentError;
-use bob_messages::event::AgentEvent;
 use bob_messages::ids::{ApprovalId, ResumeToken, SessionId, TurnId};
 use bob_messages::input::ResumeReply;
 use bob_messages::reply::Reply;
@@ -115,29 +114,16 @@ async fn go_on(
     approval: ApprovalId,
     decision: Decision,
 ) -> Result<bool, AgentError> {
-    let mut events = runtime.0.tree.feed.subscribe(&session);
     let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
     let said = ResumeReply::Decided { approval, decision };
-    let mut owed = runtime.hand_in_reply(session, submission.clone(), token, said);
-    loop {
-        tokio::select! {
-            biased;
-            event = events.next() => match event {
-                Ok(event) => {
-                    if let AgentEvent::TurnStarted { submission: begun, .. } = &event.event
-                        && *begun == submission
-                    {
-                        return Ok(true);
-                    }
-                }
-                Err(_detached) => return Ok(owed.await.is_some_and(|ended| ended.is_ok())),
-            },
-            ended = &mut owed => return match ended {
-                Some(Ok(_outcome)) => Ok(true),
-                Some(Err(AgentError::Invalid(_somebody_was_first))) => Ok(false),
-                Some(Err(error)) => Err(error),
-                None => Err(runtime.gone()),
-            },
-        }
+    let mut turn = super::resume::stream_of(runtime, session, submission, token, said);
+    // It goes on with its first event, whatever becomes of it.
+    if turn.next_event().await.is_some() {
+        return Ok(true);
+    }
+    match turn.ended() {
+        Some(Err(AgentError::Invalid(_somebody_was_first))) => Ok(false),
+        Some(Err(error)) => Err(error.clone()),
+        Some(Ok(_)) | None => Err(runtime.gone()),
     }
 }

@@ -24,9 +24,20 @@ pub(super) fn resume_stream(
     said: ResumeReply,
 ) -> Result<AgentStream, AgentError> {
     let (session, submission) = checked(&token, &said)?;
+    Ok(stream_of(runtime, session, submission, token, said))
+}
+
+/// The turn that goes on with this reply, under the name of this submission.
+pub(super) fn stream_of(
+    runtime: &Runtime,
+    session: SessionId,
+    submission: TurnId,
+    token: ResumeToken,
+    said: ResumeReply,
+) -> AgentStream {
     let events = runtime.0.tree.feed.subscribe(&session);
     let owed = runtime.hand_in_reply(session.clone(), submission.clone(), token, said);
-    Ok(AgentStream::new(runtime.clone(), session, submission, events, owed))
+    AgentStream::new(runtime.clone(), session, submission, events, owed)
 }
 
 fn checked(token: &ResumeToken, said: &ResumeReply) -> Result<(SessionId, TurnId), AgentError> {

@@ -3,7 +3,7 @@
 //! Pure. What the journal can tell has a key; what was given under its key is not given again. What is only live is left
 //! out where it came before something that was rebuilt already.
 
-use bob_messages::event::{AgentEvent, CallState, Envelope};
+use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
 use bob_messages::ids::{ApprovalId, CallId, ResumeToken, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Given {
     /// The newest run began live: what it shows again is no repetition.
     began_live: bool,
     /// The last step whose answer was given.
-    step: u32,
+    step: Option<u32>,
     is_over: bool,
     /// The number of the last event of the run.
     seq: u64,
@@ -41,9 +41,9 @@ struct Given {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Started(TurnId),
-    Completed(u32),
-    Failed(u32),
-    Understood(u32),
+    Completed(Option<u32>),
+    Failed(Option<u32>),
+    Understood(Option<u32>),
     Message(String),
     Proposed(CallId),
     Done(CallId),
@@ -52,23 +52,6 @@ enum Key {
     Tripped,
     /// Of a run that was suspended with its token; a turn ends for good only once.
     Finished(Option<ResumeToken>),
-}
-
-impl Key {
-    /// Whether a turn that goes on with open calls tells it again.
-    fn may_come_again(&self) -> bool {
-        match self {
-            Self::Proposed(_) | Self::Asked(_) | Self::Decided(_) => true,
-            Self::Started(_)
-            | Self::Completed(_)
-            | Self::Failed(_)
-            | Self::Understood(_)
-            | Self::Message(_)
-            | Self::Done(_)
-            | Self::Tripped
-            | Self::Finished(_) => false,
-        }
-    }
 }
 
 impl Seam {
@@ -92,7 +75,7 @@ impl Seam {
         if matches!(envelope.event, AgentEvent::TurnStarted { .. }) {
             given.rebuilt += 1;
         }
-        let (key, run) = (key(&envelope.event)?, given.rebuilt);
+        let (key, run) = (key(envelope.step, &envelope.event)?, given.rebuilt);
         if given.keys.get(&key).is_some_and(|before| *before >= run) {
             return None;
         }
@@ -103,12 +86,9 @@ impl Seam {
     /// An event that has just happened; `None` when it was given before or has lost its place.
     pub(super) fn live(&mut self, envelope: Arc<Envelope>) -> Option<Envelope> {
         let given = self.given(envelope.turn_id.as_ref()?);
-        let key = key(&envelope.event);
-        let is_known = key.as_ref().is_some_and(|key| match given.keys.get(key) {
-            Some(before) => !(given.began_live && key.may_come_again()) || *before >= given.run,
-            None => false,
-        });
-        if is_known || given.is_late(&envelope.event) {
+        let key = key(envelope.step, &envelope.event);
+        let is_known = |key| given.keys.get(key).is_some_and(|before| !given.tells_again(key) || *before >= given.run);
+        if key.as_ref().map_or_else(|| given.is_late(&envelope), is_known) {
             return None;
         }
         if matches!(envelope.event, AgentEvent::TurnStarted { .. }) {
@@ -119,7 +99,7 @@ impl Seam {
     }
 
     fn given(&mut self, turn: &TurnId) -> &mut Given {
-        let known = self.turns.iter().position(|given| given.turn == *turn);
+        let known = self.turns.iter().rposition(|given| given.turn == *turn);
         let at = known.unwrap_or_else(|| {
             if self.turns.len() == MOST_TURNS {
                 self.turns.pop_front();
@@ -134,24 +114,22 @@ impl Seam {
 impl Given {
     fn new(turn: TurnId) -> Self {
         let (keys, traceparent) = (HashMap::new(), None);
-        Self { turn, keys, run: 0, rebuilt: 0, began_live: false, step: 0, is_over: false, seq: 0, traceparent }
+        Self { turn, keys, run: 0, rebuilt: 0, began_live: false, step: None, is_over: false, seq: 0, traceparent }
+    }
+
+    /// Whether a turn that goes on with open calls tells this again, in a run that began live.
+    fn tells_again(&self, key: &Key) -> bool {
+        self.began_live && matches!(key, Key::Proposed(_) | Key::Asked(_) | Key::Decided(_))
     }
 
     /// Whether an event that is only live belongs before something that was given.
-    fn is_late(&self, event: &AgentEvent) -> bool {
-        match event {
-            AgentEvent::PromptBuilt { step, .. }
-            | AgentEvent::HistoryCondensed { step, .. }
-            | AgentEvent::LlmRequested { step, .. }
-            | AgentEvent::LlmStreamChunk { step, .. }
-            | AgentEvent::LlmRetried { step, .. } => self.is_over || *step <= self.step,
-            AgentEvent::ToolCalled { call, state, .. } if *state != CallState::Proposed => {
-                self.is_over || self.keys.contains_key(&Key::Done(call.id.clone()))
-            }
-            AgentEvent::ActorRestarted { .. } => self.is_over,
-            AgentEvent::SkillsSelected { .. } => self.is_over || self.step > 0,
-            _what_the_journal_can_tell_has_a_key => false,
-        }
+    fn is_late(&self, envelope: &Envelope) -> bool {
+        let is_passed = match (&envelope.event, envelope.step) {
+            (AgentEvent::ToolCalled { call, .. }, _) => self.keys.contains_key(&Key::Done(call.id.clone())),
+            (AgentEvent::SkillsSelected { .. }, _) => self.step.is_some(),
+            (_, step) => step.is_some() && step <= self.step,
+        };
+        self.is_over || is_passed
     }
 
     fn give(&mut self, key: Option<Key>, run: u32, envelope: Envelope) -> Option<Envelope> {
@@ -160,7 +138,7 @@ impl Given {
                 (self.seq, self.is_over) = (0, false);
                 self.traceparent.clone_from(traceparent);
             }
-            AgentEvent::LlmCompleted { step, .. } => self.step = self.step.max(*step),
+            AgentEvent::LlmCompleted { .. } => self.step = self.step.max(envelope.step),
             AgentEvent::TurnFinished { .. } => self.is_over = true,
             _other_events_change_nothing => {}
         }
@@ -169,16 +147,18 @@ impl Given {
         }
         self.seq += 1;
         let (session, traceparent) = (envelope.session_id?, self.traceparent.as_deref());
-        Some(Envelope::of_turn(&session, &self.turn, envelope.time, self.seq, traceparent, envelope.event))
+        let told = StepEvent { step: envelope.step, event: envelope.event };
+        Some(Envelope::of_turn(&session, &self.turn, envelope.time, self.seq, traceparent, told))
     }
 }
 
-fn key(event: &AgentEvent) -> Option<Key> {
+/// The key of an event of this step; `None` for one that is only live.
+fn key(step: Option<u32>, event: &AgentEvent) -> Option<Key> {
     Some(match event {
         AgentEvent::TurnStarted { submission, .. } => Key::Started(submission.clone()),
-        AgentEvent::LlmCompleted { step, .. } => Key::Completed(*step),
-        AgentEvent::LlmFailed { step, .. } => Key::Failed(*step),
-        AgentEvent::ActionParsed { step, .. } | AgentEvent::ActionMalformed { step, .. } => Key::Understood(*step),
+        AgentEvent::LlmCompleted { .. } => Key::Completed(step),
+        AgentEvent::LlmFailed { .. } => Key::Failed(step),
+        AgentEvent::ActionParsed { .. } | AgentEvent::ActionMalformed { .. } => Key::Understood(step),
         AgentEvent::MessageUser { message_id, .. } | AgentEvent::MessageAssistant { message_id, .. } => {
             Key::Message(message_id.clone())
         }
@@ -188,16 +168,7 @@ fn key(event: &AgentEvent) -> Option<Key> {
         AgentEvent::ApprovalDecided { approval_id, .. } => Key::Decided(approval_id.clone()),
         AgentEvent::GuardTripped { .. } => Key::Tripped,
         AgentEvent::TurnFinished { outcome } => Key::Finished(outcome.token.clone()),
-        AgentEvent::ToolCalled { .. }
-        | AgentEvent::PromptBuilt { .. }
-        | AgentEvent::HistoryCondensed { .. }
-        | AgentEvent::SkillsSelected { .. }
-        | AgentEvent::LlmRequested { .. }
-        | AgentEvent::LlmStreamChunk { .. }
-        | AgentEvent::LlmRetried { .. }
-        | AgentEvent::McpProcessStarted { .. }
-        | AgentEvent::McpProcessStopped { .. }
-        | AgentEvent::ActorRestarted { .. } => return None,
+        _only_live => return None,
     })
 }
 

@@ -15,7 +15,7 @@ fn session() -> SessionId {
     SessionId::parse("s").unwrap()
 }
 
-fn started(submission: &str) -> AgentEvent {
+fn started(submission: &str) -> StepEvent {
     AgentEvent::TurnStarted {
         submission: TurnId::new(submission),
         model: model(),
@@ -25,28 +25,23 @@ fn started(submission: &str) -> AgentEvent {
         servers: Vec::new(),
         parent: None,
     }
+    .into()
 }
 
-fn finished(finish_reason: FinishReason) -> AgentEvent {
+fn finished(finish_reason: FinishReason) -> StepEvent {
     let token = (finish_reason == FinishReason::Suspended).then(|| bob_messages::ids::ResumeToken::new("token"));
     let outcome = TurnOutcome { token, ..TurnOutcome::bare(session(), TurnId::new("t"), finish_reason, "done") };
-    AgentEvent::TurnFinished { outcome: Box::new(outcome) }
+    AgentEvent::TurnFinished { outcome: Box::new(outcome) }.into()
 }
 
-fn call(id: &str, state: CallState) -> AgentEvent {
+fn call(id: &str, state: CallState) -> StepEvent {
     let (id, name) = (CallId::new(id), ToolName::new("local/read"));
     let call = ToolCall { id, name, arguments: serde_json::json!({}), argument_bytes: 2, signatures: Vec::new() };
-    AgentEvent::ToolCalled {
-        step: 1,
-        call: Arc::new(call),
-        title: String::new(),
-        kind: ToolKind::Read,
-        state,
-        progress: None,
-    }
+    AgentEvent::ToolCalled { call: Arc::new(call), title: String::new(), kind: ToolKind::Read, state, progress: None }
+        .in_step(1)
 }
 
-fn done(id: &str) -> AgentEvent {
+fn done(id: &str) -> StepEvent {
     let result = ToolResult {
         call: CallId::new(id),
         name: ToolName::new("local/read"),
@@ -54,42 +49,42 @@ fn done(id: &str) -> AgentEvent {
         output: ToolOutput::text("ok"),
         duration_ms: 1,
     };
-    AgentEvent::ToolCompleted { step: 1, result: Arc::new(result) }
+    AgentEvent::ToolCompleted { result: Arc::new(result) }.in_step(1)
 }
 
-fn completed(step: u32) -> AgentEvent {
+fn completed(step: u32) -> StepEvent {
     AgentEvent::LlmCompleted {
-        step,
         model: model(),
         latency_ms: 1,
         usage: None,
         stop_reason: StopReason::Stop,
         response_id: None,
     }
+    .in_step(step)
 }
 
-fn parsed(step: u32) -> AgentEvent {
-    AgentEvent::ActionParsed { step, action: "tool_call".into(), tools: Vec::new() }
+fn parsed(step: u32) -> StepEvent {
+    AgentEvent::ActionParsed { action: "tool_call".into(), tools: Vec::new() }.in_step(step)
 }
 
-fn text(step: u32) -> AgentEvent {
-    AgentEvent::LlmStreamChunk { step, message_id: format!("m{step}"), delta: Delta::Text("word".into()) }
+fn text(step: u32) -> StepEvent {
+    AgentEvent::LlmStreamChunk { message_id: format!("m{step}"), delta: Delta::Text("word".into()) }.in_step(step)
 }
 
-fn said(id: &str) -> AgentEvent {
-    AgentEvent::MessageUser { message_id: id.into(), parts: Vec::new(), steered: false }
+fn said(id: &str) -> StepEvent {
+    AgentEvent::MessageUser { message_id: id.into(), parts: Vec::new(), steered: false }.into()
 }
 
-fn answered(step: u32) -> AgentEvent {
-    AgentEvent::MessageAssistant { step, message_id: format!("m{step}"), text: "word".into(), reasoning: None }
+fn answered(step: u32) -> StepEvent {
+    AgentEvent::MessageAssistant { message_id: format!("m{step}"), text: "word".into(), reasoning: None }.in_step(step)
 }
 
-fn asked(step: u32) -> AgentEvent {
-    AgentEvent::LlmRequested { step, model: model() }
+fn asked(step: u32) -> StepEvent {
+    AgentEvent::LlmRequested { model: model() }.in_step(step)
 }
 
 /// Two runs of one turn, the second one after a question.
-fn story() -> Vec<AgentEvent> {
+fn story() -> Vec<StepEvent> {
     vec![
         started("t"),
         said("t-user"),
@@ -119,8 +114,8 @@ fn story() -> Vec<AgentEvent> {
     ]
 }
 
-fn envelope(event: &AgentEvent) -> Envelope {
-    Envelope::of_turn(&session(), &TurnId::new("t"), 1, 77, None, event.clone())
+fn envelope(told: &StepEvent) -> Envelope {
+    Envelope::of_turn(&session(), &TurnId::new("t"), 1, 77, None, told.clone())
 }
 
 /// A journal never ends between the beginning of the second run, its reply, and the calls it shows again: they are of one record, or
@@ -129,8 +124,12 @@ fn ends() -> impl Iterator<Item = usize> {
     (0..=story().len()).filter(|end| !matches!(end, 14..=16))
 }
 
-fn is_only_live(event: &AgentEvent) -> bool {
-    key(event).is_none()
+fn told(envelope: &Envelope) -> StepEvent {
+    StepEvent { step: envelope.step, event: envelope.event.clone() }
+}
+
+fn is_only_live(told: &StepEvent) -> bool {
+    key(told.step, &told.event).is_none()
 }
 
 #[test]
@@ -145,14 +144,14 @@ fn at_every_seam_each_event_is_given_once_and_in_order() {
             given.extend(live.filter_map(|event| seam.live(Arc::new(envelope(event)))));
 
             let at = format!("journaled until {journaled}, subscribed from {subscribed}");
-            let durable: Vec<_> = given.iter().map(|one| &one.event).filter(|event| !is_only_live(event)).collect();
-            let expected: Vec<_> = story.iter().filter(|event| !is_only_live(event)).collect();
+            let durable: Vec<_> = given.iter().map(told).filter(|event| !is_only_live(event)).collect();
+            let expected: Vec<_> = story.iter().filter(|event| !is_only_live(event)).cloned().collect();
             assert_eq!(durable, expected, "{at}");
             // Of what is only live nothing stands behind what came after it, and what came behind the seam is there.
             let mut rest = story.iter();
-            assert!(given.iter().all(|one| rest.any(|event| *event == one.event)), "{at}: {given:#?}");
+            assert!(given.iter().all(|one| rest.any(|event| *event == told(one))), "{at}: {given:#?}");
             let late = story[journaled..].iter().filter(|event| is_only_live(event));
-            let there = |event: &&AgentEvent| given.iter().any(|one| one.event == **event);
+            let there = |event: &&StepEvent| given.iter().any(|one| told(one) == **event);
             assert!(late.clone().all(|event| there(&event)), "{at}");
             let mut number = 0;
             for one in &given {
@@ -175,8 +174,8 @@ fn a_reader_that_joins_again_goes_on_where_it_was() {
             let rebuilt = story[..journaled].iter().filter(|event| !is_only_live(event));
             given.extend(rebuilt.filter_map(|event| seam.rebuilt(envelope(event))));
             given.extend(story[journaled..].iter().filter_map(|event| seam.live(Arc::new(envelope(event)))));
-            let durable: Vec<_> = given.iter().map(|one| &one.event).filter(|event| !is_only_live(event)).collect();
-            let expected: Vec<_> = story.iter().filter(|event| !is_only_live(event)).collect();
+            let durable: Vec<_> = given.iter().map(told).filter(|event| !is_only_live(event)).collect();
+            let expected: Vec<_> = story.iter().filter(|event| !is_only_live(event)).cloned().collect();
             assert_eq!(durable, expected, "lost at {lost}, journaled until {journaled}");
         }
     }

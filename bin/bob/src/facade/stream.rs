@@ -3,7 +3,7 @@
 use super::request::AgentRunResult;
 use super::runtime::{Owed, Runtime};
 use bob_actors::clock;
-use bob_actors::feed::{Detached, Subscription};
+use bob_actors::feed::Subscription;
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope, StreamItem, StreamView};
 use bob_messages::ids::{SessionId, TurnId};
@@ -32,7 +32,7 @@ pub struct AgentStream {
     /// The turn whose events these are: the submission's own, or the suspended one
     /// that it resumed.
     turn: TurnId,
-    events: Option<Subscription>,
+    events: Subscription,
     owed: Option<Owed>,
     ended: Option<Result<AgentRunResult, AgentError>>,
     view: StreamView,
@@ -52,7 +52,7 @@ impl AgentStream {
             session,
             turn: submission.clone(),
             submission,
-            events: Some(events),
+            events,
             owed: Some(owed),
             ended: None,
             view: StreamView::default(),
@@ -94,20 +94,16 @@ impl AgentStream {
             let owed = self.owed.as_mut()?;
             let event = tokio::select! {
                 biased;
-                event = next(self.events.as_mut()) => event,
+                // A reader that was detached is told the end by the outcome.
+                Ok(event) = self.events.next() => event,
                 // Without a last event before it: refused, answered before, or detached.
                 result = owed => {
                     self.owed = None;
                     return self.end_with(result.unwrap_or_else(|| Err(self.runtime.gone())));
                 }
             };
-            match event {
-                Ok(event) => {
-                    if let Some(event) = self.ours(event) {
-                        return Some(event);
-                    }
-                }
-                Err(Detached) => self.events = None,
+            if self.is_ours(&event) {
+                return Some(event);
             }
         }
     }
@@ -126,8 +122,8 @@ impl AgentStream {
         self.ended.as_ref()
     }
 
-    /// The event, if it is of this turn and not of one before it in the session.
-    fn ours(&mut self, event: Arc<Envelope>) -> Option<Arc<Envelope>> {
+    /// Whether the event is of this turn, and not of one before it in the session.
+    fn is_ours(&mut self, event: &Envelope) -> bool {
         if let AgentEvent::TurnStarted { submission, .. } = &event.event
             && *submission == self.submission
             && let Some(turn) = &event.turn_id
@@ -135,27 +131,19 @@ impl AgentStream {
             self.turn.clone_from(turn);
         }
         if event.turn_id.as_ref() != Some(&self.turn) {
-            return None;
+            return false;
         }
         if let AgentEvent::TurnFinished { outcome } = &event.event {
             self.owed = None;
             self.ended = Some(Ok(outcome.clone().into()));
         }
-        Some(event)
+        true
     }
 
     fn end_with(&mut self, result: Result<Box<TurnOutcome>, AgentError>) -> Option<Arc<Envelope>> {
         let last = result.as_ref().ok().map(|outcome| Arc::new(Envelope::finished(clock::now(), outcome.clone())));
         self.ended = Some(result.map(AgentRunResult::from));
         last
-    }
-}
-
-/// The next event; never, for a reader that was detached.
-async fn next(events: Option<&mut Subscription>) -> Result<Arc<Envelope>, Detached> {
-    match events {
-        Some(events) => events.next().await,
-        None => std::future::pending().await,
     }
 }
 

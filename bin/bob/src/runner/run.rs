@@ -306,7 +306,7 @@ impl Run {
                 None
             }
             Effect::Emit(event) => {
-                if let AgentEvent::ApprovalRequested { approval_id, call, .. } = *event {
+                if let AgentEvent::ApprovalRequested { approval_id, call, .. } = event.event {
                     self.name_approval(&call.id, approval_id);
                 }
                 None

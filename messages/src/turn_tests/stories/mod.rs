@@ -51,7 +51,7 @@ pub(crate) fn told(setup: Setup, steps: &[&str]) -> World {
         for news in &told.world.news[std::mem::replace(&mut heard, told.world.news.len())..] {
             if let TurnNews::Finished { outcome, .. } = news {
                 let outcome = Box::new(crate::outcome::TurnOutcome { saved: true, ..(**outcome).clone() });
-                told.world.events.push(crate::event::AgentEvent::TurnFinished { outcome });
+                told.world.events.push(crate::event::AgentEvent::TurnFinished { outcome }.into());
             }
         }
     }

@@ -65,7 +65,7 @@ fn skills_that_changed_meanwhile_are_not_chosen_anew() {
     told.step("calls local__read {}");
     told.world.skills = Arc::new(skills(2));
     told.step("crash");
-    let chosen = told.world.events.iter().filter_map(|event| match event {
+    let chosen = told.world.events.iter().filter_map(|told| match &told.event {
         AgentEvent::SkillsSelected { skills, dropped, .. } => {
             let names: Vec<_> = skills.iter().map(|skill| skill.name.as_str()).collect();
             Some(format!("{} without {dropped:?}", names.join(" ")))
