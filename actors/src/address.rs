@@ -1,62 +1,98 @@
-//! How an actor is reached over its restarts.
+//! How an actor is reached over its restarts, and how a question is asked again that an actor ended with.
 //!
 //! An actor that can be restarted is looked up at every send and never held: an
 //! [`Address`] is set by the supervisor that starts the actor and read by its senders.
 
+#[cfg(test)]
+#[path = "address_tests.rs"]
+mod tests;
+
+use bob_messages::reply::Reply;
 use ractor::{ActorRef, ActorStatus};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// How long an actor that has dropped a message may take to end.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
 
-/// The actor that has a room's mailbox now, if one has.
+/// How long a question waits for its actor to be started again.
+pub const RETURNS_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often a question is asked again, and how long it waits for an actor each time.
+#[derive(Debug, Clone, Copy)]
+pub struct Again {
+    /// How often, at most.
+    pub times: u32,
+    /// For how long, each time.
+    pub within: Duration,
+}
+
+impl Again {
+    /// Once more, of an actor that is there within [`RETURNS_WITHIN`].
+    pub const ONCE: Self = Self { times: 1, within: RETURNS_WITHIN };
+}
+
+/// The actor that can be reached here now, if there is one.
 #[derive(Debug)]
-pub struct Address<M>(Arc<Slot<M>>);
+pub struct Address<M>(watch::Sender<Slot<M>>);
 
 #[derive(Debug)]
-struct Slot<M> {
-    actor: RwLock<Option<ActorRef<M>>>,
-    moved_in: Notify,
+enum Slot<M> {
+    Empty,
+    Filled(ActorRef<M>),
+    /// It stays empty.
+    Closed,
+}
+
+impl<M> Slot<M> {
+    /// One that ends takes no more messages and is gone, also when its supervisor has not heard of it yet.
+    fn actor(&self) -> Option<&ActorRef<M>> {
+        match self {
+            Self::Filled(actor) => Some(actor).filter(|actor| actor.get_status() < ActorStatus::Draining),
+            Self::Empty | Self::Closed => None,
+        }
+    }
 }
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(self.0.clone())
     }
 }
 
 impl<M> Default for Address<M> {
     fn default() -> Self {
-        Self(Arc::new(Slot { actor: RwLock::new(None), moved_in: Notify::new() }))
+        Self(watch::Sender::new(Slot::Empty))
     }
 }
 
 impl<M: ractor::Message> Address<M> {
     /// Sets the actor and wakes the tasks that wait for it.
     pub fn fill(&self, actor: ActorRef<M>) {
-        *self.0.actor.write().unwrap_or_else(PoisonError::into_inner) = Some(actor);
-        self.0.moved_in.notify_waiters();
+        self.0.send_replace(Slot::Filled(actor));
     }
 
     /// Removes the actor, which has ended.
     pub fn clear(&self) {
-        *self.0.actor.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.send_replace(Slot::Empty);
     }
 
-    /// The actor, if there is one now. One that ends takes no more messages and is gone,
-    /// also when its supervisor has not heard of it yet.
+    /// Removes the actor for good: a question that waits for its successor waits no longer.
+    pub fn close(&self) {
+        self.0.send_replace(Slot::Closed);
+    }
+
+    /// The actor, if there is one now.
     pub fn actor(&self) -> Option<ActorRef<M>> {
-        let actor = self.0.actor.read().unwrap_or_else(PoisonError::into_inner).clone();
-        actor.filter(|actor| actor.get_status() < ActorStatus::Draining)
+        self.0.borrow().actor().cloned()
     }
 
     /// Sends to the current actor.
     ///
     /// # Errors
-    /// [`Gone`] when there is none; the message is dropped, and a
-    /// [`Reply`](bob_messages::reply::Reply) in it thereby answers `None`.
+    /// [`Gone`] when there is none; the message is dropped, and a [`Reply`] in it thereby answers `None`.
     pub fn send(&self, message: M) -> Result<(), Gone> {
         let actor = self.actor().ok_or(Gone)?;
         actor.send_message(message).map_err(|_the_actor_has_ended| Gone)
@@ -67,43 +103,77 @@ impl<M: ractor::Message> Address<M> {
         let _a_dropped_reply_answers = self.send(message);
     }
 
-    /// Sends a message that is built with the actor it goes to, so that a caller whose message was dropped can wait
-    /// for the [successor](Self::successor) of exactly that actor.
-    pub fn tell_knowing(&self, message: impl FnOnce(Option<ActorRef<M>>) -> M) {
-        let actor = self.actor();
-        let message = message(actor.clone());
-        if let Some(actor) = actor {
+    /// Sends a question, and sends it again to the next actor when the reply is dropped before anything was said. Only
+    /// for questions that may be asked twice: the actor that ended may have done what it was asked.
+    ///
+    /// `question` makes the message, and hears how often it was asked before. The reply is dropped when no actor comes;
+    /// one that is abandoned, as by the drop of an [`Answer`](bob_messages::reply::Answer), is not asked for again. The
+    /// waiting is done in a task, never in a handler.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        again: Again,
+        reply: Reply<T>,
+        question: impl FnOnce(Reply<T>, u32) -> M + Clone + Send + 'static,
+    ) {
+        self.ask_after(0, again, reply, question);
+    }
+
+    fn ask_after<T: Send + 'static>(
+        &self,
+        asked: u32,
+        again: Again,
+        reply: Reply<T>,
+        question: impl FnOnce(Reply<T>, u32) -> M + Clone + Send + 'static,
+    ) {
+        let told = self.actor();
+        let reply = match asked < again.times {
+            false => reply,
+            true => {
+                let (address, told, question) = (self.clone(), told.clone(), question.clone());
+                reply.if_unheard(move |mut reply| {
+                    // A reply may be dropped while the program ends, outside any runtime.
+                    let Ok(runtime) = Handle::try_current() else { return };
+                    runtime.spawn(async move {
+                        let successor = timeout(again.within, address.successor(told)).await;
+                        if let Ok(Some(_actor)) = successor
+                            && !reply.is_abandoned()
+                        {
+                            address.ask_after(asked + 1, again, reply, question);
+                        }
+                    });
+                })
+            }
+        };
+        let message = question(reply, asked);
+        if let Some(actor) = told {
             let _a_dropped_reply_answers = actor.send_message(message);
         }
     }
 
-    /// Waits until an actor is there behind `told`, which has dropped a message, at most for `limit`. An actor that ends
-    /// drops what it holds before it counts as ended, and is not asked again meanwhile. One that lives on has let go of
-    /// a single message, and is given after half a second. Cancel-safe.
-    pub async fn successor(&self, told: Option<ActorRef<M>>, limit: Duration) -> Option<ActorRef<M>> {
-        let next = async {
-            if let Some(told) = told {
-                let _ended_or_lives_on = told.wait(Some(ENDS_WITHIN)).await;
-            }
-            self.moved_in().await
-        };
-        tokio::time::timeout(limit, next).await.ok()
+    /// Waits for an actor behind `told`, which has dropped a message. An actor that ends drops what it holds before it
+    /// counts as ended, and is not asked again meanwhile. One that lives on has let go of a single message, and is given
+    /// after half a second.
+    async fn successor(&self, told: Option<ActorRef<M>>) -> Option<ActorRef<M>> {
+        if let Some(told) = told {
+            let _ended_or_lives_on = told.wait(Some(ENDS_WITHIN)).await;
+        }
+        self.moved_in().await
     }
 
     /// Waits for an actor, at most for `limit`. Cancel-safe.
     pub async fn inhabited(&self, limit: Duration) -> Option<ActorRef<M>> {
-        tokio::time::timeout(limit, self.moved_in()).await.ok()
+        timeout(limit, self.moved_in()).await.ok().flatten()
     }
 
-    /// Waits for an actor without a limit. Cancel-safe.
-    pub async fn moved_in(&self) -> ActorRef<M> {
-        loop {
-            let moved_in = self.0.moved_in.notified();
-            if let Some(actor) = self.actor() {
-                return actor;
-            }
-            moved_in.await;
-        }
+    /// Waits for an actor without a limit; `None` when the address is closed. Cancel-safe.
+    pub async fn moved_in(&self) -> Option<ActorRef<M>> {
+        let (mut slot, mut found) = (self.0.subscribe(), None);
+        let settled = slot.wait_for(|slot| {
+            found = slot.actor().cloned();
+            found.is_some() || matches!(slot, Slot::Closed)
+        });
+        drop(settled.await);
+        found
     }
 }
 

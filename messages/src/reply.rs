@@ -102,6 +102,17 @@ impl<T: Send + 'static> Reply<T> {
         self
     }
 
+    /// A reply for an answer of another kind, which `with` makes this one's of. Whoever is asked does not learn from it
+    /// that the question was abandoned.
+    #[must_use]
+    pub fn map<U: Send + 'static>(self, with: impl FnOnce(U) -> T + Send + 'static) -> Reply<U> {
+        Reply::to(move |answer: Option<U>| {
+            if let Some(answer) = answer {
+                self.send(with(answer));
+            }
+        })
+    }
+
     /// The same reply, whose asker keeps there what is put out before the answer.
     #[must_use]
     pub fn keeping(mut self, so_far: &SoFar) -> Self {
@@ -233,6 +244,17 @@ mod tests {
         reply.note(4);
         drop(reply);
         assert_eq!(now(answer), Some(None));
+    }
+
+    #[test]
+    fn a_reply_is_given_an_answer_of_another_kind() {
+        let (reply, answer) = Reply::channel();
+        reply.map(|number: u8| number.to_string()).send(7);
+        assert_eq!(now(answer), Some(Some("7".to_owned())));
+
+        let (reply, answer) = Reply::channel();
+        drop(reply.if_unheard(|reply| reply.send(2)).map(|number: u8| number + 1));
+        assert_eq!(now(answer), Some(Some(2)));
     }
 
     #[test]

@@ -140,7 +140,7 @@ pub(crate) async fn start_children(
     let actor = rooms.pulses.attend(RootSupervisor, Place::Room("root".into()));
     let (root, ends) = Actor::spawn(None, actor, arguments).await.map_err(start_error)?;
     let (tell, ended) = watch::channel(None);
-    let pulses = rooms.pulses.clone();
+    let (pulses, sessions) = (rooms.pulses.clone(), rooms.sessions.clone());
     tokio::spawn(async move {
         let _cancelled_with_the_runtime = ends.await;
         // A root that was killed has cleared no address.
@@ -149,6 +149,8 @@ pub(crate) async fn start_children(
         }
         pulses.rest();
         tell.send_replace(Some(end.get().cloned().unwrap_or(TreeEnd::Died)));
+        // What waits for its restart is told at once that there will be none.
+        sessions.close();
     });
     Ok(Tree { rooms, feed, root: Arc::new(Root(root)), ended })
 }

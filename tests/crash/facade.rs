@@ -174,6 +174,33 @@ async fn a2_a_reply_to_a_suspended_turn_outlives_the_supervisor_it_was_said_to()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a2_a_change_outlives_the_supervisor_it_was_sent_to_and_is_made_once() {
+    for edge in [Edge::Before("Configure"), Edge::After("Configure")] {
+        let (runtime, traps) = trapped(scripted(vec![ScriptedReply::text("fine")])).await;
+        within(runtime.run(AgentRequest::text(session("s"), "go"))).await.unwrap();
+        let before = within(runtime.records(session("s"))).await.unwrap().len();
+        let trap = traps.arm(Trap::new(Victim::Room("sessions".to_owned()), edge, Harm::Panic));
+        let patch = bob::OptionsPatch { agent: bob::Change::Set("new".to_owned()), ..bob::OptionsPatch::default() };
+        assert_eq!(within(runtime.configure(session("s"), patch, None)).await, Ok(()), "{edge:?}");
+        sprung(&traps, trap).await;
+        assert_eq!(within(runtime.records(session("s"))).await.unwrap().len(), before + 1, "{edge:?}");
+        within(runtime.shutdown()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a2_whoever_steers_while_the_supervisor_dies_hears_that_it_is_not_known() {
+    let (runtime, traps) = trapped(scripted(vec![ScriptedReply::text("fine")])).await;
+    let steer = async || within(runtime.steer(session("s"), vec![bob::ContentPart::text("hurry")])).await;
+    assert_eq!(steer().await, Ok(false), "no turn runs");
+    let trap = traps.arm(Trap::new(Victim::Room("sessions".to_owned()), Edge::Before("Steer"), Harm::Panic));
+    let told = steer().await;
+    assert!(matches!(&told, Err(AgentError::Busy(why)) if why.contains("restarted")), "{told:?}");
+    assert_eq!(traps.sprung(trap), 1, "its successor took the question");
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2_an_input_that_kills_every_supervisor_is_given_up_and_the_house_stands() {
     let recorder = Recorder::new();
     let (runtime, traps) = runtime(&recorder).await;

@@ -3,8 +3,8 @@
 //! The server is a `sh` that answers by hand, so that each test decides how it behaves.
 
 use super::*;
+use crate::address::RETURNS_WITHIN;
 use crate::child::testing::{DEADLINE, group_is_gone, processes, soon, until};
-use crate::mcp::arguments::AWAY_LIMIT;
 use crate::mcp::testing::{House, arguments, judged, script, server};
 use crate::tools::local::fixture::call;
 use bob_messages::chat::CallStatus;
@@ -85,11 +85,11 @@ async fn whoever_asks_while_it_is_started_again_waits_as_long_as_its_start_takes
     let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
     let Verdict::Unavailable { why } = verdict else { panic!("not turned away: {verdict:?}") };
     assert!(why.starts_with("not run: ") && why.contains("`sh`"), "{why}");
-    assert!(asked.elapsed() >= usual + AWAY_LIMIT);
+    assert!(asked.elapsed() >= usual + RETURNS_WITHIN);
     // No longer than the call itself may take.
     let (brief, asked) = (CallContext { tool_timeout_ms: 200, ..(*house.context).clone() }, Clock::now());
     let verdict = judged(&house.plane, &call("mcp/sh/echo", json!({})), &Arc::new(brief)).await;
-    assert!(matches!(verdict, Verdict::Unavailable { .. }) && asked.elapsed() < AWAY_LIMIT, "{verdict:?}");
+    assert!(matches!(verdict, Verdict::Unavailable { .. }) && asked.elapsed() < RETURNS_WITHIN, "{verdict:?}");
     drop(place);
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
 }

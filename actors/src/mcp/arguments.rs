@@ -2,6 +2,7 @@
 
 use super::elicit::Elicit;
 use super::spec::ServerSpec;
+use crate::address::RETURNS_WITHIN;
 use crate::child::{Ladder, Watcher};
 use crate::tape::Recorder;
 use crate::tools::Policy;
@@ -12,9 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// How long a question waits for a server that is started again, where nothing is known of its starts.
-pub(super) const AWAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// What the actor is started with. A supervisor makes one per server and hands clones
 /// of the same one to each successor, so that two processes of one server never
@@ -71,7 +69,8 @@ impl McpServerArguments {
     pub(super) fn patience(&self, question: &ToolsMessage) -> Duration {
         match (self.place.was_ready.load(Ordering::Relaxed), &self.shelf) {
             (true, Some(shelf)) => shelf.returns_within(question),
-            (true, None) => AWAY_LIMIT,
+            // Nothing is known of its starts.
+            (true, None) => RETURNS_WITHIN,
             (false, _) => self.spec.startup_timeout(),
         }
     }

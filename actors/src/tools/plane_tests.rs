@@ -1,5 +1,5 @@
-use super::away::BEYOND_START;
 use super::*;
+use crate::address::RETURNS_WITHIN;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::CallId;
 use bob_messages::mcp::ServerState;
@@ -172,7 +172,7 @@ async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
     let began = Instant::now();
     let refused = complaint(check(&plane, "mcp/files/read")).await;
     assert!(refused.contains("not run") && refused.contains("is still starting, for 2.0 s"), "{refused}");
-    assert_eq!(began.elapsed(), BEYOND_START);
+    assert_eq!(began.elapsed(), RETURNS_WITHIN);
     let waiting = check(&plane, "mcp/files/read");
     tokio::task::yield_now().await;
     room.move_in();
@@ -207,7 +207,7 @@ async fn m21_a_tool_that_is_away_is_told_with_its_reason_and_for_how_long_and_is
     // Whoever started again is in its room, and not ready.
     let began = Instant::now();
     let why = away("mcp/s0/append").await;
-    assert_eq!(began.elapsed(), Duration::from_millis(1_500) + BEYOND_START, "its longest start, and two seconds");
+    assert_eq!(began.elapsed(), Duration::from_millis(1_500) + RETURNS_WITHIN, "its longest start, and two seconds");
     assert_eq!(room.took(), 0);
     let expected = "not run: mcp/s0/append is not available: its tool server `s0` has been down for 3.5 s and is being \
                     started again (it was ended by signal 9); try again later";
@@ -282,7 +282,7 @@ async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
     let began = Instant::now();
     drop(taken_by_somebody().await);
     assert!(complaint(nobody_comes).await.contains("still starting"));
-    assert_eq!(began.elapsed(), BEYOND_START);
+    assert_eq!(began.elapsed(), RETURNS_WITHIN);
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +300,7 @@ async fn a_call_that_may_have_run_is_not_sent_again() {
     });
     *room.0.taken.lock().unwrap() = Some(Vec::new());
     assert!(answer.await.is_none());
-    tokio::time::sleep(BEYOND_START).await;
+    tokio::time::sleep(RETURNS_WITHIN).await;
     assert_eq!(room.took(), 0);
 }
 

@@ -2,11 +2,10 @@
 //!
 //! An actor may be started again between a question and its answer. Records have
 //! ids, a claim has no effect but a higher epoch, and a model that was not asked yet
-//! may be asked, so these may be asked a second time; that waits for the actor to be
-//! back, in a task, never in a handler.
+//! may be asked, so these may be asked a second time.
 
 use super::lease::Lease;
-use crate::address::Address;
+use crate::address::{Address, Again};
 use crate::rooms::Rooms;
 use bob_messages::ids::{ModelName, SessionId, Ticket};
 use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage, LlmRequest, ModelProfile};
@@ -17,9 +16,6 @@ use ractor::ActorRef;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a question waits for its actor to be started again.
-const RETURNS_WITHIN: Duration = Duration::from_secs(2);
-
 /// Claims the session for a turn, on its lease.
 pub(super) fn claim(
     store: &Address<StoreMessage>,
@@ -29,8 +25,7 @@ pub(super) fn claim(
     turn: ActorRef<TurnMessage>,
     lease: Lease,
 ) {
-    let question = |(session, whole), reply| StoreMessage::Claim { session, whole, reply };
-    ask_twice(store, (session, whole), question, move |answer: Option<Result<Claim, StoreError>>, _again| {
+    let told = Reply::to(move |answer: Option<Result<Claim, StoreError>>| {
         let result = answer.unwrap_or_else(|| Err(gone()));
         if let Ok(claim) = &result {
             lease.claimed(claim.epoch);
@@ -38,6 +33,7 @@ pub(super) fn claim(
         // An actor that has ended meanwhile gives back what is on its lease.
         drop(turn.cast(TurnMessage::Loaded { ticket, result }));
     });
+    store.ask(Again::ONCE, told, move |reply, _asked| StoreMessage::Claim { session, whole, reply });
 }
 
 /// The same after a pause, which a store that failed is given. An append that comes when its turn
@@ -66,16 +62,15 @@ pub(super) fn append(
     confirm: bool,
     tell: impl FnOnce(Result<u64, StoreError>) + Send + 'static,
 ) {
-    let question = |append, reply| StoreMessage::Append { append, reply };
-    ask_twice(store, append, question, move |answer, again| {
-        let result = match answer {
-            // Refused the second time: the first one may have been stored all the same.
-            Some(Err(StoreError::Unavailable(why))) if again => Err(StoreError::InDoubt(why)),
-            answer => answer.unwrap_or_else(|| Err(gone())),
-        };
+    let told = Reply::to(move |answer: Option<Result<u64, StoreError>>| {
+        let result = answer.unwrap_or_else(|| Err(gone()));
         if confirm || result.is_err() {
             tell(result);
         }
+    });
+    store.ask(Again::ONCE, told, move |reply, asked| {
+        let reply = if asked == 0 { reply } else { reply.map(stored_before) };
+        StoreMessage::Append { append, reply }
     });
 }
 
@@ -90,12 +85,12 @@ pub(super) fn profile(
         return tell(Ok(profile));
     }
     let profiles = rooms.profiles.clone();
-    let question = |model, reply| LlmMessage::Profile { model, reply };
-    ask_twice(&rooms.llm, model, question, move |answer: Option<Result<Arc<ModelProfile>, LlmError>>, _again| {
+    let told = Reply::to(move |answer: Option<Result<Arc<ModelProfile>, LlmError>>| {
         let result = answer.unwrap_or_else(|| Err(crate::llm::gone()));
         result.iter().for_each(|profile| profiles.keep(profile));
         tell(result);
     });
+    rooms.llm.ask(Again::ONCE, told, move |reply, _asked| LlmMessage::Profile { model, reply });
 }
 
 /// Asks the model. A call survives its actor, so a question that comes back unanswered was
@@ -106,42 +101,15 @@ pub(super) fn infer(
     remaining_ms: u64,
     reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
 ) {
-    let (room, again) = (llm.clone(), Arc::clone(&request));
-    llm.tell_knowing(|told| {
-        let reply = reply.if_unheard(move |reply| {
-            when_back(room, told, LlmMessage::Infer { request: again, remaining_ms, reply });
-        });
-        LlmMessage::Infer { request, remaining_ms, reply }
-    });
+    llm.ask(Again::ONCE, reply, move |reply, _asked| LlmMessage::Infer { request, remaining_ms, reply });
 }
 
-/// Asks about `what`, and a second time when the room was left meanwhile; whether it was is told, too.
-fn ask_twice<M: ractor::Message, W: Clone + Send + 'static, T: Send + 'static>(
-    room: &Address<M>,
-    what: W,
-    question: fn(W, Reply<T>) -> M,
-    tell: impl FnOnce(Option<T>, bool) + Send + 'static,
-) {
-    let (address, again) = (room.clone(), what.clone());
-    room.tell_knowing(|told| {
-        let reply = Reply::to(move |answer: Option<T>| match answer {
-            Some(answer) => tell(Some(answer), false),
-            None => when_back(address, told, question(again, Reply::to(|answer| tell(answer, true)))),
-        });
-        question(what, reply)
-    });
-}
-
-/// Says it to the actor that comes behind the one that was told; to nobody, when nobody comes, and then the reply in it
-/// answers.
-fn when_back<M: ractor::Message>(room: Address<M>, told: Option<ActorRef<M>>, message: M) {
-    // A reply may be dropped while the program ends, outside any runtime.
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    runtime.spawn(async move {
-        if let Some(actor) = room.successor(told, RETURNS_WITHIN).await {
-            drop(actor.send_message(message));
-        }
-    });
+/// What the second attempt came to: when it is refused, the first one may have been stored all the same.
+fn stored_before(answer: Result<u64, StoreError>) -> Result<u64, StoreError> {
+    answer.map_err(|error| match error {
+        StoreError::Unavailable(why) => StoreError::InDoubt(why),
+        other => other,
+    })
 }
 
 fn gone() -> StoreError {

@@ -4,22 +4,16 @@
 //! A claim is noted where its answer arrives, before the actor hears of it, so that none is
 //! lost on the way. Giving back twice, or an epoch that is over, changes nothing.
 
-use crate::address::Address;
+use crate::address::{Address, Again};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::StoreMessage;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a release is said, at most.
-const RELEASES: u32 = 8;
-
-/// How long a release that came back waits before it is said again.
-const RELEASE_PAUSE: Duration = Duration::from_millis(200);
-
-/// How long a release waits for the store each time: longer than a question, since nobody
-/// waits for it, and until it is done no other process gets the session.
-const RELEASED_WITHIN: Duration = Duration::from_secs(60);
+/// How often a release is sent again, and how long it waits for the store each time: longer than a question, since
+/// nobody waits for it, and until it is done no other process gets the session.
+const RELEASES: Again = Again { times: 8, within: Duration::from_secs(60) };
 
 /// Where claims of one actor are noted. Clones share it.
 #[derive(Debug, Clone)]
@@ -94,27 +88,18 @@ impl Drop for Tenant {
     }
 }
 
-/// Gives the session back: said again when the store ended before it was done.
+/// Gives the session back, again when the store ended before it was done.
 fn release(store: &Address<StoreMessage>, session: SessionId, epoch: u64) {
-    say_release(store.clone(), session, epoch, RELEASES);
-}
-
-fn say_release(store: Address<StoreMessage>, session: SessionId, epoch: u64, left: u32) {
-    let (room, claimed) = (store.clone(), session.clone());
-    let reply = Reply::to(move |done: Option<()>| {
-        if done.is_some() {
-            return;
-        }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let Some(left) = left.checked_sub(1) else {
-            return tracing::warn!(session = %claimed, "the session was not given back; other processes find it in use");
+    store.ask(RELEASES, Reply::to(drop), move |reply, asked| {
+        let name = session.clone();
+        let reply = match asked < RELEASES.times {
+            true => reply,
+            false => Reply::to(move |done: Option<()>| {
+                if done.is_none() {
+                    tracing::warn!(session = %name, "the session was not given back; other processes find it in use");
+                }
+            }),
         };
-        runtime.spawn(async move {
-            tokio::time::sleep(RELEASE_PAUSE).await;
-            if room.inhabited(RELEASED_WITHIN).await.is_some() {
-                say_release(room, claimed, epoch, left);
-            }
-        });
+        StoreMessage::Release { session, epoch, reply }
     });
-    store.tell(StoreMessage::Release { session, epoch, reply });
 }

@@ -1,15 +1,13 @@
 //! A host that cannot be called now: how long a call waits for it, and what is said of it.
 
 use super::shelf::Host;
+use crate::address::RETURNS_WITHIN;
 use bob_messages::ids::ToolName;
 use bob_messages::mcp::ServerState;
 use bob_messages::native::native_form;
 use bob_messages::tools::ToolsMessage;
 use std::pin::pin;
 use std::time::Duration;
-
-/// How long a call waits for a host that died, beyond what its start usually takes: for the delay before it.
-pub(super) const BEYOND_START: Duration = Duration::from_secs(2);
 
 impl Host {
     /// Whether nobody can be asked now, whoever is in its room.
@@ -36,8 +34,8 @@ impl Host {
         }
     }
 
-    /// How long a call waits for it to be there again: as long as its longest start of the last took and a while for its
-    /// delay, but no longer than the call may run.
+    /// How long a call waits for it to be there again: as long as its longest start of the last took and a while for the
+    /// delay before it, but no longer than the call may run.
     pub(super) fn returns_within(&self, message: &ToolsMessage) -> Duration {
         let usual = self.standing().starts.iter().max().copied().unwrap_or_default();
         let (name, context) = match message {
@@ -45,7 +43,7 @@ impl Host {
             ToolsMessage::Call { call, context, .. } => (&call.name, context),
         };
         let limit_ms = self.rules.get().map_or(context.tool_timeout_ms, |rules| rules.timeout_ms(name, context));
-        usual.saturating_add(BEYOND_START).min(Duration::from_millis(limit_ms))
+        usual.saturating_add(RETURNS_WITHIN).min(Duration::from_millis(limit_ms))
     }
 
     /// Why it is down for good; `None` when it may be back soon.

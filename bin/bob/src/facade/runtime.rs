@@ -1,7 +1,7 @@
 //! The handle to a running tree, and the one way in for requests.
 
 use super::request::{AgentRequest, AgentRunResult};
-use super::submission::{Handed, MOST_AGAIN, Owe, Submission};
+use super::submission::{Handed, Owe, hand_in};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
@@ -144,7 +144,10 @@ impl Runtime {
         let (session, brief) = (request.session, Arc::clone(&inner.brief));
         let (over, until_over) = oneshot::channel::<()>();
         if request.cancel.is_some() {
-            reply = told_also(reply, over);
+            reply = reply.map(move |answer| {
+                drop(over);
+                answer
+            });
         }
         self.send_in(session.clone(), Handed::Input(input), brief, reply);
         if let Some(token) = request.cancel {
@@ -203,8 +206,7 @@ impl Runtime {
     }
 
     fn send_in(&self, session: SessionId, handed: Handed, brief: Arc<Brief>, reply: Owe) {
-        let runtime = Arc::downgrade(&self.0);
-        Submission { runtime, session, handed, brief, left: MOST_AGAIN, is_again: false }.hand_in(reply);
+        hand_in(&self.0.tree.rooms.sessions, session, handed, brief, reply);
     }
 
     /// Lets the session's actor go, unless a turn of it runs.
@@ -283,16 +285,6 @@ pub(super) fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {
         return Err(AgentError::Invalid(text));
     }
     Ok(())
-}
-
-/// The same reply, at whose end `over` is dropped.
-fn told_also<T: Send + 'static>(reply: Reply<T>, over: oneshot::Sender<()>) -> Reply<T> {
-    Reply::to(move |answer| {
-        drop(over);
-        if let Some(answer) = answer {
-            reply.send(answer);
-        }
-    })
 }
 
 pub(super) async fn outcome(runtime: &Runtime, owed: Owed) -> Result<AgentRunResult, AgentError> {

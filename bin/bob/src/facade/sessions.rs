@@ -3,6 +3,7 @@
 use super::options::bounded;
 use super::request::{AgentResponse, SessionLook};
 use super::runtime::Runtime;
+use bob_actors::address::Again;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::options::{Change, Configuring, OptionsPatch, SessionChange, SessionOptions};
@@ -10,10 +11,6 @@ use bob_messages::reply::Reply;
 use bob_messages::store::{Glance, Part, Record, SessionState, StoreMessage};
 use bob_messages::submission::SessionsMessage;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long a change waits for the sessions supervisor to be started again.
-const RETURNS_WITHIN: Duration = Duration::from_secs(2);
 
 /// How many of the first records are read at a time for a title.
 const FIRST_RECORDS: usize = 32;
@@ -143,21 +140,9 @@ fn new_name() -> RequestId {
 /// Says it to the sessions supervisor, and a second time when that ended under it: a change
 /// has a name and is made once.
 async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
-    let (sessions, asked) = (&runtime.0.tree.rooms.sessions, Arc::new(asked));
-    let mut asked_of = None;
-    for again in [false, true] {
-        if again && sessions.successor(asked_of.take(), RETURNS_WITHIN).await.is_none() {
-            break;
-        }
-        let (reply, told) = Reply::channel();
-        let (session, asked, brief) = (session.clone(), Arc::clone(&asked), Arc::clone(runtime.brief()));
-        sessions.tell_knowing(|actor| {
-            asked_of = actor;
-            SessionsMessage::Configure { session, asked, brief, reply }
-        });
-        if let Some(result) = told.await {
-            return result;
-        }
-    }
-    Err(runtime.gone())
+    let (asked, brief) = (Arc::new(asked), Arc::clone(runtime.brief()));
+    let (reply, answer) = Reply::channel();
+    let question = move |reply, _asked| SessionsMessage::Configure { session, asked, brief, reply };
+    runtime.0.tree.rooms.sessions.ask(Again::ONCE, reply, question);
+    answer.await.unwrap_or_else(|| Err(runtime.gone()))
 }
