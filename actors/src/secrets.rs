@@ -140,4 +140,29 @@ mod tests {
         assert_eq!(secrets.marked_in("K7, a%6b7 and 6b37", "[hidden]"), "[hidden], a[hidden] and 6b37");
         assert_eq!(Secrets::default().hidden_in("k7"), "k7");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn g15_a_canary_is_found_in_any_mixture_of_escapes(
+            before in ".{0,12}",
+            kinds in proptest::collection::vec(0..6, 15),
+            after in ".{0,12}",
+        ) {
+            const CANARY: &str = "sk-cAnAry\"é/%q&";
+            let percent = |letter: char, sign: &str| {
+                letter.to_string().bytes().map(|byte| format!("{sign}{byte:02X}")).collect()
+            };
+            let escaped = CANARY.chars().zip(kinds).map(|(letter, kind)| match kind {
+                0 => letter.to_string(),
+                1 => percent(letter, "%"),
+                2 => percent(letter, "%25"),
+                3 => format!("\\u{:04x}", u32::from(letter)),
+                4 => format!("\\\\u{:04X}", u32::from(letter)),
+                _ => format!("&#{};", u32::from(letter)),
+            });
+            let text = format!("{before}{}{after}", escaped.collect::<String>());
+            let hidden = Secrets::of([CANARY]).hidden_in(&text);
+            proptest::prop_assert_eq!(hidden, format!("{before}…{after}"));
+        }
+    }
 }
