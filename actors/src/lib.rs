@@ -19,6 +19,7 @@
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
+//! | `secrets` | finding secrets in what others say (no actor) | – |
 //! | [`pulse`] | whether the actors get on with their messages | – |
 //! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
 //!
@@ -42,6 +43,7 @@ pub mod people;
 pub mod prompt_files;
 pub mod pulse;
 pub mod rooms;
+mod secrets;
 pub mod skills;
 pub mod store;
 pub mod tape;

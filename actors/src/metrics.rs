@@ -18,13 +18,13 @@ mod snapshot;
 mod tests;
 
 pub use snapshot::{
-    CallCounts, GuardCounts, LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, SCHEMA,
-    TokenCounts, TurnCounts,
+    LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, SCHEMA, TokenCounts, TurnCounts,
 };
 
 use bob_messages::chat::{CallStatus, FinishReason, GuardReason};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::submission::SessionsLoad;
+use enum_map::{Enum, EnumMap};
 use latency::Latency;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -33,9 +33,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The figures of one runtime. Counting never waits longer than a copy of a histogram takes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Metrics {
-    began: Instant,
+    began: Began,
     live: AtomicUsize,
     running: AtomicUsize,
     waiting: AtomicUsize,
@@ -45,9 +45,9 @@ pub struct Metrics {
     refused: Counter,
     repeated: Counter,
     unsaved: Counter,
-    finished: [Counter; 5],
-    guards: [Counter; 6],
-    calls: [Counter; 5],
+    ends: Counters<FinishReason>,
+    guards: Counters<GuardReason>,
+    calls: Counters<CallStatus>,
     steps: Counter,
     input_tokens: Counter,
     output_tokens: Counter,
@@ -75,34 +75,18 @@ impl Counter {
     }
 }
 
-impl Default for Metrics {
+type Counters<K> = EnumMap<K, Counter>;
+
+fn read<K: Enum>(counters: &Counters<K>) -> EnumMap<K, u64> {
+    EnumMap::from_fn(|key| counters[key].get())
+}
+
+#[derive(Debug)]
+struct Began(Instant);
+
+impl Default for Began {
     fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            live: AtomicUsize::default(),
-            running: AtomicUsize::default(),
-            waiting: AtomicUsize::default(),
-            store_queue: OnceLock::new(),
-            submitted: Counter::default(),
-            refused: Counter::default(),
-            repeated: Counter::default(),
-            unsaved: Counter::default(),
-            finished: Default::default(),
-            guards: Default::default(),
-            calls: Default::default(),
-            steps: Counter::default(),
-            input_tokens: Counter::default(),
-            output_tokens: Counter::default(),
-            total_tokens: Counter::default(),
-            cached_input_tokens: Counter::default(),
-            restarted_sessions: Counter::default(),
-            restarted_children: Counter::default(),
-            gave_up: Counter::default(),
-            turn: Latency::default(),
-            door: Latency::default(),
-            cancel: Latency::default(),
-            changes: watch::Sender::new(0),
-        }
+        Self(Instant::now())
     }
 }
 
@@ -169,9 +153,9 @@ impl Metrics {
 
     /// A run ended. What a suspended turn used is counted when it ends for good: its last outcome has all of it.
     pub fn ended(&self, outcome: &TurnOutcome) {
-        self.finished[finish_place(outcome.finish_reason)].add(1);
+        self.ends[outcome.finish_reason].add(1);
         if let Some(guard) = outcome.guard_reason {
-            self.guards[guard_place(guard)].add(1);
+            self.guards[guard].add(1);
         }
         if !outcome.saved {
             self.unsaved.add(1);
@@ -181,7 +165,7 @@ impl Metrics {
         }
         self.steps.add(u64::from(outcome.steps));
         for call in outcome.tool_transcript.iter() {
-            self.calls[call_place(call.status)].add(1);
+            self.calls[call.status].add(1);
         }
         self.input_tokens.add(outcome.usage.input_tokens);
         self.output_tokens.add(outcome.usage.output_tokens);
@@ -209,7 +193,7 @@ impl Metrics {
     pub fn snapshot(&self) -> MetricsSnapshot {
         MetricsSnapshot {
             schema: SCHEMA,
-            uptime_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            uptime_ms: u64::try_from(self.began.0.elapsed().as_millis()).unwrap_or(u64::MAX),
             sessions: SessionsLoad {
                 live: self.live.load(Ordering::Relaxed),
                 running: self.running.load(Ordering::Relaxed),
@@ -220,29 +204,12 @@ impl Metrics {
                 submitted: self.submitted.get(),
                 refused: self.refused.get(),
                 repeated: self.repeated.get(),
-                answered: self.finished[finish_place(FinishReason::Final)].get(),
-                guard_exceeded: self.finished[finish_place(FinishReason::GuardExceeded)].get(),
-                cancelled: self.finished[finish_place(FinishReason::Cancelled)].get(),
-                suspended: self.finished[finish_place(FinishReason::Suspended)].get(),
-                error: self.finished[finish_place(FinishReason::Error)].get(),
+                ends: read(&self.ends),
                 unsaved: self.unsaved.get(),
             },
-            guards: GuardCounts {
-                max_steps: self.guards[guard_place(GuardReason::MaxSteps)].get(),
-                max_tool_calls: self.guards[guard_place(GuardReason::MaxToolCalls)].get(),
-                max_consecutive_errors: self.guards[guard_place(GuardReason::MaxConsecutiveErrors)].get(),
-                max_identical_calls: self.guards[guard_place(GuardReason::MaxIdenticalCalls)].get(),
-                max_total_tokens: self.guards[guard_place(GuardReason::MaxTotalTokens)].get(),
-                turn_timeout: self.guards[guard_place(GuardReason::TurnTimeout)].get(),
-            },
+            guards: read(&self.guards),
             steps: self.steps.get(),
-            tool_calls: CallCounts {
-                ok: self.calls[call_place(CallStatus::Ok)].get(),
-                error: self.calls[call_place(CallStatus::Error)].get(),
-                denied: self.calls[call_place(CallStatus::Denied)].get(),
-                unknown: self.calls[call_place(CallStatus::Unknown)].get(),
-                cancelled: self.calls[call_place(CallStatus::Cancelled)].get(),
-            },
+            tool_calls: read(&self.calls),
             tokens: TokenCounts {
                 input: self.input_tokens.get(),
                 output: self.output_tokens.get(),
@@ -261,36 +228,5 @@ impl Metrics {
             providers: Vec::new(),
             servers: Vec::new(),
         }
-    }
-}
-
-fn finish_place(reason: FinishReason) -> usize {
-    match reason {
-        FinishReason::Final => 0,
-        FinishReason::GuardExceeded => 1,
-        FinishReason::Cancelled => 2,
-        FinishReason::Suspended => 3,
-        FinishReason::Error => 4,
-    }
-}
-
-fn guard_place(reason: GuardReason) -> usize {
-    match reason {
-        GuardReason::MaxSteps => 0,
-        GuardReason::MaxToolCalls => 1,
-        GuardReason::MaxConsecutiveErrors => 2,
-        GuardReason::MaxIdenticalCalls => 3,
-        GuardReason::MaxTotalTokens => 4,
-        GuardReason::TurnTimeout => 5,
-    }
-}
-
-fn call_place(status: CallStatus) -> usize {
-    match status {
-        CallStatus::Ok => 0,
-        CallStatus::Error => 1,
-        CallStatus::Denied => 2,
-        CallStatus::Unknown => 3,
-        CallStatus::Cancelled => 4,
     }
 }

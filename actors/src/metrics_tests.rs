@@ -28,8 +28,14 @@ fn what_a_turn_used_is_counted_once_also_when_it_was_suspended() {
     metrics.ended(&outcome(FinishReason::Suspended));
     metrics.ended(&outcome(FinishReason::Final));
     let seen = metrics.snapshot();
-    assert_eq!((seen.turns.suspended, seen.turns.answered, seen.turns.ended()), (1, 1, 2));
-    assert_eq!((seen.steps, seen.tool_calls.ok, seen.tool_calls.unknown, seen.tokens.total), (2, 1, 1, 15));
+    assert_eq!(
+        (seen.turns.ends[FinishReason::Suspended], seen.turns.ends[FinishReason::Final], seen.turns.ended()),
+        (1, 1, 2)
+    );
+    assert_eq!(
+        (seen.steps, seen.tool_calls[CallStatus::Ok], seen.tool_calls[CallStatus::Unknown], seen.tokens.total),
+        (2, 1, 1, 15)
+    );
 }
 
 #[test]
@@ -40,8 +46,7 @@ fn every_end_and_every_guard_has_a_place_of_its_own() {
         (0..=times).for_each(|_| metrics.ended(&TurnOutcome { guard_reason: None, ..outcome(reason) }));
     }
     let turns = metrics.snapshot().turns;
-    let ends = [turns.answered, turns.guard_exceeded, turns.cancelled, turns.suspended, turns.error];
-    assert_eq!((ends, turns.unsaved), ([1, 2, 3, 4, 5], 0));
+    assert_eq!((turns.ends.into_array(), turns.unsaved), ([1, 2, 3, 4, 5], 0));
 
     let metrics = Metrics::default();
     let guards = [
@@ -57,15 +62,25 @@ fn every_end_and_every_guard_has_a_place_of_its_own() {
         (0..=times).for_each(|_| metrics.ended(&outcome));
     }
     let seen = metrics.snapshot();
-    let counts = GuardCounts {
-        max_steps: 1,
-        max_tool_calls: 2,
-        max_consecutive_errors: 3,
-        max_identical_calls: 4,
-        max_total_tokens: 5,
-        turn_timeout: 6,
-    };
-    assert_eq!((seen.guards, seen.turns.unsaved), (counts, 21));
+    assert_eq!((seen.guards.into_array(), seen.turns.unsaved), ([1, 2, 3, 4, 5, 6], 21));
+}
+
+#[test]
+fn the_names_of_counts_are_stable_and_counts_of_a_newer_program_are_passed_over() {
+    let metrics = Metrics::default();
+    metrics.submitted();
+    metrics.ended(&outcome(FinishReason::Final));
+    let mut json = serde_json::to_value(metrics.snapshot()).unwrap();
+    let counts = [&json["turns"], &json["guards"], &json["tool_calls"]].map(ToString::to_string);
+    expect_test::expect![[r#"
+        {"submitted":1,"refused":0,"repeated":0,"final":1,"guard_exceeded":0,"cancelled":0,"suspended":0,"error":0,"unsaved":0}
+        {"max_steps":0,"max_tool_calls":0,"max_consecutive_errors":0,"max_identical_calls":0,"max_total_tokens":0,"turn_timeout":0}
+        {"ok":1,"error":0,"denied":0,"unknown":1,"cancelled":0}"#]]
+    .assert_eq(&counts.join("\n"));
+    for counts in ["turns", "guards", "tool_calls"] {
+        json[counts]["of_a_newer_program"] = 7.into();
+    }
+    assert_eq!(serde_json::from_value::<MetricsSnapshot>(json).unwrap().turns, metrics.snapshot().turns);
 }
 
 #[test]

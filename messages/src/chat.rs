@@ -9,6 +9,7 @@ pub use content::ContentPart;
 pub use output::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
 
 use crate::ids::{CallId, ToolName};
+use enum_map::Enum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -76,7 +77,7 @@ pub struct ToolCall {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// The tool answered.
@@ -167,7 +168,7 @@ pub enum StopReason {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model gave its answer.
@@ -183,7 +184,7 @@ pub enum FinishReason {
 }
 
 /// Which bound was reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardReason {
     /// `max_steps` model calls were made.

@@ -16,7 +16,6 @@ mod group;
 mod ladder;
 mod orphans;
 mod ring;
-mod secrets;
 mod spec;
 mod watcher;
 
@@ -36,7 +35,6 @@ pub use watcher::Watcher;
 pub(crate) use exit::Leader;
 pub(crate) use group::Group;
 pub(crate) use orphans::start;
-pub(crate) use secrets::Secrets;
 
 use rustix::process::{Pid, Signal};
 use std::convert::Infallible;

@@ -1,6 +1,6 @@
 //! What to start, and why starting it failed.
 
-use super::Secrets;
+use crate::secrets::Secrets;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,6 +1,7 @@
 //! What a tool server is, as its actor is told it.
 
-use crate::child::{ChildSpec, Secrets};
+use crate::child::ChildSpec;
+use crate::secrets::Secrets;
 use bob_messages::ids::ServerId;
 use secrecy::{ExposeSecret, SecretString};
 use std::fmt;

@@ -4,10 +4,15 @@
 //! lives (a counter), a time has its quantiles (a summary) and its cumulative buckets (a histogram), everything else is
 //! what it is now (a gauge).
 
+use bob_messages::chat::{CallStatus, FinishReason, GuardReason};
 use bob_messages::llm::ProviderState;
 use bob_messages::mcp::ServerStatus;
 use bob_messages::submission::SessionsLoad;
-use serde::{Deserialize, Serialize};
+use enum_map::{Enum, EnumMap};
+use serde::de::IntoDeserializer;
+use serde::de::value::{self, StringDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 
 /// The form of a [`MetricsSnapshot`]; a reader ignores what it does not know.
 pub const SCHEMA: u32 = 1;
@@ -26,11 +31,13 @@ pub struct MetricsSnapshot {
     /// Turns, by how they ended.
     pub turns: TurnCounts,
     /// Of these, those a guard ended, by the guard.
-    pub guards: GuardCounts,
+    #[serde(deserialize_with = "known")]
+    pub guards: EnumMap<GuardReason, u64>,
     /// Model calls of turns that ended; repetitions after a failure are not counted.
     pub steps: u64,
     /// Tool calls of turns that ended, by how they ended.
-    pub tool_calls: CallCounts,
+    #[serde(deserialize_with = "known")]
+    pub tool_calls: EnumMap<CallStatus, u64>,
     /// Tokens of turns that ended, as the providers told them.
     pub tokens: TokenCounts,
     /// Actors that were started again.
@@ -69,17 +76,9 @@ pub struct TurnCounts {
     pub refused: u64,
     /// Answered with the outcome an earlier submission of the same request had.
     pub repeated: u64,
-    /// Ended with the model's answer.
-    #[serde(rename = "final")]
-    pub answered: u64,
-    /// Ended by a guard.
-    pub guard_exceeded: u64,
-    /// Cancelled, by whomever.
-    pub cancelled: u64,
-    /// Suspended; they go on when somebody resumes them.
-    pub suspended: u64,
-    /// Failed.
-    pub error: u64,
+    /// Those that ended, by how they ended.
+    #[serde(flatten, deserialize_with = "known")]
+    pub ends: EnumMap<FinishReason, u64>,
     /// Of all that ended: those whose outcome was told before it was known to be durable.
     pub unsaved: u64,
 }
@@ -87,47 +86,20 @@ pub struct TurnCounts {
 impl TurnCounts {
     /// How many runs ended, in whatever way.
     pub fn ended(&self) -> u64 {
-        self.answered + self.guard_exceeded + self.cancelled + self.suspended + self.error
+        self.ends.values().sum()
     }
 }
 
-/// Which guards ended turns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GuardCounts {
-    /// `max_steps`.
-    pub max_steps: u64,
-    /// `max_tool_calls`.
-    pub max_tool_calls: u64,
-    /// `max_consecutive_errors`.
-    pub max_consecutive_errors: u64,
-    /// `max_identical_calls`.
-    pub max_identical_calls: u64,
-    /// `max_total_tokens`.
-    pub max_total_tokens: u64,
-    /// `turn_timeout_ms`.
-    pub turn_timeout: u64,
-}
-
-/// How tool calls ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallCounts {
-    /// The tool answered.
-    pub ok: u64,
-    /// The tool, or the way to it, failed.
-    pub error: u64,
-    /// Policy or a person said no.
-    pub denied: u64,
-    /// It may or may not have run.
-    pub unknown: u64,
-    /// It was not run, or its answer was no longer wanted.
-    pub cancelled: u64,
-}
-
-impl CallCounts {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.ok + self.error + self.denied + self.unknown + self.cancelled
+/// The counts that this version knows: a newer program may count more.
+fn known<'de, K: Enum + Deserialize<'de>, D: Deserializer<'de>>(counts: D) -> Result<EnumMap<K, u64>, D::Error> {
+    let mut known = EnumMap::default();
+    for (name, count) in BTreeMap::<String, u64>::deserialize(counts)? {
+        let name: StringDeserializer<value::Error> = name.into_deserializer();
+        if let Ok(key) = K::deserialize(name) {
+            known[key] = count;
+        }
     }
+    Ok(known)
 }
 
 /// Tokens, summed over the turns that ended.

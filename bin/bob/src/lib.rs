@@ -35,8 +35,7 @@ pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, Scri
 #[cfg(feature = "mcp")]
 pub use bob_actors::mcp::{HttpSpec, ServerSpec, Start as ServerStart, Transport as ServerTransport};
 pub use bob_actors::metrics::{
-    CallCounts, GuardCounts, LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts,
-    TokenCounts, TurnCounts,
+    LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, TokenCounts, TurnCounts,
 };
 pub use bob_actors::prompt_files::{PromptFiles, PromptReader};
 pub use bob_actors::pulse::Hook;

@@ -8,6 +8,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use bob::store::make_folder;
+use bob::tape::Redactor;
+use bob_config::assemble::redactor;
 use bob_config::{Config, StoreKind};
 
 /// How many lines of history are kept.
@@ -16,17 +18,17 @@ pub(super) const HISTORY_LINES: usize = 1_000;
 /// A longer message is not kept: it was pasted, and is in its session.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// A shorter value is no secret, and would be found in every other line.
-const LEAST_SECRET: usize = 8;
-
 /// Where the history is, and what it keeps.
 pub(super) struct History {
     config: Config,
+    redactor: Redactor,
 }
 
 impl History {
     pub(super) fn of(config: &Config) -> Self {
-        Self { config: config.clone() }
+        let named = std::env::vars().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value.into());
+        let redactor = redactor(config, &|name| std::env::var(name).ok()).with(named);
+        Self { config: config.clone(), redactor }
     }
 
     /// Where the history is kept: beside the sessions. None when sessions are not kept either.
@@ -48,17 +50,7 @@ impl History {
 
     /// Whether a line may be kept.
     pub(super) fn keeps(&self, line: &str) -> bool {
-        !line.starts_with(char::is_whitespace) && line.len() <= MOST_BYTES && !self.holds_secret(line)
-    }
-
-    fn holds_secret(&self, line: &str) -> bool {
-        let is_in = |secret: &str| secret.len() >= LEAST_SECRET && line.contains(secret);
-        let configured = self.config.providers.values().filter_map(|provider| provider.api_key.as_ref());
-        let headers =
-            self.config.mcp.servers.iter().flat_map(|server| server.headers.values().chain(server.env.values()));
-        configured.chain(headers).any(|secret| is_in(secret.expose()))
-            || self.config.as_written(line) != line
-            || std::env::vars().any(|(name, value)| is_secret_name(&name) && is_in(&value))
+        !line.starts_with(char::is_whitespace) && line.len() <= MOST_BYTES && self.redactor.text(line) == line
     }
 }
 

@@ -1,6 +1,6 @@
 //! From the model to the screen: what every size shows. A large screen has panels beside the tree.
 
-use bob::{LatencyFigures, MetricsSnapshot, NodeStatus};
+use bob::{CallStatus, FinishReason, LatencyFigures, MetricsSnapshot, NodeStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -91,11 +91,11 @@ fn now(model: &Model, metrics: &MetricsSnapshot) -> String {
 fn ends(metrics: &MetricsSnapshot) -> String {
     let turns = metrics.turns;
     let ends = [
-        ("final", turns.answered),
-        ("guard", turns.guard_exceeded),
-        ("cancelled", turns.cancelled),
-        ("suspended", turns.suspended),
-        ("error", turns.error),
+        ("final", turns.ends[FinishReason::Final]),
+        ("guard", turns.ends[FinishReason::GuardExceeded]),
+        ("cancelled", turns.ends[FinishReason::Cancelled]),
+        ("suspended", turns.ends[FinishReason::Suspended]),
+        ("error", turns.ends[FinishReason::Error]),
         ("refused", turns.refused),
         ("unsaved", turns.unsaved),
     ];
@@ -122,15 +122,10 @@ fn latency(metrics: &MetricsSnapshot) -> String {
 
 fn totals(metrics: &MetricsSnapshot) -> String {
     let (calls, tokens) = (metrics.tool_calls, metrics.tokens);
-    let bad = calls.total() - calls.ok;
+    let all = calls.values().sum::<u64>();
+    let bad = all - calls[CallStatus::Ok];
     let bad = if bad == 0 { String::new() } else { format!(" ({bad} not ok)") };
-    format!(
-        "{} steps  {} calls{bad}  tokens {} in {} out",
-        metrics.steps,
-        calls.total(),
-        short(tokens.input),
-        short(tokens.output),
-    )
+    format!("{} steps  {all} calls{bad}  tokens {} in {} out", metrics.steps, short(tokens.input), short(tokens.output),)
 }
 
 fn restarts(model: &Model, metrics: &MetricsSnapshot) -> Line<'static> {

@@ -4,7 +4,8 @@ use super::*;
 use crate::control::wire::{ChildFigures, Hello, Look, ProcessFigures};
 use bob::llm::Down;
 use bob::{
-    LatencyQuantiles, MetricsSnapshot, NodeState, ProviderState, ServerId, ServerState, ServerStatus, SessionsLoad,
+    CallStatus, FinishReason, LatencyQuantiles, MetricsSnapshot, NodeState, ProviderState, ServerId, ServerState,
+    ServerStatus, SessionsLoad,
 };
 use expect_test::expect_file;
 use ratatui::Terminal;
@@ -60,17 +61,20 @@ fn look(uptime_ms: u64) -> Look {
     };
     let tools =
         vec![node("local", NodeStatus::Running, Vec::new()), hostile, node("clock", NodeStatus::Running, Vec::new())];
+    let mut turns = bob::TurnCounts::default();
+    turns.ends[FinishReason::Final] = 805 + uptime_ms / 500;
+    turns.ends[FinishReason::GuardExceeded] = 2;
+    turns.ends[FinishReason::Cancelled] = 5;
+    let MetricsSnapshot { mut tool_calls, .. } = MetricsSnapshot::default();
+    tool_calls[CallStatus::Ok] = 830;
+    tool_calls[CallStatus::Error] = 4;
+    tool_calls[CallStatus::Unknown] = 1;
     let metrics = MetricsSnapshot {
         uptime_ms,
         sessions: SessionsLoad { live: 40, running: 12, waiting: 3 },
-        turns: bob::TurnCounts {
-            answered: 805 + uptime_ms / 500,
-            guard_exceeded: 2,
-            cancelled: 5,
-            ..bob::TurnCounts::default()
-        },
+        turns,
         steps: 1_650,
-        tool_calls: bob::CallCounts { ok: 830, error: 4, unknown: 1, ..bob::CallCounts::default() },
+        tool_calls,
         tokens: bob::TokenCounts { input: 1_234_567, output: 45_678, total: 0, cached_input: 0 },
         restarts: bob::RestartCounts { sessions: 1, children: 3, gave_up: 1 },
         turn_latency: latency(1_234_000),
@@ -117,7 +121,7 @@ fn model() -> Model {
     let mut model = Model::new(hello, true);
     for second in 0..60 {
         let mut look = look(180_000 + second * 1_000);
-        look.metrics.turns.answered += second * second / 10;
+        look.metrics.turns.ends[FinishReason::Final] += second * second / 10;
         look.process.rss_bytes = Some((40 << 20) + second * (150 << 10));
         model.take(look);
     }

@@ -1,5 +1,5 @@
 use super::*;
-use bob::{MetricsSnapshot, NodeState, NodeStatus, ServerId, ServerState, ServerStatus, TurnCounts};
+use bob::{FinishReason, MetricsSnapshot, NodeState, NodeStatus, ServerId, ServerState, ServerStatus, TurnCounts};
 
 fn hello() -> Hello {
     let word = |text: &str| text.to_owned();
@@ -12,9 +12,11 @@ fn node(name: &str, state: NodeStatus, children: Vec<NodeState>) -> NodeState {
 
 fn look(sessions: &[(&str, NodeStatus)], uptime_ms: u64, ended: u64) -> Look {
     let sessions = sessions.iter().map(|(name, state)| node(name, *state, Vec::new())).collect();
+    let mut turns = TurnCounts::default();
+    turns.ends[FinishReason::Final] = ended;
     let metrics = MetricsSnapshot {
         uptime_ms,
-        turns: TurnCounts { answered: ended, ..TurnCounts::default() },
+        turns,
         servers: vec![ServerStatus {
             id: ServerId::new("files"),
             transport: "stdio".into(),

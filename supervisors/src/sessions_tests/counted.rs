@@ -31,7 +31,8 @@ async fn every_submission_is_counted_with_its_end_and_its_time() {
     assert_eq!(paid(waits).await.finish_reason, FinishReason::Final);
     house.until(1, 0, 0).await;
     let seen = house.counted().await;
-    assert_eq!((seen.turns.cancelled, seen.turns.answered, seen.turns.unsaved), (1, 1, 0));
+    let ends = &seen.turns.ends;
+    assert_eq!((ends[FinishReason::Cancelled], ends[FinishReason::Final], seen.turns.unsaved), (1, 1, 0));
     assert_eq!(seen.steps, 1, "the cancelled one had no answer of the model");
     assert_eq!(seen.sessions, SessionsLoad { live: 1, running: 0, waiting: 0 });
     assert_eq!((seen.turn_latency.all.count, seen.cancel_latency.all.count, seen.door_wait.all.count), (2, 1, 2));
@@ -54,7 +55,8 @@ async fn a_guard_and_a_restart_are_counted() {
     };
     tokio::time::timeout(DEADLINE, restarted).await.unwrap();
     let seen = house.counted().await;
-    assert_eq!((seen.turns.guard_exceeded, seen.guards.turn_timeout), (1, 1));
+    let (ends, guards) = (seen.turns.ends, seen.guards);
+    assert_eq!((ends[FinishReason::GuardExceeded], guards[GuardReason::TurnTimeout]), (1, 1));
     assert_eq!((seen.cancel_latency.all.count, seen.restarts.sessions, seen.restarts.gave_up), (0, 0, 0));
 }
 

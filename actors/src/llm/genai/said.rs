@@ -4,6 +4,7 @@
 //! hidden: those configured, and whatever looks like one.
 
 use super::NO_KEY;
+use crate::secrets::Secrets;
 use bob_messages::llm::LlmError;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -72,10 +73,9 @@ fn text(value: Option<&Value>) -> Option<&str> {
 
 /// One line without control characters and keys, of bounded length.
 fn sanitised(said: &str, keys: &[&SecretString]) -> String {
-    let mut line: String = said.chars().map(|letter| if is_shown(letter) { letter } else { ' ' }).collect();
-    for key in keys.iter().map(|key| key.expose_secret()).filter(|key| !["", NO_KEY].contains(key)) {
-        line = line.replace(key, HIDDEN);
-    }
+    let line: String = said.chars().map(|letter| if is_shown(letter) { letter } else { ' ' }).collect();
+    let keys = keys.iter().map(|key| key.expose_secret()).filter(|key| *key != NO_KEY);
+    let line = Secrets::over(keys.collect()).marked_in(&line, HIDDEN);
     let mut words: Vec<&str> = Vec::new();
     let mut length = 0;
     for word in line.split_whitespace() {

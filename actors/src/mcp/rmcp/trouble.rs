@@ -3,7 +3,7 @@
 //! A server's words are shortened and stripped, and what it repeats of a key is hidden.
 //! A challenge (`WWW-Authenticate`) is never followed.
 
-use crate::child::Secrets;
+use crate::secrets::Secrets;
 use reqwest::Url;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use secrecy::{ExposeSecret, SecretString};

@@ -1,6 +1,6 @@
 //! The live tree as text for a terminal of 80 columns.
 
-use bob::{MetricsSnapshot, NodeState, NodeStatus, ServerStatus};
+use bob::{FinishReason, MetricsSnapshot, NodeState, NodeStatus, ServerStatus};
 
 use crate::commands::mcp;
 use crate::control::wire::{Hello, Look};
@@ -44,11 +44,11 @@ pub(crate) fn summary(hello: &Hello, look: &Look) -> String {
 fn turns(metrics: &MetricsSnapshot) -> String {
     let (now, turns) = (metrics.sessions, metrics.turns);
     let ends = [
-        ("final", turns.answered),
-        ("guard", turns.guard_exceeded),
-        ("cancelled", turns.cancelled),
-        ("suspended", turns.suspended),
-        ("error", turns.error),
+        ("final", turns.ends[FinishReason::Final]),
+        ("guard", turns.ends[FinishReason::GuardExceeded]),
+        ("cancelled", turns.ends[FinishReason::Cancelled]),
+        ("suspended", turns.ends[FinishReason::Suspended]),
+        ("error", turns.ends[FinishReason::Error]),
         ("refused", turns.refused),
     ];
     let ends: Vec<_> =

@@ -44,10 +44,13 @@ fn a_tree_reads_well_in_eighty_columns() {
         last_error: None,
         required: false,
     };
+    let mut turns = bob::TurnCounts { submitted: 10, ..Default::default() };
+    turns.ends[bob::FinishReason::Final] = 7;
+    turns.ends[bob::FinishReason::Error] = 1;
     let metrics = MetricsSnapshot {
         uptime_ms: 3_725_000,
         sessions: SessionsLoad { live: 5, running: 1, waiting: 1 },
-        turns: bob::TurnCounts { answered: 7, error: 1, submitted: 10, ..Default::default() },
+        turns,
         servers: vec![server],
         providers: vec![
             provider("well", None),
