@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::tape::{Recorder as TapeRecorder, Redactor, Tape};
-use bob::{AgentEvent, AgentRequest, AgentRuntime, FileStore, ServerId, ServerLaunch, SqliteStore, StoreOptions};
+use bob::{AgentEvent, AgentRequest, AgentRuntime, FileStore, ServerId, ServerSpec, SqliteStore, StoreOptions};
 use bob_messages::chat::CallStatus;
 
 use crate::brought::{CANARY, bringing, built, drill, ended, house, lives, pid, says};
@@ -36,9 +36,9 @@ async fn keys_are_in_no_journal_and_a_journal_starts_nothing() {
     let stores: [Opens; 2] = [sqlite, json];
     for (number, store) in stores.into_iter().enumerate() {
         let id = format!("s{number}");
-        let web = ServerLaunch::http(ServerId::new("web"), format!("http://127.0.0.1:9/mcp?key={CANARY}"))
+        let web = ServerSpec::http(ServerId::new("web"), format!("http://127.0.0.1:9/mcp?key={CANARY}"))
             .with("Authorization", CANARY);
-        let brought = [drill("x").with("KEY", CANARY), ServerLaunch { startup_timeout_ms: Some(500), ..web }];
+        let brought = [drill("x").with("KEY", CANARY), ServerSpec { startup_timeout_ms: 500, ..web }];
         let runtime = built(house().store(store(&path))).await;
         within(runtime.open(session(&id), bringing(&brought))).await.expect("it opens");
         let first = pid(&runtime, &id).await;

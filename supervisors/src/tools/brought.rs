@@ -11,14 +11,12 @@ pub use super::brought_servers::BroughtBounds;
 use super::brought_servers::{Server, State};
 use super::servers::{InvalidServers, Surroundings, ToolServers, check};
 use crate::family::ChildSpec;
-use bob_actors::child::ChildSpec as Program;
-use bob_actors::mcp::{HttpSpec, McpServerArguments, ServerSpec, Transport};
+use bob_actors::mcp::McpServerArguments;
 use bob_actors::tools::plane::{Gift, GuestHost, Lease};
 use bob_messages::ids::SessionId;
-use bob_messages::options::{Named, Reach, ServerLaunch};
+use bob_messages::options::{ServerSpec, ServerStart, ServerTransport};
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,26 +36,19 @@ impl ToolServers {
     pub fn bring(
         &self,
         session: &SessionId,
-        launches: &[ServerLaunch],
+        launches: &[ServerSpec],
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
         let inner = self.inner();
         if inner.house.is_replay {
             // What they return is on the tape; nothing of them is started.
-            let on_tape = |launch: &ServerLaunch| Gift { launch: launch.stripped(), host: None, lease: None };
+            let on_tape = |launch: &ServerSpec| Gift { launch: launch.stripped(), host: None, lease: None };
             inner.house.plane.give(session, launches.iter().map(on_tape).collect());
             return Ok(());
         }
         let mut state = inner.brought.lock();
-        let mut specs = Vec::with_capacity(launches.len());
-        for launch in launches {
-            let known = Some(launch).filter(|launch| **launch == launch.stripped());
-            let known = known.and_then(|launch| state.used_by(session, launch));
-            specs.push(match known {
-                Some(server) => placed(server.arguments.spec.clone(), launch, roots),
-                None => spec(launch, roots)?,
-            });
-        }
+        let whole = |launch| state.used_by(session, launch).map_or(launch, |server| &server.arguments.spec);
+        let specs: Vec<_> = launches.iter().map(|launch| placed(whole(launch), launch, roots)).collect();
         check(&specs)?;
         let configured = self.configured();
         let mut wanted = Vec::with_capacity(specs.len());
@@ -73,7 +64,7 @@ impl ToolServers {
         }
         self.make_room(&mut state, session, wanted.iter().filter_map(|(_, spec)| spec.as_ref()).collect())?;
         if let Some(recorder) = &inner.house.recorder {
-            recorder.keep_off(launches.iter().flat_map(ServerLaunch::confided));
+            recorder.keep_off(launches.iter().flat_map(ServerSpec::confided));
         }
         let gifts = wanted
             .into_iter()
@@ -95,7 +86,7 @@ impl ToolServers {
     pub fn move_to(
         &self,
         session: &SessionId,
-        launches: &[ServerLaunch],
+        launches: &[ServerSpec],
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
         let state = self.inner().brought.lock();
@@ -152,7 +143,7 @@ impl ToolServers {
         state.left.push(server.arguments);
     }
 
-    fn gift(&self, state: &mut State, session: &SessionId, launch: ServerLaunch, spec: ServerSpec) -> Gift {
+    fn gift(&self, state: &mut State, session: &SessionId, launch: ServerSpec, spec: ServerSpec) -> Gift {
         let inner = self.inner();
         let at = state.servers.iter().position(|server| server.arguments.spec == spec).unwrap_or_else(|| {
             state.count += 1;
@@ -226,74 +217,33 @@ impl ToolServers {
 }
 
 /// Whether a configured server is what a session brings: then it uses that one.
-fn is_same(configured: &ServerSpec, brought: &ServerSpec, launch: &ServerLaunch) -> bool {
-    let names_no_folder = matches!(&launch.reach, Reach::Stdio { folder: None, .. });
+fn is_same(configured: &ServerSpec, brought: &ServerSpec, launch: &ServerSpec) -> bool {
+    let names_no_folder = matches!(&launch.transport, ServerTransport::Stdio(command) if command.folder.is_none());
     match (&configured.transport, &brought.transport) {
-        (Transport::Stdio(one), Transport::Stdio(other)) => {
-            let folder = one.folder == other.folder || names_no_folder;
-            folder && (&one.program, &one.args, &one.env) == (&other.program, &other.args, &other.env)
+        (ServerTransport::Stdio(one), ServerTransport::Stdio(other)) => {
+            let is_there = one.folder == other.folder || names_no_folder;
+            is_there && (one.program(), &one.args, &one.env) == (other.program(), &other.args, &other.env)
         }
-        (Transport::Http(one), Transport::Http(other)) => one == other,
-        (Transport::Stdio(_), Transport::Http(_)) | (Transport::Http(_), Transport::Stdio(_)) => false,
+        (one, other) => one == other,
     }
 }
 
-/// What is to be started for a launch.
-fn spec(launch: &ServerLaunch, roots: &Arc<[String]>) -> Result<ServerSpec, InvalidServers> {
-    let value = |named: &Named, what: &str| {
-        named.value.expose().map(str::to_owned).ok_or_else(|| {
-            let (id, name) = (&launch.id, &named.name);
-            InvalidServers::new(format!(
-                "the tool server `{id}` needs its {what} {name}, which is kept nowhere: give it"
-            ))
-        })
-    };
-    let transport = match &launch.reach {
-        Reach::Stdio { command, args, env, folder: _ } => {
-            let env = env.iter().map(|named| Ok((named.name.clone().into(), value(named, "variable")?.into())));
-            let env = env.collect::<Result<_, InvalidServers>>()?;
-            Transport::Stdio(Program { env, ..Program::new(command, args) })
-        }
-        Reach::Http { url, headers } => headers
-            .iter()
-            .try_fold(HttpSpec::new(url), |spec, named| {
-                Ok::<_, InvalidServers>(spec.with_header(&named.name, value(named, "header")?))
-            })
-            .map(Transport::Http)?,
-    };
-    let bare = ServerSpec::new(launch.id.clone(), transport);
-    let spec = ServerSpec {
-        offered: launch.tools.clone(),
-        startup_timeout_ms: launch.startup_timeout_ms.unwrap_or(bare.startup_timeout_ms),
-        tool_timeout_ms: launch.tool_timeout_ms,
-        ..bare
-    };
-    Ok(placed(spec, launch, roots))
-}
-
-/// The same where the session works: which folders a server sees belongs to what it is.
-fn placed(mut spec: ServerSpec, launch: &ServerLaunch, roots: &Arc<[String]>) -> ServerSpec {
-    if let (Transport::Stdio(program), Reach::Stdio { command, folder, .. }) = (&mut spec.transport, &launch.reach) {
-        let folder = folder.as_ref().or(roots.first()).map(PathBuf::from);
-        program.program = located(folder.as_deref(), command);
-        program.folder = folder;
+/// The server that is to be started for a launch, with the keys of `whole`. Which folders it sees belongs to what it is.
+fn placed(whole: &ServerSpec, launch: &ServerSpec, roots: &Arc<[String]>) -> ServerSpec {
+    let (start, required, roots) = (ServerStart::Eager, false, Arc::clone(roots));
+    let mut spec = ServerSpec { start, required, roots, ..whole.clone() };
+    if let (ServerTransport::Stdio(command), ServerTransport::Stdio(launch)) = (&mut spec.transport, &launch.transport)
+    {
+        command.folder = launch.folder.clone().or_else(|| spec.roots.first().map(PathBuf::from));
     }
-    ServerSpec { roots: Arc::clone(roots), ..spec }
-}
-
-/// A bare name is looked up on the PATH; a path starts in the folder.
-fn located(folder: Option<&Path>, command: &str) -> OsString {
-    match folder {
-        Some(folder) if command.contains('/') => folder.join(command).into_os_string(),
-        Some(_) | None => command.into(),
-    }
+    spec
 }
 
 impl Surroundings {
     /// A server that only the sessions see that are given it, and the child it is.
     fn guest(&self, name: &str, arguments: McpServerArguments) -> (GuestHost, ChildSpec) {
-        let (joining, address) = (Self::joining(&arguments.spec), bob_actors::address::Address::default());
-        let (host, shelf) = self.plane.join_as_guest(joining, address.clone());
+        let address = bob_actors::address::Address::default();
+        let (host, shelf) = self.plane.join_as_guest(&arguments.spec, address.clone());
         (host, self.child_at(name.to_owned(), arguments, address, shelf))
     }
 }

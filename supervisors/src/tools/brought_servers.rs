@@ -4,7 +4,7 @@ use crate::family::ChildSpec;
 use bob_actors::mcp::McpServerArguments;
 use bob_actors::tools::plane::GuestHost;
 use bob_messages::ids::SessionId;
-use bob_messages::options::ServerLaunch;
+use bob_messages::options::ServerSpec;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -41,7 +41,7 @@ pub(super) struct Server {
     /// Its name in the tree, which no configured server can have.
     pub(super) name: String,
     /// As the options of those sessions name it.
-    pub(super) launch: ServerLaunch,
+    pub(super) launch: ServerSpec,
     pub(super) arguments: McpServerArguments,
     pub(super) child: ChildSpec,
     pub(super) host: GuestHost,
@@ -59,7 +59,7 @@ impl Brought {
 
 impl State {
     /// The server of this description that the session has.
-    pub(super) fn used_by(&self, session: &SessionId, launch: &ServerLaunch) -> Option<&Server> {
+    pub(super) fn used_by(&self, session: &SessionId, launch: &ServerSpec) -> Option<&Server> {
         self.servers.iter().rfind(|server| server.launch == *launch && server.users.contains_key(session))
     }
 }

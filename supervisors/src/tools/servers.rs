@@ -14,14 +14,15 @@ use crate::family::{ChildSpec, Fate};
 use bob_actors::address::Address;
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
-use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, Start};
+use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
 use bob_actors::metrics::Metrics;
 use bob_actors::pulse::Pulses;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::Policy;
-use bob_actors::tools::plane::{Joining, Shelf, ToolPlane};
+use bob_actors::tools::plane::{Shelf, ToolPlane};
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::McpMessage;
+use bob_messages::options::{Named, ServerSpec, ServerStart, ServerTransport};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -204,18 +205,8 @@ impl Surroundings {
 
     fn child(&self, arguments: McpServerArguments) -> ChildSpec {
         let address: Address<McpMessage> = Address::default();
-        let shelf = self.plane.join(Self::joining(&arguments.spec), address.clone());
+        let shelf = self.plane.join(&arguments.spec, address.clone());
         self.child_at(arguments.spec.id.to_string(), arguments, address, shelf)
-    }
-
-    pub(super) fn joining(spec: &ServerSpec) -> Joining {
-        Joining {
-            id: spec.id.clone(),
-            transport: spec.transport.name(),
-            required: spec.required,
-            asleep: spec.start == Start::Lazy,
-            patience: Duration::from_millis(spec.startup_timeout_ms),
-        }
     }
 
     /// The child of this name whose tools are published on this shelf.
@@ -233,7 +224,7 @@ impl Surroundings {
             let mut arguments = arguments.clone();
             // Whoever is started again was needed before, or is asked for by hand.
             if was_started.swap(true, Ordering::Relaxed) {
-                arguments.spec.start = Start::Eager;
+                arguments.spec.start = ServerStart::Eager;
             }
             (McpServerActor, arguments)
         };
@@ -265,13 +256,13 @@ fn tell(server: &ServerId, shelf: &Shelf, fate: Fate<'_>) {
 
 /// A server the runtime cannot do without does not sleep.
 fn started_by_need(spec: ServerSpec) -> ServerSpec {
-    let start = if spec.required { Start::Eager } else { spec.start };
+    let start = if spec.required { ServerStart::Eager } else { spec.start };
     ServerSpec { start, ..spec }
 }
 
 pub(super) fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
     let mut ids = HashSet::new();
-    for ServerSpec { id, .. } in specs {
+    for ServerSpec { id, transport, .. } in specs {
         let text = id.as_str();
         let is_id = (1..=MAX_ID_BYTES).contains(&text.len())
             && text.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -286,6 +277,14 @@ pub(super) fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
         }
         if !ids.insert(text) {
             return Err(InvalidServers(format!("two tool servers have the id {text:?}; rename one")));
+        }
+        if let Some(Named { name, .. }) = transport.named().iter().find(|named| named.value.expose().is_none()) {
+            let what = match transport {
+                ServerTransport::Stdio(_) => "variable",
+                ServerTransport::Http(_) => "header",
+            };
+            let text = format!("the tool server `{id}` needs its {what} {name}, which is kept nowhere: give it");
+            return Err(InvalidServers(text));
         }
     }
     Ok(())

@@ -7,7 +7,7 @@
 use super::shelf::Host;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
-use bob_messages::options::ServerLaunch;
+use bob_messages::options::ServerSpec;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,7 +52,7 @@ impl GuestHost {
 #[derive(Debug)]
 pub struct Gift {
     /// As the session's options name it.
-    pub launch: ServerLaunch,
+    pub launch: ServerSpec,
     /// Where its tools are; `None` when every session has them.
     pub host: Option<GuestHost>,
     /// Ends when the session can use it no longer.
@@ -114,7 +114,7 @@ impl Brought {
     }
 
     /// Takes these back, as far as they never came into force.
-    pub(super) fn take_back(&self, session: &SessionId, launches: &[ServerLaunch]) {
+    pub(super) fn take_back(&self, session: &SessionId, launches: &[ServerSpec]) {
         let mut sessions = self.write();
         let Some(entry) = sessions.get_mut(session) else { return };
         let is_meant = |given: &Given| launches.iter().any(|launch| launch.stripped() == given.gift.launch);
@@ -142,7 +142,7 @@ impl Brought {
     }
 
     /// A turn of the session begins, whose options name these servers. Its own hosts.
-    pub(super) fn turn_begins(&self, session: &SessionId, named: &[ServerLaunch]) -> Arc<[Arc<Host>]> {
+    pub(super) fn turn_begins(&self, session: &SessionId, named: &[ServerSpec]) -> Arc<[Arc<Host>]> {
         if named.is_empty() && self.is_empty() {
             return Arc::default();
         }

@@ -1,11 +1,12 @@
 //! What one host offers, and how it is doing.
 
-use super::{HostAddress, Joining};
+use super::HostAddress;
 use crate::tools::policy::Rules;
 use crate::tools::progress::ProgressRoom;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
+use bob_messages::options::{ServerSpec, ServerStart};
 use bob_messages::tools::ToolDescriptor;
 #[cfg(feature = "mcp")]
 use bob_messages::tools::ToolsMessage;
@@ -97,11 +98,14 @@ impl Host {
         Self::new(address, Duration::ZERO, None, standing)
     }
 
-    pub(super) fn server(joining: Joining, address: Box<dyn HostAddress>) -> Self {
-        let Joining { id, transport, required, asleep, patience } = joining;
-        let standing = if asleep { Standing::default() } else { Standing::starting(patience) };
-        let server = Some(Server { id, transport, required });
-        Self::new(address, patience, server, standing)
+    pub(super) fn server(spec: &ServerSpec, address: Box<dyn HostAddress>) -> Self {
+        let patience = spec.startup_timeout();
+        let standing = match spec.start {
+            ServerStart::Eager => Standing::starting(patience),
+            ServerStart::Lazy => Standing::default(),
+        };
+        let server = Server { id: spec.id.clone(), transport: spec.transport.name(), required: spec.required };
+        Self::new(address, patience, Some(server), standing)
     }
 
     fn new(address: Box<dyn HostAddress>, patience: Duration, server: Option<Server>, standing: Standing) -> Self {
