@@ -124,9 +124,15 @@ impl ToolPlane {
         (GuestHost(host), shelf)
     }
 
-    /// Gives a session servers of its own, from its next turn on, as far as its options name them then.
-    pub fn give(&self, session: &SessionId, gifts: Vec<Gift>) {
-        self.0.brought.give(session, gifts);
+    /// Gives a session servers of its own, from its next turn on, as far as its options name them then. What they
+    /// replace comes back; the leases in it may end where no lock is held.
+    pub fn give(&self, session: &SessionId, gifts: Vec<Gift>) -> Vec<Gift> {
+        self.0.brought.give(session, gifts)
+    }
+
+    /// The servers that were started for a session, each as its options name it and as it was started.
+    pub fn given(&self, session: &SessionId) -> Vec<(ServerSpec, ServerSpec)> {
+        self.0.brought.given(session)
     }
 
     /// Whether a session was given servers, and has them.

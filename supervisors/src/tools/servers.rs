@@ -9,7 +9,7 @@
 mod tests;
 
 use super::Roster;
-use super::brought_servers::{Brought, BroughtBounds};
+use super::registry::{BroughtBounds, Servers};
 use crate::family::{ChildSpec, Fate};
 use bob_actors::address::Address;
 use bob_actors::child::{Ladder, Watcher};
@@ -26,7 +26,7 @@ use bob_messages::options::{Named, ServerSpec, ServerStart, ServerTransport};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How a server's process is stopped: 2.5 s at most, so that a whole house ends within
@@ -74,15 +74,7 @@ pub struct ToolServers(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) house: Surroundings,
     pub(super) roster: Roster,
-    known: Mutex<Known>,
-    pub(super) brought: Brought,
-}
-
-#[derive(Default)]
-struct Known {
-    now: Vec<McpServerArguments>,
-    /// Those that left and may still be ending: one that comes back waits for that.
-    left: Vec<McpServerArguments>,
+    servers: Mutex<Servers>,
 }
 
 /// What a reload did.
@@ -118,9 +110,8 @@ impl ToolServers {
         check(&specs)?;
         let now: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
         let children = now.iter().map(|arguments| house.child(arguments.clone())).collect();
-        let known = Mutex::new(Known { now, left: Vec::new() });
-        let brought = Brought::default();
-        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), known, brought })))
+        let servers = Mutex::new(Servers { configured: now, ..Servers::default() });
+        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), servers })))
     }
 
     /// The same servers as the tools supervisor reads them.
@@ -132,16 +123,6 @@ impl ToolServers {
         &self.0
     }
 
-    pub(super) fn of(inner: Arc<Inner>) -> Self {
-        Self(inner)
-    }
-
-    /// Those of the configuration.
-    pub(super) fn configured(&self) -> Vec<ServerSpec> {
-        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.now.iter().map(|arguments| arguments.spec.clone()).collect()
-    }
-
     /// From now on these are the servers. One that is as it was is left alone; of one
     /// that changed, or left and comes back, the old process has ended before the new one
     /// starts. A required server that does not start is shown and retried like any other. Nobody is waited
@@ -151,14 +132,15 @@ impl ToolServers {
     /// As [`new`](Self::new), and in a replay; then nothing changes.
     pub fn reload(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, InvalidServers> {
         check(&specs)?;
-        let Inner { house, roster, known, brought: _ } = &*self.0;
+        let Inner { house, roster, .. } = &*self.0;
         if house.is_replay {
             return Err(InvalidServers::new(
                 "all tools here are those of a tape, beside which no server starts".into(),
             ));
         }
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Known { now, mut left } = std::mem::take(&mut *known);
+        let mut servers = self.0.servers();
+        let Servers { configured, left, .. } = &mut *servers;
+        let now = std::mem::take(configured);
         let mut reloaded = Reloaded::default();
         let mut next: Vec<McpServerArguments> = Vec::with_capacity(specs.len());
         for spec in specs.into_iter().map(started_by_need) {
@@ -184,8 +166,14 @@ impl ToolServers {
             reloaded.stopped.push(gone.spec.id.clone());
             left.push(gone);
         }
-        *known = Known { now: next, left };
+        *configured = next;
         Ok(reloaded)
+    }
+}
+
+impl Inner {
+    pub(super) fn servers(&self) -> MutexGuard<'_, Servers> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -44,19 +44,12 @@ pub(super) struct Host {
     pub(super) address: Box<dyn HostAddress>,
     /// How long a turn's first prompt waits for its first start.
     pub(super) patience: Duration,
-    pub(super) server: Option<Server>,
+    pub(super) server: Option<ServerSpec>,
     /// The rules of whoever judges its calls.
     pub(super) rules: OnceLock<Arc<Rules>>,
     standing: Mutex<Standing>,
     /// Told of each publication.
     pub(super) published: Notify,
-}
-
-#[derive(Debug)]
-pub(super) struct Server {
-    pub(super) id: ServerId,
-    transport: &'static str,
-    required: bool,
 }
 
 /// How it is doing.
@@ -104,11 +97,10 @@ impl Host {
             ServerStart::Eager => Standing::starting(patience),
             ServerStart::Lazy => Standing::default(),
         };
-        let server = Server { id: spec.id.clone(), transport: spec.transport.name(), required: spec.required };
-        Self::new(address, patience, Some(server), standing)
+        Self::new(address, patience, Some(spec.clone()), standing)
     }
 
-    fn new(address: Box<dyn HostAddress>, patience: Duration, server: Option<Server>, standing: Standing) -> Self {
+    fn new(address: Box<dyn HostAddress>, patience: Duration, server: Option<ServerSpec>, standing: Standing) -> Self {
         let (rules, standing, published) = (OnceLock::new(), Mutex::new(standing), Notify::new());
         Self { serial: next_serial(), address, patience, server, rules, standing, published }
     }
@@ -139,7 +131,7 @@ impl Host {
         let standing = self.standing();
         Some(ServerStatus {
             id: server.id.clone(),
-            transport: server.transport.to_owned(),
+            transport: server.transport.name().to_owned(),
             state: standing.state,
             tools: standing.tools.len(),
             restarts: standing.restarts,
