@@ -9,9 +9,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it speaks to whoever runs it")]
 
 use bob::{
-    AgentRequest, AgentRuntime, ApprovalPort, Elicitation, ElicitationAnswer, FinishReason, HttpSpec, LlmRequest,
-    ModelName, Risk, RuntimeBuilder, ScriptedCall, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, ServerTransport,
-    SessionId, ToolDescriptor,
+    AgentRequest, AgentRuntime, ApprovalPort, Elicitation, ElicitationAnswer, FinishReason, LlmRequest, ModelName,
+    Risk, RuntimeBuilder, ScriptedCall, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, SessionId, ToolDescriptor,
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -51,7 +50,7 @@ async fn converse() -> Result<bool, Box<dyn Error>> {
     let server = ServerSpec {
         required: true,
         startup_timeout_ms: STARTUP_TIMEOUT_MS,
-        ..ServerSpec::new(ServerId::new("suite"), ServerTransport::Http(HttpSpec::new(url)))
+        ..ServerSpec::http(ServerId::new("suite"), url)
     };
     let runtime = RuntimeBuilder::new(ModelName::parse("scripted:suite")?)
         .model(Arc::new(ScriptedLlm::from_fn(next)))

@@ -1,10 +1,10 @@
 //! The options of a session: what holds for all its turns.
 
 mod change;
-mod launch;
+mod server;
 
 pub use change::{Change, Configuring, OptionsPatch, SessionChange};
-pub use launch::{Hidden, Named, Reach, ServerLaunch};
+pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
 
 use crate::ids::{CallId, ModelName, SessionId, TurnId};
 use crate::tools::Risk;
@@ -33,7 +33,7 @@ pub struct SessionOptions {
     pub approve: Option<Risk>,
     /// The tool servers the session brings. Their keys are never journaled, and a journal
     /// starts nothing: in another process they are there when they are given again.
-    pub servers: Arc<[ServerLaunch]>,
+    pub servers: Arc<[ServerSpec]>,
     /// Which call of which session this session works for.
     pub parent: Option<ParentTurn>,
 }
@@ -59,7 +59,7 @@ impl SessionOptions {
     #[must_use]
     pub fn stripped(mut self) -> Self {
         if !self.servers.is_empty() {
-            self.servers = self.servers.iter().map(ServerLaunch::stripped).collect();
+            self.servers = self.servers.iter().map(ServerSpec::stripped).collect();
         }
         self
     }

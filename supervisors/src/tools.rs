@@ -9,7 +9,7 @@
 #[cfg(feature = "mcp")]
 pub mod brought;
 #[cfg(feature = "mcp")]
-mod brought_servers;
+mod registry;
 mod roster;
 #[cfg(feature = "mcp")]
 pub mod servers;

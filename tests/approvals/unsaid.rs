@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bob::{
     AgentRequest, AgentResponse, AgentRuntime, ApprovalPort, ApprovalQuestion, ApprovalsMode, Capabilities, Decision,
     FinishReason, LlmRequest, Policy, Risk, RiskSource, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId,
-    ServerSpec, ServerTransport,
+    ServerSpec,
 };
-use bob_actors::child::ChildSpec;
 use bob_messages::chat::Message;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
@@ -146,13 +145,13 @@ fn house(folder: &Path, model: ScriptedLlm) -> RuntimeBuilder {
     std::fs::write(&tools, Tools::all().listed().to_string()).expect("a file");
     let (tools, log) = (tools.display().to_string(), log.display().to_string());
     let agent = env!("CARGO_BIN_EXE_cli-agent");
-    let server = ChildSpec::new(agent, ["drill-server", "--page", "100", "--tools", &tools, "--log", &log]);
+    let args = ["drill-server", "--page", "100", "--tools", &tools, "--log", &log];
     let model = model.with_capabilities(Capabilities {
         native_tools: true,
         context_tokens: 200_000,
         ..Capabilities::default()
     });
-    over(model).local_tools(false).tool_server(ServerSpec::new(ServerId::new("world"), ServerTransport::Stdio(server)))
+    over(model).local_tools(false).tool_server(ServerSpec::stdio(ServerId::new("world"), agent, args))
 }
 
 /// The calls that reached the server.

@@ -6,10 +6,8 @@ use std::time::{Duration, Instant};
 
 use bob::{
     AgentError, AgentRequest, AgentRuntime, Capabilities, Change, FinishReason, Limits, LlmRequest, OptionsPatch,
-    Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerLaunch, ServerSpec, ServerTransport,
-    SessionId, SessionOptions,
+    Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, SessionId, SessionOptions,
 };
-use bob_actors::child::ChildSpec;
 use bob_messages::chat::{CallStatus, Message};
 
 use crate::house::{AGENT, kill};
@@ -47,11 +45,11 @@ pub(super) fn house() -> RuntimeBuilder {
         .brought_servers_end_after(Duration::from_millis(100))
 }
 
-pub(super) fn drill(id: &str) -> ServerLaunch {
-    ServerLaunch::stdio(ServerId::new(id), AGENT, ["drill-server"])
+pub(super) fn drill(id: &str) -> ServerSpec {
+    ServerSpec::stdio(ServerId::new(id), AGENT, ["drill-server"])
 }
 
-pub(super) fn bringing(launches: &[ServerLaunch]) -> SessionOptions {
+pub(super) fn bringing(launches: &[ServerSpec]) -> SessionOptions {
     SessionOptions { servers: launches.into(), ..SessionOptions::default() }
 }
 
@@ -198,10 +196,8 @@ async fn a_session_that_was_let_go_for_idleness_keeps_its_servers() {
 
 #[tokio::test]
 async fn what_cannot_stand_side_by_side_is_refused_and_what_is_configured_is_shared() {
-    let configured =
-        ServerSpec::new(ServerId::new("x"), ServerTransport::Stdio(ChildSpec::new(AGENT, ["drill-server"])));
-    let runtime = built(house().tool_server(configured)).await;
-    let refused = async |launches: &[ServerLaunch]| match within(runtime.open(session("a"), bringing(launches))).await {
+    let runtime = built(house().tool_server(drill("x"))).await;
+    let refused = async |launches: &[ServerSpec]| match within(runtime.open(session("a"), bringing(launches))).await {
         Err(AgentError::Invalid(why)) => why,
         other => panic!("not refused: {other:?}"),
     };

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use bob::{AgentError, AgentRuntime, Change, OptionsPatch, Runtime, ServerLaunch};
+use bob::{AgentError, AgentRuntime, Change, OptionsPatch, Runtime, ServerSpec};
 
 use crate::brought::{bringing, built, drill, ended, house, pid, says};
 use crate::support::runtime::{session, within};
 
 /// Servers of these ids.
-fn drills(ids: &[&str]) -> Vec<ServerLaunch> {
+fn drills(ids: &[&str]) -> Vec<ServerSpec> {
     ids.iter().map(|id| drill(id)).collect()
 }
 

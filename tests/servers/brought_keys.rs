@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::tape::{Recorder as TapeRecorder, Redactor, Tape};
-use bob::{AgentEvent, AgentRequest, AgentRuntime, FileStore, ServerId, ServerLaunch, SqliteStore, StoreOptions};
+use bob::{
+    AgentError, AgentEvent, AgentRequest, AgentRuntime, FileStore, ServerId, ServerSpec, ServerTransport, SqliteStore,
+    StoreOptions,
+};
 use bob_messages::chat::CallStatus;
 
 use crate::brought::{CANARY, bringing, built, drill, ended, house, lives, pid, says};
@@ -36,9 +39,9 @@ async fn keys_are_in_no_journal_and_a_journal_starts_nothing() {
     let stores: [Opens; 2] = [sqlite, json];
     for (number, store) in stores.into_iter().enumerate() {
         let id = format!("s{number}");
-        let web = ServerLaunch::http(ServerId::new("web"), format!("http://127.0.0.1:9/mcp?key={CANARY}"))
+        let web = ServerSpec::http(ServerId::new("web"), format!("http://127.0.0.1:9/mcp?key={CANARY}"))
             .with("Authorization", CANARY);
-        let brought = [drill("x").with("KEY", CANARY), ServerLaunch { startup_timeout_ms: Some(500), ..web }];
+        let brought = [drill("x").with("KEY", CANARY), ServerSpec { startup_timeout_ms: 500, ..web }];
         let runtime = built(house().store(store(&path))).await;
         within(runtime.open(session(&id), bringing(&brought))).await.expect("it opens");
         let first = pid(&runtime, &id).await;
@@ -99,4 +102,30 @@ async fn g15_no_key_of_a_brought_server_is_on_a_tape_and_a_replay_starts_none() 
     let tools = tree.iter().find(|node| node.name == "tools").expect("a supervisor of the tools");
     assert_eq!(tools.children.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["local"]);
     replay.shutdown().await;
+}
+
+#[tokio::test]
+async fn keys_that_are_not_given_again_are_those_that_the_session_gave() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let real = folder.path().canonicalize().expect("a folder");
+    let runtime = built(house().workspace(real.display().to_string())).await;
+    let bare = drill("x").with("KEY", CANARY);
+    let mut named = bare.clone();
+    if let ServerTransport::Stdio(command) = &mut named.transport {
+        command.folder = Some(real);
+    }
+    // Two descriptions of one server.
+    let launches = [("a", bare), ("b", named)];
+    for (id, launch) in &launches {
+        within(runtime.open(session(id), bringing(std::slice::from_ref(launch)))).await.expect("it opens");
+    }
+    let first = pid(&runtime, "a").await;
+    for (id, launch) in &launches {
+        let again = bringing(&[launch.stripped()]);
+        within(runtime.configure(session(id), again.clone().into(), None)).await.expect("it is kept");
+        assert_eq!(pid(&runtime, id).await, first, "{id}");
+        let another = within(runtime.open(session("c"), again)).await;
+        assert!(matches!(&another, Err(AgentError::Invalid(why)) if why.contains("KEY")), "{another:?}");
+    }
+    runtime.shutdown().await;
 }

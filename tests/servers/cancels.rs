@@ -7,9 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bob::{
     AgentRequest, AgentResponse, AgentRuntime, FinishReason, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply,
-    ServerId, ServerSpec, ServerTransport,
+    ServerId, ServerSpec,
 };
-use bob_actors::child::ChildSpec;
 use bob_messages::chat::CallStatus;
 use serde_json::{Value, json};
 
@@ -29,8 +28,8 @@ fn now_ms() -> u64 {
 /// A runtime with one server in this mode, which logs, and a model that calls a tool of it when told to.
 async fn house(folder: &Path, mode: &str, tool: &str, arguments: Value) -> Runtime {
     let log = folder.join("log").display().to_string();
-    let child = ChildSpec::new(AGENT, ["drill-server", "--log", &log, "--mode", mode]);
-    let mut server = ServerSpec::new(ServerId::new("drill"), ServerTransport::Stdio(child));
+    let args = ["drill-server", "--log", &log, "--mode", mode];
+    let mut server = ServerSpec::stdio(ServerId::new("drill"), AGENT, args);
     server.required = true;
     let tool = format!("mcp/drill/{tool}");
     let last = |request: &bob::LlmRequest| format!("{:?}", request.messages.last());
@@ -132,8 +131,8 @@ async fn c4_the_late_answer_to_a_cancelled_call_is_dropped() {
 async fn c1_a_cancel_ends_the_wait_for_servers_that_start() {
     let folder = Scratch::new();
     let log = folder.join("log").display().to_string();
-    let child = ChildSpec::new(AGENT, ["drill-server", "--log", &log, "--mode", "silent-init"]);
-    let server = ServerSpec::new(ServerId::new("drill"), ServerTransport::Stdio(child));
+    let args = ["drill-server", "--log", &log, "--mode", "silent-init"];
+    let server = ServerSpec::stdio(ServerId::new("drill"), AGENT, args);
     let model = ScriptedLlm::replies(vec![ScriptedReply::text("never asked")]);
     let builder = RuntimeBuilder::new(model_name()).model(Arc::new(model)).tool_server(server);
     let runtime = builder.build().await.expect("a runtime");

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use bob::{
     AgentRequest, AgentRuntime, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec,
-    ServerTransport,
 };
-use bob_actors::child::ChildSpec;
 use bob_actors::llm::scripted::Rule;
 use serde_json::{Value, json};
 
@@ -52,7 +50,7 @@ fn o5_without_descriptors_new_calls_fail_and_what_runs_goes_on() {
 }
 
 fn spec(id: &str) -> ServerSpec {
-    ServerSpec::new(ServerId::new(id), ServerTransport::Stdio(ChildSpec::new(AGENT, ["drill-server"])))
+    ServerSpec::stdio(ServerId::new(id), AGENT, ["drill-server"])
 }
 
 fn rule(when: &str, tool: &str, arguments: Value) -> Rule {

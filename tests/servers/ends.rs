@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use bob::{
     AgentRequest, AgentRuntime, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec,
-    ServerTransport,
 };
-use bob_actors::child::ChildSpec;
 use bob_drill::traps::{Edge, Harm, Trap, Traps, Victim};
 
 use crate::house::{AGENT, House, drill};
@@ -83,7 +81,7 @@ fn the_environment_arms_no_trap() {
 
 fn spec(id: &str, modes: &[&str]) -> ServerSpec {
     let arguments = std::iter::once("drill-server").chain(modes.iter().copied());
-    ServerSpec::new(ServerId::new(id), ServerTransport::Stdio(ChildSpec::new(AGENT, arguments)))
+    ServerSpec::stdio(ServerId::new(id), AGENT, arguments)
 }
 
 fn lives(pid: i32) -> bool {

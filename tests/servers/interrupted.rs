@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use bob::{
     AgentError, AgentEvent, AgentRequest, AgentRunResult, AgentRuntime, FinishReason, GuardReason, Policy, Runtime,
-    RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, ServerTransport,
+    RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec,
 };
-use bob_actors::child::ChildSpec;
 use bob_actors::tools::ToolOverride;
 use bob_messages::chat::{CallStatus, ToolResult};
 use bob_messages::limits::Limits;
@@ -41,8 +40,8 @@ fn model(tool: &'static str, arguments: serde_json::Value) -> ScriptedLlm {
 /// A runtime with a server that takes a call of `append` and never answers, which may be repeated or not.
 async fn house(folder: &Scratch, idempotent: bool, recorder: &Arc<Recorder>) -> Runtime {
     let log = folder.join("log").display().to_string();
-    let child = ChildSpec::new(AGENT, ["drill-server", "--log", &log, "--mode", "silent-call"]);
-    let mut server = ServerSpec::new(ServerId::new("drill"), ServerTransport::Stdio(child));
+    let args = ["drill-server", "--log", &log, "--mode", "silent-call"];
+    let mut server = ServerSpec::stdio(ServerId::new("drill"), AGENT, args);
     server.required = true;
     let mut policy = Policy { require_high_risk_approval: false, ..Policy::default() };
     let rule = ToolOverride { idempotent: Some(idempotent), ..ToolOverride::default() };

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use bob::{
     AgentEvent, AgentRuntime, ApprovalPort, BuildError, Elicitation, ElicitationAnswer, RuntimeBuilder, ScriptedLlm,
-    ScriptedReply, ServerId, ServerSpec, ServerState, ServerTransport,
+    ScriptedReply, ServerId, ServerSpec, ServerState,
 };
-use bob_actors::child::ChildSpec;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -16,7 +15,7 @@ use crate::support::runtime::{Recorder, model_name, say, scripted, within};
 
 fn spec(id: &str, args: &[&str]) -> ServerSpec {
     let args = std::iter::once("drill-server").chain(args.iter().copied());
-    ServerSpec::new(ServerId::new(id), ServerTransport::Stdio(ChildSpec::new(AGENT, args)))
+    ServerSpec::stdio(ServerId::new(id), AGENT, args)
 }
 
 fn over(replies: Vec<ScriptedReply>) -> RuntimeBuilder {

@@ -10,12 +10,12 @@
 use super::arguments::McpServerArguments;
 use super::keeper::Keeper;
 use super::shared::{Offer, Shared};
-use super::spec::Start;
 use crate::tools::ToolPort;
 use crate::tools::host::Host;
 use crate::tools::plane::{Shelf, not_sent};
 use crate::tools::policy::Rules;
 use bob_messages::mcp::McpMessage;
+use bob_messages::options::ServerStart;
 use bob_messages::tools::ToolsMessage;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::VecDeque;
@@ -79,7 +79,7 @@ impl Actor for McpServerActor {
         arguments: McpServerArguments,
     ) -> Result<McpServerState, ActorProcessingErr> {
         let rules = Rules::new(arguments.policy.clone())?.with_timeout_ms(arguments.spec.tool_timeout_ms);
-        let eager = arguments.spec.start == Start::Eager;
+        let eager = arguments.spec.start == ServerStart::Eager;
         let progress = arguments.shelf.as_ref().map(Shelf::progress).unwrap_or_default();
         let rules = Arc::new(rules);
         if let Some(shelf) = &arguments.shelf {

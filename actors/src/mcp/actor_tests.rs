@@ -8,7 +8,9 @@ use crate::child::testing::{DEADLINE, group_is_gone, processes, soon, until};
 use crate::mcp::testing::{House, arguments, judged, script, server};
 use crate::tools::local::fixture::call;
 use bob_messages::chat::CallStatus;
+use bob_messages::ids::ServerId;
 use bob_messages::mcp::ServerState;
+use bob_messages::options::ServerSpec;
 use bob_messages::tools::{CallContext, Risk, Verdict};
 use serde_json::json;
 use std::time::Instant as Clock;
@@ -32,7 +34,7 @@ async fn a_question_that_comes_before_the_server_is_ready_waits_for_it() {
 #[tokio::test]
 async fn a_lazy_server_sleeps_until_it_is_needed() {
     let mut arguments = arguments(server(""));
-    arguments.spec.start = Start::Lazy;
+    arguments.spec.start = ServerStart::Lazy;
     let house = House::start(arguments).await;
     assert_eq!((house.status().state, house.status().pid), (ServerState::Asleep, None));
     assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
@@ -98,7 +100,7 @@ async fn whoever_asks_while_it_is_started_again_waits_as_long_as_its_start_takes
 async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
     let wrong_version = r#"*'"method":"initialize"'*) answer '{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}' ;;"#;
     let no_list = r#"*'"method":"tools/list"'*) answer '{"tools":7}' ;;"#;
-    for (command, why) in [
+    for (spec, why) in [
         (script("echo oh no >&2; exit 3"), "ended with status 3, its last words: oh no"),
         (script("exec sleep 1000"), "was not ready within 300 ms"),
         (script("while :; do echo junk; echo '{\"half\":'; sleep 0.01; done"), "was not ready within 300 ms"),
@@ -115,9 +117,12 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
         ),
         (server(wrong_version), "speaks version \"1999-01-01\""),
         (server(no_list), "does not list its tools"),
-        (crate::child::ChildSpec::new("no-such-program-here", [""; 0]), "cannot start `no-such-program-here`"),
+        (
+            ServerSpec::stdio(ServerId::new("sh"), "no-such-program-here", [""; 0]),
+            "cannot start `no-such-program-here`",
+        ),
     ] {
-        let mut arguments = arguments(command);
+        let mut arguments = arguments(spec);
         arguments.spec.startup_timeout_ms = 300;
         let watcher = arguments.watcher.clone();
         let mut house = House::start(arguments).await;
@@ -142,9 +147,8 @@ async fn what_a_server_was_given_in_its_environment_is_not_repeated() {
         ("echo \"bad $KEY-2 $LONGER\" >&2; exit 3", "last words: bad …-2 …"),
         (refusal, "refuses the handshake: bad … (1)"),
     ] {
-        let mut command = script(program);
-        command.env = vec![("KEY".into(), "canary".into()), ("LONGER".into(), "canary-1".into())];
-        let mut house = House::with(command).await;
+        let spec = script(program).with("KEY", "canary").with("LONGER", "canary-1");
+        let mut house = House::with(spec).await;
         let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
         let end = house.end().await;
         assert!(end.contains(why), "{end}");

@@ -1,13 +1,14 @@
 //! What the actor of one tool server starts with, and what its successors share.
 
 use super::elicit::Elicit;
-use super::spec::ServerSpec;
 use crate::address::RETURNS_WITHIN;
 use crate::child::{Ladder, Watcher};
+use crate::secrets::Secrets;
 use crate::tape::Recorder;
 use crate::tools::Policy;
 use crate::tools::grant::KeyPlace;
 use crate::tools::plane::Shelf;
+use bob_messages::options::{ServerSpec, ServerTransport};
 use bob_messages::tools::ToolsMessage;
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +65,15 @@ impl McpServerArguments {
     /// Whether nothing of this server is left for which one in its place would wait.
     pub fn is_vacant(&self) -> bool {
         self.place.taken.try_lock().is_ok()
+    }
+
+    /// What the server was given in its environment, which its own words may repeat. What is sent to one over HTTP is
+    /// hidden where it answers.
+    pub(super) fn secrets(&self) -> Secrets {
+        match &self.spec.transport {
+            ServerTransport::Stdio(_) => Secrets::of(self.spec.confided()),
+            ServerTransport::Http(_) => Secrets::of([]),
+        }
     }
 
     pub(super) fn patience(&self, question: &ToolsMessage) -> Duration {

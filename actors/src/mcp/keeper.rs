@@ -10,10 +10,10 @@ use super::fate::{Fate, FateWatch, Signs, Word};
 use super::port::ServerPort;
 use super::rmcp::{Connection, Gone, Listed, Misfit, Shop};
 use super::shared::{Offer, Shared};
-use super::spec::Transport;
 use crate::child::{Child, ExitWatch};
 use crate::patience::Patience;
 use bob_messages::mcp::McpMessage;
+use bob_messages::options::ServerTransport;
 use futures_util::FutureExt;
 use ractor::ActorRef;
 use std::panic::AssertUnwindSafe;
@@ -92,7 +92,7 @@ enum End {
 
 impl Keeper {
     pub(super) fn new(arguments: Arc<McpServerArguments>, shared: Arc<Shared>, actor: ActorRef<McpMessage>) -> Self {
-        let shop = Shop { server: arguments.spec.id.clone(), offered: arguments.spec.offered.clone() };
+        let shop = Shop { server: arguments.spec.id.clone(), offered: arguments.spec.tools.clone() };
         Self { arguments, shared, actor, shop }
     }
 
@@ -168,7 +168,7 @@ impl Keeper {
                     match listed {
                         Ok(listed) => drop(self.offer(&mut line, listed)),
                         Err(Misfit { why, closed, .. }) => {
-                            let why = self.arguments.spec.secrets().hidden_in(&why);
+                            let why = self.arguments.secrets().hidden_in(&why);
                             tracing::warn!(target: "bob::mcp", server = %self.shop.server, why, "a list of tools stays as it was");
                             if closed {
                                 signs.suspect.notify_one();
@@ -187,8 +187,8 @@ impl Keeper {
         loop {
             signs.suspect.notified().await;
             match &self.arguments.spec.transport {
-                Transport::Stdio(_) => return End::Gone("closed its input".to_owned()),
-                Transport::Http(_) => match Patience::of(within).within(connection.ping()).await {
+                ServerTransport::Stdio(_) => return End::Gone("closed its input".to_owned()),
+                ServerTransport::Http(_) => match Patience::of(within).within(connection.ping()).await {
                     Some(Ok(())) => {}
                     Some(Err(Misfit { lost: true, .. })) => return End::SessionLost,
                     Some(Err(Misfit { why, .. })) => return End::Gone(why),
@@ -228,7 +228,7 @@ impl Keeper {
                 tools: tools.clone(),
                 fate: line.told.clone(),
                 signs: line.signs.clone(),
-                is_far: matches!(self.arguments.spec.transport, Transport::Http(_)),
+                is_far: matches!(self.arguments.spec.transport, ServerTransport::Http(_)),
             })
         });
         if let Some(port) = &port {
@@ -243,7 +243,7 @@ impl Keeper {
     async fn report(&self, held: &mut Held, why: &str) {
         // Before anything else: what comes behind this is for the successor.
         self.tell(McpMessage::Ending);
-        let secrets = self.arguments.spec.secrets();
+        let secrets = self.arguments.secrets();
         let why = secrets.hidden_in(why);
         if let Some(fate) = &held.fate {
             fate.tell(Word::Dead(why.as_str().into()));

@@ -12,7 +12,6 @@
 //! | file | what is in it |
 //! |---|---|
 //! | [`actor`] | the mailbox: questions, held while the server starts |
-//! | [`spec`] | what a server is |
 //! | `keeper`, `start` | the life of one server, and its beginning |
 //! | `arguments` | what the actor starts with |
 //! | `fate` | how a connection ended, told to its calls |
@@ -33,7 +32,6 @@ mod port;
 mod rmcp;
 mod shared;
 mod sieve;
-pub mod spec;
 mod start;
 
 #[cfg(test)]
@@ -46,4 +44,3 @@ mod web_tests;
 pub use actor::McpServerActor;
 pub use arguments::McpServerArguments;
 pub use elicit::{Answer, Elicit, Question};
-pub use spec::{HttpSpec, ServerSpec, Start, Transport};

@@ -27,8 +27,8 @@ pub(super) use handler::Handler;
 pub(super) use tools::{Listed, Shop};
 
 use super::sieve::{LINE_TOO_LONG, Sieve};
-use super::spec::HttpSpec;
 use crate::tools::Invocation;
+use bob_messages::options::HttpSpec;
 use bob_messages::tools::ToolOutput;
 use bob_messages::trace;
 use errors::misfit;

@@ -3,9 +3,9 @@
 use super::fate::Signs;
 use super::keeper::{Held, Keeper, Started, ended_or, exited};
 use super::rmcp::{Connection, Handler, Misfit};
-use super::spec::Transport;
 use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
 use crate::patience::Patience;
+use bob_messages::options::{CommandSpec, Named, ServerTransport};
 use std::sync::Arc;
 use tokio::process::{ChildStdin, ChildStdout};
 
@@ -23,11 +23,11 @@ impl Keeper {
         let mut patience = Patience::of(spec.startup_timeout());
         let (signs, handler) = (Signs::default(), self.handler());
         let (mut exit, opening) = match &spec.transport {
-            Transport::Stdio(command) => {
+            ServerTransport::Stdio(command) => {
                 let Process { exit, stdout, stdin } = self.spawn(command, held)?;
                 (Some(exit), futures_util::future::Either::Left(Connection::open(stdout, stdin, handler)))
             }
-            Transport::Http(http) => {
+            ServerTransport::Http(http) => {
                 let suspect = Arc::clone(&signs.suspect);
                 (None, futures_util::future::Either::Right(Connection::reach(http, handler, suspect)))
             }
@@ -52,10 +52,9 @@ impl Keeper {
         }
     }
 
-    fn spawn(&self, command: &ChildSpec, held: &mut Held) -> Result<Process, String> {
-        let command = ChildSpec { stdin: Stdin::Piped, stdout: Stdout::Piped, ..command.clone() };
-        let child =
-            Child::spawn(command, &self.arguments.watcher).map_err(|error| format!("does not start: {error}"))?;
+    fn spawn(&self, command: &CommandSpec, held: &mut Held) -> Result<Process, String> {
+        let child = Child::spawn(child(command), &self.arguments.watcher);
+        let child = child.map_err(|error| format!("does not start: {error}"))?;
         let child = held.child.insert(child);
         if let Some(shelf) = &self.arguments.shelf {
             shelf.runs(Some(child.id()));
@@ -71,4 +70,11 @@ impl Keeper {
         let elicit = self.arguments.elicit.clone();
         Handler::new(spec.id.clone(), Arc::clone(&spec.roots), elicit, Arc::clone(&self.shared.look_again))
     }
+}
+
+/// The process of a server.
+fn child(spec: &CommandSpec) -> ChildSpec {
+    let value = |named: &Named| Some((named.name.clone().into(), named.value.expose()?.into()));
+    let (folder, env) = (spec.folder.clone(), spec.env.iter().filter_map(value).collect());
+    ChildSpec { folder, env, stdin: Stdin::Piped, stdout: Stdout::Piped, ..ChildSpec::new(spec.program(), &spec.args) }
 }

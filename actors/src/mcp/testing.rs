@@ -7,16 +7,16 @@ mod watched;
 
 use super::actor::McpServerActor;
 use super::arguments::McpServerArguments;
-use super::spec::{ServerSpec, Start, Transport};
 use crate::address::Address;
+use crate::child::Watcher;
 use crate::child::testing::soon;
-use crate::child::{ChildSpec, Watcher};
 use crate::tools::Policy;
 use crate::tools::local::fixture::{Workspace, call};
-use crate::tools::plane::{Joining, ToolPlane};
+use crate::tools::plane::ToolPlane;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerState, ServerStatus};
+use bob_messages::options::ServerSpec;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolSet, ToolsMessage, Verdict};
 use serde_json::{Value, json};
@@ -46,16 +46,15 @@ done
 "#;
 
 /// A server in `sh`; these arms of its `case` come before its own.
-pub(super) fn server(arms: &str) -> ChildSpec {
+pub(super) fn server(arms: &str) -> ServerSpec {
     script(&SERVER.replace("ARMS", arms))
 }
 
-pub(super) fn script(script: &str) -> ChildSpec {
-    ChildSpec::new("sh", ["-c", script])
+pub(super) fn script(script: &str) -> ServerSpec {
+    ServerSpec::stdio(ServerId::new("sh"), "sh", ["-c", script])
 }
 
-pub(super) fn arguments(command: ChildSpec) -> McpServerArguments {
-    let spec = ServerSpec::new(ServerId::new("sh"), Transport::Stdio(command));
+pub(super) fn arguments(spec: ServerSpec) -> McpServerArguments {
     McpServerArguments::new(spec, Policy::default(), Watcher::new())
 }
 
@@ -67,8 +66,8 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) async fn with(command: ChildSpec) -> Self {
-        Self::start(arguments(command)).await
+    pub(super) async fn with(spec: ServerSpec) -> Self {
+        Self::start(arguments(spec)).await
     }
 
     pub(super) async fn start(arguments: McpServerArguments) -> Self {

@@ -1,10 +1,9 @@
 //! The actor of a tool server and somebody who hears how it ends, in the place of its supervisor. The unit tests of tool
 //! servers have this file, too; whoever includes it imports what is not named by its crate here.
 
-use super::{Address, Joining, McpServerActor, McpServerArguments, Start, ToolPlane};
+use super::{Address, McpServerActor, McpServerArguments, ToolPlane};
 use bob_messages::mcp::McpMessage;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// An actor, and what a supervisor would know of it.
@@ -21,14 +20,7 @@ impl Watched {
     /// Has the server join the plane and starts its actor.
     pub(crate) async fn join(plane: &ToolPlane, mut arguments: McpServerArguments) -> Self {
         let address = Address::default();
-        let joining = Joining {
-            id: arguments.spec.id.clone(),
-            transport: "stdio",
-            required: false,
-            asleep: arguments.spec.start == Start::Lazy,
-            patience: Duration::from_millis(arguments.spec.startup_timeout_ms),
-        };
-        arguments.shelf = Some(plane.join(joining, address.clone()));
+        arguments.shelf = Some(plane.join(&arguments.spec, address.clone()));
         let (tell, ends) = mpsc::unbounded_channel();
         let (witness, _ends) = Actor::spawn(None, Witness, tell).await.expect("the witness starts");
         let actor = spawn(&arguments, &address, &witness).await;

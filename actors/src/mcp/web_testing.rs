@@ -4,9 +4,7 @@
 //! started again where it was. What it does not expect makes it panic: the test fails there.
 
 use super::arguments::McpServerArguments;
-use super::spec::{HttpSpec, ServerSpec, Transport};
-use crate::child::Watcher;
-use crate::tools::Policy;
+use super::testing::arguments;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -14,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Json, Router};
 use bob_messages::ids::ServerId;
+use bob_messages::options::ServerSpec;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -123,7 +122,7 @@ impl Web {
     }
 
     pub(super) fn arguments(&self) -> McpServerArguments {
-        arguments(HttpSpec::new(self.url()))
+        arguments(spec(self.url()))
     }
 }
 
@@ -135,9 +134,9 @@ impl Drop for Web {
     }
 }
 
-pub(super) fn arguments(http: HttpSpec) -> McpServerArguments {
-    let spec = ServerSpec::new(ServerId::new("sh"), Transport::Http(http));
-    McpServerArguments::new(spec, Policy::default(), Watcher::new())
+/// A server at this address.
+pub(super) fn spec(url: impl Into<String>) -> ServerSpec {
+    ServerSpec::http(ServerId::new("sh"), url)
 }
 
 async fn answer(

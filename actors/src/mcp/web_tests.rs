@@ -1,14 +1,14 @@
 //! A server over HTTP is reached, lost, found again, and believed nothing it could do
 //! harm with. The names begin with the fault's id in the catalogue of faults.
 
-use super::spec::HttpSpec;
-use super::testing::House;
-use super::web_testing::{Cut, UnknownSession, Web, arguments};
+use super::testing::{House, arguments};
+use super::web_testing::{Cut, UnknownSession, Web, spec};
 use crate::child::testing::{DEADLINE, soon, until};
 use crate::tools::local::fixture::call;
 use axum::http::{StatusCode, header};
 use bob_messages::chat::CallStatus;
 use bob_messages::mcp::ServerState;
+use bob_messages::options::ServerSpec;
 use bob_messages::tools::{ToolReturn, Verdict};
 use serde_json::json;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ fn says(returned: &ToolReturn, status: CallStatus, words: &[&str]) {
 }
 
 /// How the actor of a server ended that never was ready.
-async fn misfit(http: HttpSpec) -> String {
-    let mut arguments = arguments(http);
+async fn misfit(spec: ServerSpec) -> String {
+    let mut arguments = arguments(spec);
     arguments.spec.startup_timeout_ms = 2_000;
     House::start(arguments).await.end().await
 }
@@ -48,7 +48,7 @@ async fn trap() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
 #[tokio::test]
 async fn a_call_reaches_a_server_over_http_with_the_configured_headers() {
     let web = Web::start();
-    let house = House::start(arguments(HttpSpec::new(web.url()).with_header("X-Key", "open sesame"))).await;
+    let house = House::start(arguments(spec(web.url()).with("X-Key", "open sesame"))).await;
     let status = house.ready().await;
     assert_eq!((status.tools, status.server.as_deref(), status.pid), (4, Some("web 1"), None));
     says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
@@ -89,7 +89,7 @@ async fn h1_a_server_that_is_not_there_keeps_nobody_waiting() {
         (deaf, "was not ready within 700 ms".to_owned()),
     ] {
         let asked = Instant::now();
-        let mut arguments = arguments(HttpSpec::new(format!("http://{address}/mcp")));
+        let mut arguments = arguments(spec(format!("http://{address}/mcp")));
         arguments.spec.startup_timeout_ms = 700;
         let mut house = House::start(arguments).await;
         assert_eq!(house.status().state, ServerState::Starting);
@@ -179,7 +179,7 @@ async fn h4_a_redirect_to_another_place_is_not_followed() {
         for status in [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT, StatusCode::FOUND] {
             let web = Web::start();
             web.world().manners.instead = Some((status, vec![(header::LOCATION, to.clone())], String::new()));
-            let end = misfit(HttpSpec::new(web.url()).with_header("Authorization", "Bearer canary-7")).await;
+            let end = misfit(spec(web.url()).with("Authorization", "Bearer canary-7")).await;
             assert!(end.contains("which is not followed") || to.starts_with("file"), "{to}: {end}");
             assert!(!end.contains("canary"), "{end}");
         }
@@ -191,7 +191,7 @@ async fn h4_a_redirect_to_another_place_is_not_followed() {
 async fn h4_a_ready_server_cannot_send_a_call_elsewhere_either() {
     let (address, caught) = trap().await;
     let web = Web::start();
-    let house = House::start(arguments(HttpSpec::new(web.url()).with_header("X-Key", "canary-7"))).await;
+    let house = House::start(arguments(spec(web.url()).with("X-Key", "canary-7"))).await;
     house.ready().await;
     let to = vec![(header::LOCATION, format!("http://{address}/mcp"))];
     web.world().manners.instead = Some((StatusCode::TEMPORARY_REDIRECT, to, String::new()));
@@ -227,7 +227,7 @@ async fn h5_a_hostile_challenge_is_text_and_nothing_else() {
             let web = Web::start();
             let said = format!("your token canary-8 is \u{1b}[2J bad, see https://{address}/");
             web.world().manners.instead = Some((status, vec![(header::WWW_AUTHENTICATE, challenge.clone())], said));
-            let end = misfit(HttpSpec::new(web.url()).with_header("Authorization", "Bearer canary-8")).await;
+            let end = misfit(spec(web.url()).with("Authorization", "Bearer canary-8")).await;
             let code = status.as_str();
             assert!(end.contains(code) && end.contains("\"Authorization\"") && end.contains("`headers`"), "{end}");
             assert_eq!(end.contains("it says more at \"https://"), shown, "{challenge}: {end}");
@@ -236,9 +236,7 @@ async fn h5_a_hostile_challenge_is_text_and_nothing_else() {
     }
     let web = Web::start();
     web.world().manners.instead = Some((StatusCode::UNAUTHORIZED, Vec::new(), "who?".to_owned()));
-    assert!(
-        misfit(HttpSpec::new(web.url())).await.contains("asks for a key (HTTP 401): give it as one of the `headers`")
-    );
+    assert!(misfit(spec(web.url())).await.contains("asks for a key (HTTP 401): give it as one of the `headers`"));
     assert_eq!((caught.load(Ordering::SeqCst), mark.exists()), (0, false));
 }
 
@@ -249,11 +247,11 @@ async fn h5_headers_that_cannot_be_sent_are_named_without_their_value() {
         ("X-Key", "canary-9\n", "its value has characters that no header can have"),
         ("Mcp-Session-Id", "canary-9", "it belongs to the protocol"),
     ] {
-        let end = misfit(HttpSpec::new("http://127.0.0.1:1/").with_header(name, value)).await;
+        let end = misfit(spec("http://127.0.0.1:1/").with(name, value)).await;
         assert!(end.contains(why) && end.contains(&format!("{name:?}")) && !end.contains("canary"), "{end}");
     }
     for url in ["", "127.0.0.1:80", "ftp://x/", "file:///etc/passwd"] {
-        assert!(misfit(HttpSpec::new(url)).await.contains("must begin with http:// or https://"), "{url}");
+        assert!(misfit(spec(url)).await.contains("must begin with http:// or https://"), "{url}");
     }
 }
 
@@ -268,7 +266,7 @@ async fn g3_a_server_that_repeats_its_address_is_quoted_without_the_key_in_it() 
         for status in [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST, StatusCode::INTERNAL_SERVER_ERROR] {
             let web = Web::start();
             web.world().manners.instead = Some((status, Vec::new(), said.to_owned()));
-            let http = HttpSpec::new(format!("{}?{query}", web.url()));
+            let http = spec(format!("{}?{query}", web.url()));
             let shown = format!("{http:?}");
             let end = misfit(http).await;
             assert!(end.contains(status.as_str()), "{end}");
@@ -327,7 +325,7 @@ async fn pass(
 async fn h6_a_dead_line_costs_a_deadline_and_then_the_connection() {
     let web = Web::start();
     let proxy = Proxy::before(web.address).await;
-    let mut arguments = arguments(HttpSpec::new(format!("http://{}/mcp", proxy.address)));
+    let mut arguments = arguments(spec(format!("http://{}/mcp", proxy.address)));
     arguments.spec.startup_timeout_ms = 1_000;
     arguments.spec.tool_timeout_ms = Some(200);
     let mut house = House::start(arguments).await;

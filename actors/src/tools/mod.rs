@@ -50,7 +50,7 @@ pub use catalogue::CatalogueError;
 pub use function::{FnTool, tool};
 pub use gate::{Gate, GateError};
 pub use grant::KeyPlace;
-pub use plane::{HostAddress, Joining, Shelf, ToolPlane};
+pub use plane::{HostAddress, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Concern, Invocation, ToolError, ToolPort};
 pub use progress::{ProgressRoom, ProgressSink};

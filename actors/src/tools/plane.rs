@@ -34,13 +34,12 @@ use crate::feed::Feed;
 use crate::tools::progress::ProgressRoom;
 use bob_messages::ids::{ServerId, SessionId, ToolName};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
-use bob_messages::options::ServerLaunch;
+use bob_messages::options::ServerSpec;
 use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
 use brought::Brought;
 use sets::Sets;
 use shelf::{Host, Settling};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -61,21 +60,6 @@ struct Plane {
     sets: Mutex<Sets>,
     /// Where it is told that processes start and end.
     feed: OnceLock<Arc<Feed>>,
-}
-
-/// Which server joins the plane.
-#[derive(Debug, Clone)]
-pub struct Joining {
-    /// Its id, which is the second part of its tools' names.
-    pub id: ServerId,
-    /// `stdio` or `http`, to be shown.
-    pub transport: &'static str,
-    /// Whether the runtime refuses to start without it.
-    pub required: bool,
-    /// Whether it is started when it is first needed; else it is starting now.
-    pub asleep: bool,
-    /// How long a turn's first prompt waits for its first start.
-    pub patience: Duration,
 }
 
 impl Default for ToolPlane {
@@ -114,8 +98,8 @@ impl ToolPlane {
 
     /// A tool server joins, behind those that are there. One that is there under this
     /// id is replaced in its place.
-    pub fn join(&self, joining: Joining, address: impl HostAddress) -> Shelf {
-        let host = Arc::new(Host::server(joining, Box::new(address)));
+    pub fn join(&self, spec: &ServerSpec, address: impl HostAddress) -> Shelf {
+        let host = Arc::new(Host::server(spec, Box::new(address)));
         {
             let mut servers = self.0.servers.write().unwrap_or_else(PoisonError::into_inner);
             match servers.iter_mut().find(|other| other.id() == host.id()) {
@@ -134,15 +118,21 @@ impl ToolPlane {
     }
 
     /// A tool server joins that only the sessions see that it is [given](Self::give) to.
-    pub fn join_as_guest(&self, joining: Joining, address: impl HostAddress) -> (GuestHost, Shelf) {
-        let host = Arc::new(Host::server(joining, Box::new(address)));
+    pub fn join_as_guest(&self, spec: &ServerSpec, address: impl HostAddress) -> (GuestHost, Shelf) {
+        let host = Arc::new(Host::server(spec, Box::new(address)));
         let shelf = self.shelf(&host);
         (GuestHost(host), shelf)
     }
 
-    /// Gives a session servers of its own, from its next turn on, as far as its options name them then.
-    pub fn give(&self, session: &SessionId, gifts: Vec<Gift>) {
-        self.0.brought.give(session, gifts);
+    /// Gives a session servers of its own, from its next turn on, as far as its options name them then. What they
+    /// replace comes back; the leases in it may end where no lock is held.
+    pub fn give(&self, session: &SessionId, gifts: Vec<Gift>) -> Vec<Gift> {
+        self.0.brought.give(session, gifts)
+    }
+
+    /// The servers that were started for a session, each as its options name it and as it was started.
+    pub fn given(&self, session: &SessionId) -> Vec<(ServerSpec, ServerSpec)> {
+        self.0.brought.given(session)
     }
 
     /// Whether a session was given servers, and has them.
@@ -151,7 +141,7 @@ impl ToolPlane {
     }
 
     /// Takes these back from a session, as far as none of its turns has begun with them.
-    pub fn take_back(&self, session: &SessionId, launches: &[ServerLaunch]) {
+    pub fn take_back(&self, session: &SessionId, launches: &[ServerSpec]) {
         self.0.brought.take_back(session, launches);
     }
 
@@ -193,7 +183,7 @@ impl ToolPlane {
     pub fn list_for(
         &self,
         session: &SessionId,
-        named: &[ServerLaunch],
+        named: &[ServerSpec],
         allow: Option<Arc<[String]>>,
         tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
     ) {

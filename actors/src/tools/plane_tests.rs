@@ -3,11 +3,13 @@ use crate::address::RETURNS_WITHIN;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::CallId;
 use bob_messages::mcp::ServerState;
+use bob_messages::options::ServerStart;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolSource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// A host that takes what it is sent while it is there.
@@ -61,8 +63,8 @@ impl HostAddress for Room {
     }
 }
 
-fn joining(id: &str, asleep: bool) -> Joining {
-    Joining { id: ServerId::new(id), transport: "stdio", required: false, asleep, patience: Duration::from_secs(20) }
+fn server(id: &str, start: ServerStart) -> ServerSpec {
+    ServerSpec { start, ..ServerSpec::stdio(ServerId::new(id), "serve", [""; 0]) }
 }
 
 fn offers(names: &[&str]) -> Arc<[Arc<ToolDescriptor>]> {
@@ -125,8 +127,8 @@ async fn a_list_waits_for_a_first_start_and_no_longer_than_its_patience() {
     let plane = ToolPlane::default();
     plane.local_shelf().offer(offers(&["local/a"]), None);
     assert_eq!(names(listed(&plane, &[]).await), ["local/a"]);
-    let (quick, slow) = (plane.join(joining("quick", false), Room::default()), joining("slow", false));
-    let _never_ready = plane.join(slow, Room::default());
+    let quick = plane.join(&server("quick", ServerStart::Eager), Room::default());
+    let _never_ready = plane.join(&server("slow", ServerStart::Eager), Room::default());
     let began = Instant::now();
     let waiting = listed(&plane, &[]);
     quick.offer(offers(&["mcp/quick/b"]), Some("quick 1.0".into()));
@@ -140,7 +142,7 @@ async fn a_list_waits_for_a_first_start_and_no_longer_than_its_patience() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_failed_once_is_not_waited_for_and_comes_back_later() {
     let plane = ToolPlane::default();
-    let shelf = plane.join(joining("files", false), Room::default());
+    let shelf = plane.join(&server("files", ServerStart::Eager), Room::default());
     let waiting = listed(&plane, &[]);
     shelf.restarting("it ended with status 1".into());
     assert_eq!(names(waiting.await), Vec::<String>::new());
@@ -157,7 +159,7 @@ async fn a_server_that_failed_once_is_not_waited_for_and_comes_back_later() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_sleeps_is_woken_by_the_first_list() {
     let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(joining("lazy", true), room.clone());
+    let shelf = plane.join(&server("lazy", ServerStart::Lazy), room.clone());
     let waiting = listed(&plane, &[]);
     assert_eq!(room.0.woken.load(Ordering::Relaxed), 1);
     shelf.starting();
@@ -168,7 +170,7 @@ async fn a_server_that_sleeps_is_woken_by_the_first_list() {
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
     let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(joining("files", false), room.clone());
+    let shelf = plane.join(&server("files", ServerStart::Eager), room.clone());
     let began = Instant::now();
     let refused = complaint(check(&plane, "mcp/files/read")).await;
     assert!(refused.contains("not run") && refused.contains("is still starting, for 2.0 s"), "{refused}");
@@ -193,7 +195,7 @@ async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
 #[tokio::test(start_paused = true)]
 async fn m21_a_tool_that_is_away_is_told_with_its_reason_and_for_how_long_and_is_no_error() {
     let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(joining("s0", false), room.clone());
+    let shelf = plane.join(&server("s0", ServerStart::Eager), room.clone());
     let away = async |tool: &str| match check(&plane, tool).await.expect("a verdict") {
         Verdict::Unavailable { why } => why,
         other => panic!("no word that it is away: {other:?}"),
@@ -239,7 +241,7 @@ async fn m21_a_tool_that_is_away_is_told_with_its_reason_and_for_how_long_and_is
 #[tokio::test(start_paused = true)]
 async fn a_call_that_reaches_nobody_was_not_run_and_says_so() {
     let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(joining("files", false), room);
+    let shelf = plane.join(&server("files", ServerStart::Eager), room);
     shelf.gave_up("killed".into());
     let (check, context) = asked("mcp/files/read");
     let grant = Grant { call: CallId::new("c1"), seal: String::new() };
@@ -252,7 +254,7 @@ async fn a_call_that_reaches_nobody_was_not_run_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
     let (plane, room) = (ToolPlane::default(), Room::default());
-    plane.join(joining("files", false), room.clone());
+    plane.join(&server("files", ServerStart::Eager), room.clone());
     let taken_by_somebody = async || {
         while room.took() == 0 {
             tokio::task::yield_now().await;
@@ -288,7 +290,7 @@ async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_may_have_run_is_not_sent_again() {
     let (plane, room) = (ToolPlane::default(), Room::default());
-    plane.join(joining("files", false), room.clone());
+    plane.join(&server("files", ServerStart::Eager), room.clone());
     room.move_in();
     let (check, context) = asked("mcp/files/read");
     let (reply, answer) = Reply::channel();
@@ -312,7 +314,7 @@ async fn sets_are_shared_until_something_is_published() {
     assert!(Arc::ptr_eq(&first, &again));
     let (some, same) = (listed(&plane, &["local/a"]).await.unwrap(), listed(&plane, &["local/a"]).await.unwrap());
     assert!(Arc::ptr_eq(&some, &same));
-    let joined = plane.join(joining("x", false), Room::default());
+    let joined = plane.join(&server("x", ServerStart::Eager), Room::default());
     joined.offer(offers(&["mcp/x/y"]), None);
     assert_eq!(names(listed(&plane, &[]).await), ["local/a", "local/b", "mcp/x/y"]);
     plane.leave(&ServerId::new("x"));

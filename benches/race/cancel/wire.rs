@@ -50,14 +50,12 @@ async fn provider(n: usize) -> Vec<Sample> {
 
 /// Until the server has read its notice, by its own log, in whole milliseconds.
 async fn server(n: usize) -> Sample {
-    use bob_actors::child::ChildSpec;
     use std::collections::HashMap;
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log").display().to_string();
-    let child =
-        ChildSpec::new(env!("CARGO_BIN_EXE_cli-agent"), ["drill-server", "--log", &path, "--mode", "silent-call"]);
-    let spec = ServerSpec::new(ServerId::new("drill"), ServerTransport::Stdio(child));
+    let args = ["drill-server", "--log", &path, "--mode", "silent-call"];
+    let spec = ServerSpec::stdio(ServerId::new("drill"), env!("CARGO_BIN_EXE_cli-agent"), args);
     let effects = folder.path().join("effects").display().to_string();
     let model = ScriptedLlm::from_fn(move |_| {
         ScriptedReply::call("mcp/drill/append", json!({ "path": effects.clone(), "line": "x" }))

@@ -32,8 +32,6 @@ pub use bob_actors::clock;
 pub use bob_actors::compactor::ContextCompactorPort;
 pub use bob_actors::feed::EventSink;
 pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply};
-#[cfg(feature = "mcp")]
-pub use bob_actors::mcp::{HttpSpec, ServerSpec, Start as ServerStart, Transport as ServerTransport};
 pub use bob_actors::metrics::{
     LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, TokenCounts, TurnCounts,
 };
@@ -66,7 +64,10 @@ pub use bob_messages::llm::{
     Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState, ToolModeChoice,
 };
 pub use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
-pub use bob_messages::options::{Change, Hidden, Named, OptionsPatch, ParentTurn, Reach, ServerLaunch, SessionOptions};
+pub use bob_messages::options::{
+    Change, CommandSpec, Hidden, HttpSpec, Named, OptionsPatch, ParentTurn, ServerSpec, ServerStart, ServerTransport,
+    SessionOptions,
+};
 pub use bob_messages::outcome::{DeniedCall, SuspendReason, TranscriptEntry, TurnOutcome};
 pub use bob_messages::session_state::{OpenTurn, Session};
 pub use bob_messages::skills::{FrontMatter, Skill, SkillFinding, SkillForm, SkillIndex, SkillRules};

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bob_actors::address::Address;
-use bob_actors::child::{ChildSpec, Watcher};
-use bob_actors::mcp::{McpServerActor, McpServerArguments, ServerSpec, Start, Transport};
-use bob_actors::tools::{Joining, Policy, ToolPlane};
+use bob_actors::child::Watcher;
+use bob_actors::mcp::{McpServerActor, McpServerArguments};
+use bob_actors::tools::{Policy, ToolPlane};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
 use bob_messages::mcp::{ServerState, ServerStatus};
+use bob_messages::options::ServerSpec;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::tools::{CallContext, CheckRequest, Grant, ToolReturn, ToolsMessage, Verdict};
 use serde_json::{Value, json};
@@ -53,8 +54,7 @@ impl House {
         let log = self.folder.path().join(id);
         let mut words: Vec<String> = drill.iter().map(|word| (*word).to_owned()).collect();
         words.extend(["--log".to_owned(), log.to_string_lossy().into_owned()]);
-        let command = ChildSpec::new(env!("CARGO_BIN_EXE_drill-server"), words);
-        let mut spec = ServerSpec::new(ServerId::new(id), Transport::Stdio(command));
+        let mut spec = ServerSpec::stdio(ServerId::new(id), env!("CARGO_BIN_EXE_drill-server"), words);
         change(&mut spec);
         let policy = Policy { require_high_risk_approval: false, ..Policy::default() };
         let arguments = McpServerArguments::new(spec, policy, self.watcher.clone());

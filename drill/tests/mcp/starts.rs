@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bob_actors::child::ChildSpec;
-use bob_actors::mcp::{Start, Transport};
 use bob_messages::chat::CallStatus;
+use bob_messages::options::{CommandSpec, ServerStart, ServerTransport};
 use rustix::process::{Resource, Rlimit, Signal};
 use serde_json::json;
 
@@ -209,7 +208,7 @@ async fn m4_a_successor_waits_for_the_end_of_its_predecessor() {
 async fn m8_a_thousand_sessions_start_a_server_once() {
     let house = House::new();
     for (id, mode, is_well) in [("cold", "slow-start=200", true), ("broken", "exit-init=3", false)] {
-        let server = house.join_as(id, &["--mode", mode], |spec| spec.start = Start::Lazy).await;
+        let server = house.join_as(id, &["--mode", mode], |spec| spec.start = ServerStart::Lazy).await;
         assert_eq!(server.spawns(), 0);
         let tool = format!("{id}/echo");
         let asked = (0..1_000).map(|number| {
@@ -244,8 +243,8 @@ async fn m9_a_command_that_cannot_be_started_says_why() {
     {
         let mut server = house
             .join_as("mine", &[], |spec| {
-                let args: [&str; 0] = [];
-                spec.transport = Transport::Stdio(ChildSpec { folder, ..ChildSpec::new(program.clone(), args) });
+                let command = program.to_string_lossy().into_owned();
+                spec.transport = ServerTransport::Stdio(CommandSpec { command, args: vec![], env: vec![], folder });
             })
             .await;
         let end = server.end().await;

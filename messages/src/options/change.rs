@@ -1,6 +1,6 @@
 //! A change of a session's options, and the name by which it counts once.
 
-use super::{ParentTurn, ServerLaunch, SessionOptions};
+use super::{ParentTurn, ServerSpec, SessionOptions};
 use crate::ids::{ModelName, RequestId};
 use crate::tools::Risk;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct OptionsPatch {
     /// Up to which risk nobody is asked.
     pub approve: Change<Risk>,
     /// The tool servers the session brings, all of them.
-    pub servers: Change<Arc<[ServerLaunch]>>,
+    pub servers: Change<Arc<[ServerSpec]>>,
     /// Whom the session works for.
     pub parent: Change<ParentTurn>,
 }
@@ -150,7 +150,7 @@ mod tests {
         let after = SessionOptions { cwd: Some("/b".into()), ..SessionOptions::default() };
         assert_eq!(patch.applied_to(&before), after);
         assert_eq!(OptionsPatch::default().applied_to(&before), before);
-        let servers = Arc::from([ServerLaunch::http(ServerId::new("x"), "http://h/")]);
+        let servers = Arc::from([ServerSpec::http(ServerId::new("x"), "http://h/")]);
         let whole = SessionOptions { servers, roots: vec!["/c".into()], ..after };
         assert_eq!(OptionsPatch::from(whole.clone()).applied_to(&before), whole);
         let text = serde_json::to_string(&patch).unwrap();

@@ -110,7 +110,7 @@ fn one_of_each() -> Vec<Fact> {
         agent: Some("helper".to_owned()),
         allow_tools: Some(Arc::from(["local/*".to_owned()])),
         approve: Some(Risk::Medium),
-        servers: Arc::from([crate::options::ServerLaunch::stdio(crate::ids::ServerId::new("x"), "serve", ["-v"])]),
+        servers: Arc::from([crate::options::ServerSpec::stdio(crate::ids::ServerId::new("x"), "serve", ["-v"])]),
         parent: Some(crate::options::ParentTurn {
             session: session_id(),
             turn: TurnId::new("t0"),

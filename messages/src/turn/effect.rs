@@ -6,7 +6,7 @@ use crate::condense::CondenseRequest;
 use crate::event::StepEvent;
 use crate::ids::{ModelName, SessionId, Ticket};
 use crate::llm::LlmRequest;
-use crate::options::ServerLaunch;
+use crate::options::ServerSpec;
 use crate::store::Append;
 use crate::submission::TurnNews;
 use crate::tools::{CallContext, CheckRequest, Grant};
@@ -57,7 +57,7 @@ pub enum Effect {
         allow: Option<Arc<[String]>>,
         /// The tool servers the session brings, as its options in force name them.
         #[serde(default)]
-        brought: Arc<[ServerLaunch]>,
+        brought: Arc<[ServerSpec]>,
     },
     /// What can this model do? Answered by `Profiled`.
     Profile {

@@ -9,23 +9,24 @@
 mod tests;
 
 use super::Roster;
-use super::brought_servers::{Brought, BroughtBounds};
+use super::registry::{BroughtBounds, Servers};
 use crate::family::{ChildSpec, Fate};
 use bob_actors::address::Address;
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
-use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, Start};
+use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
 use bob_actors::metrics::Metrics;
 use bob_actors::pulse::Pulses;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::Policy;
-use bob_actors::tools::plane::{Joining, Shelf, ToolPlane};
+use bob_actors::tools::plane::{Shelf, ToolPlane};
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::McpMessage;
+use bob_messages::options::{Named, ServerSpec, ServerStart, ServerTransport};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How a server's process is stopped: 2.5 s at most, so that a whole house ends within
@@ -73,15 +74,7 @@ pub struct ToolServers(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) house: Surroundings,
     pub(super) roster: Roster,
-    known: Mutex<Known>,
-    pub(super) brought: Brought,
-}
-
-#[derive(Default)]
-struct Known {
-    now: Vec<McpServerArguments>,
-    /// Those that left and may still be ending: one that comes back waits for that.
-    left: Vec<McpServerArguments>,
+    servers: Mutex<Servers>,
 }
 
 /// What a reload did.
@@ -117,9 +110,8 @@ impl ToolServers {
         check(&specs)?;
         let now: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
         let children = now.iter().map(|arguments| house.child(arguments.clone())).collect();
-        let known = Mutex::new(Known { now, left: Vec::new() });
-        let brought = Brought::default();
-        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), known, brought })))
+        let servers = Mutex::new(Servers { configured: now, ..Servers::default() });
+        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), servers })))
     }
 
     /// The same servers as the tools supervisor reads them.
@@ -131,16 +123,6 @@ impl ToolServers {
         &self.0
     }
 
-    pub(super) fn of(inner: Arc<Inner>) -> Self {
-        Self(inner)
-    }
-
-    /// Those of the configuration.
-    pub(super) fn configured(&self) -> Vec<ServerSpec> {
-        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.now.iter().map(|arguments| arguments.spec.clone()).collect()
-    }
-
     /// From now on these are the servers. One that is as it was is left alone; of one
     /// that changed, or left and comes back, the old process has ended before the new one
     /// starts. A required server that does not start is shown and retried like any other. Nobody is waited
@@ -150,14 +132,15 @@ impl ToolServers {
     /// As [`new`](Self::new), and in a replay; then nothing changes.
     pub fn reload(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, InvalidServers> {
         check(&specs)?;
-        let Inner { house, roster, known, brought: _ } = &*self.0;
+        let Inner { house, roster, .. } = &*self.0;
         if house.is_replay {
             return Err(InvalidServers::new(
                 "all tools here are those of a tape, beside which no server starts".into(),
             ));
         }
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Known { now, mut left } = std::mem::take(&mut *known);
+        let mut servers = self.0.servers();
+        let Servers { configured, left, .. } = &mut *servers;
+        let now = std::mem::take(configured);
         let mut reloaded = Reloaded::default();
         let mut next: Vec<McpServerArguments> = Vec::with_capacity(specs.len());
         for spec in specs.into_iter().map(started_by_need) {
@@ -183,8 +166,14 @@ impl ToolServers {
             reloaded.stopped.push(gone.spec.id.clone());
             left.push(gone);
         }
-        *known = Known { now: next, left };
+        *configured = next;
         Ok(reloaded)
+    }
+}
+
+impl Inner {
+    pub(super) fn servers(&self) -> MutexGuard<'_, Servers> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -204,18 +193,8 @@ impl Surroundings {
 
     fn child(&self, arguments: McpServerArguments) -> ChildSpec {
         let address: Address<McpMessage> = Address::default();
-        let shelf = self.plane.join(Self::joining(&arguments.spec), address.clone());
+        let shelf = self.plane.join(&arguments.spec, address.clone());
         self.child_at(arguments.spec.id.to_string(), arguments, address, shelf)
-    }
-
-    pub(super) fn joining(spec: &ServerSpec) -> Joining {
-        Joining {
-            id: spec.id.clone(),
-            transport: spec.transport.name(),
-            required: spec.required,
-            asleep: spec.start == Start::Lazy,
-            patience: Duration::from_millis(spec.startup_timeout_ms),
-        }
     }
 
     /// The child of this name whose tools are published on this shelf.
@@ -233,7 +212,7 @@ impl Surroundings {
             let mut arguments = arguments.clone();
             // Whoever is started again was needed before, or is asked for by hand.
             if was_started.swap(true, Ordering::Relaxed) {
-                arguments.spec.start = Start::Eager;
+                arguments.spec.start = ServerStart::Eager;
             }
             (McpServerActor, arguments)
         };
@@ -265,13 +244,13 @@ fn tell(server: &ServerId, shelf: &Shelf, fate: Fate<'_>) {
 
 /// A server the runtime cannot do without does not sleep.
 fn started_by_need(spec: ServerSpec) -> ServerSpec {
-    let start = if spec.required { Start::Eager } else { spec.start };
+    let start = if spec.required { ServerStart::Eager } else { spec.start };
     ServerSpec { start, ..spec }
 }
 
 pub(super) fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
     let mut ids = HashSet::new();
-    for ServerSpec { id, .. } in specs {
+    for ServerSpec { id, transport, .. } in specs {
         let text = id.as_str();
         let is_id = (1..=MAX_ID_BYTES).contains(&text.len())
             && text.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -286,6 +265,14 @@ pub(super) fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
         }
         if !ids.insert(text) {
             return Err(InvalidServers(format!("two tool servers have the id {text:?}; rename one")));
+        }
+        if let Some(Named { name, .. }) = transport.named().iter().find(|named| named.value.expose().is_none()) {
+            let what = match transport {
+                ServerTransport::Stdio(_) => "variable",
+                ServerTransport::Http(_) => "header",
+            };
+            let text = format!("the tool server `{id}` needs its {what} {name}, which is kept nowhere: give it");
+            return Err(InvalidServers(text));
         }
     }
     Ok(())

@@ -7,8 +7,6 @@ use crate::family::SupervisorMessage;
 use crate::look::{NodeState, NodeStatus};
 use crate::testing::LONG;
 use crate::tools::{ToolsSupervisor, ToolsSupervisorArguments};
-use bob_actors::child::ChildSpec as Program;
-use bob_actors::mcp::Transport;
 use bob_actors::rooms::Rooms;
 use bob_messages::mcp::{ServerState, ServerStatus};
 use bob_messages::reply::Reply;
@@ -17,12 +15,12 @@ use std::path::{Path, PathBuf};
 
 /// A server that says nothing, ever, until its input ends.
 fn mute(id: &str) -> ServerSpec {
-    ServerSpec::new(ServerId::new(id), Transport::Stdio(Program::new("cat", ["/dev/stdin"])))
+    ServerSpec::stdio(ServerId::new(id), "cat", ["/dev/stdin"])
 }
 
 /// A program that ends at once.
 fn broken(id: &str) -> ServerSpec {
-    ServerSpec::new(ServerId::new(id), Transport::Stdio(Program::new("sh", ["-c", "echo no luck >&2; exit 3"])))
+    ServerSpec::stdio(ServerId::new(id), "sh", ["-c", "echo no luck >&2; exit 3"])
 }
 
 struct Tools {
@@ -194,8 +192,8 @@ async fn a_server_that_cannot_start_gives_up_and_a_restart_by_hand_begins_anew()
 
 #[tokio::test]
 async fn a_server_that_sleeps_is_not_started_and_one_that_is_required_does_not_sleep() {
-    let lazy = ServerSpec { start: Start::Lazy, ..mute("lazy") };
-    let needed = ServerSpec { start: Start::Lazy, required: true, ..mute("needed") };
+    let lazy = ServerSpec { start: ServerStart::Lazy, ..mute("lazy") };
+    let needed = ServerSpec { start: ServerStart::Lazy, required: true, ..mute("needed") };
     let tools = Tools::of(vec![lazy, needed]).await;
     tools.pid("needed").await;
     assert_eq!(tools.status("lazy").map(|status| (status.state, status.pid)), Some((ServerState::Asleep, None)));
@@ -207,7 +205,7 @@ async fn a_server_that_sleeps_is_not_started_and_one_that_is_required_does_not_s
 
 #[tokio::test]
 async fn a_server_that_is_needed_before_its_actor_is_there_is_woken_all_the_same() {
-    let lazy = ServerSpec { start: Start::Lazy, ..mute("lazy") };
+    let lazy = ServerSpec { start: ServerStart::Lazy, ..mute("lazy") };
     let tools = Tools::after(vec![lazy], |plane| plane.list(None, drop)).await;
     tools.pid("lazy").await;
 }
@@ -257,8 +255,7 @@ async fn a_reload_while_the_supervisor_is_being_started_again_is_not_lost() {
 fn counted(id: &str, script: &str) -> (ServerSpec, PathBuf) {
     let file = std::env::temp_dir().join(format!("bob-{}", uuid::Uuid::now_v7()));
     let script = format!(r#"echo $$ >> "$1"; {script}"#);
-    let program = Program::new("sh", ["-c", script.as_str(), "sh", &file.to_string_lossy()]);
-    (ServerSpec::new(ServerId::new(id), Transport::Stdio(program)), file)
+    (ServerSpec::stdio(ServerId::new(id), "sh", ["-c", script.as_str(), "sh", &file.to_string_lossy()]), file)
 }
 
 fn pids(file: &Path) -> Vec<i32> {

@@ -7,8 +7,8 @@
 
 use super::trouble::{self, Key, Trouble};
 use super::{Misfit, clip};
-use crate::mcp::spec::HttpSpec;
 use crate::near::is_home;
+use bob_messages::options::{HttpSpec, Named};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -22,7 +22,6 @@ use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
     StreamableHttpPostResponse,
 };
-use secrecy::ExposeSecret;
 use sse_stream::Sse;
 use std::collections::HashMap;
 use std::future::Future;
@@ -281,13 +280,13 @@ impl StreamableHttpClient for Web {
 /// The configured headers, marked as not to be shown.
 fn headers(spec: &HttpSpec) -> Result<HeaderMap, Misfit> {
     let mut headers = HeaderMap::new();
-    for (name, value) in &spec.headers {
+    for Named { name, value } in &spec.headers {
         let refuse = |why: &str| Misfit::new(format!("cannot be sent the header {name:?} of its `headers`: {why}"));
         let name: HeaderName = name.parse().map_err(|_| refuse("this is no name of a header"))?;
         if name.as_str().starts_with("mcp-") || ["accept", "content-type", "last-event-id"].contains(&name.as_str()) {
             return Err(refuse("it belongs to the protocol; leave it out"));
         }
-        let mut value = HeaderValue::from_str(value.expose_secret())
+        let mut value = HeaderValue::from_str(value.expose().unwrap_or_default())
             .map_err(|_holds_it| refuse("its value has characters that no header can have"))?;
         value.set_sensitive(true);
         headers.append(name, value);

@@ -4,9 +4,9 @@
 //! A challenge (`WWW-Authenticate`) is never followed.
 
 use crate::secrets::Secrets;
+use bob_messages::options::Named;
 use reqwest::Url;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use secrecy::{ExposeSecret, SecretString};
 use std::borrow::Cow;
 use std::error::Error;
 
@@ -35,16 +35,16 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn new(url: &Url, headers: &[(String, SecretString)]) -> Self {
+    pub(super) fn new(url: &Url, headers: &[Named]) -> Self {
         // Some servers are let in by their address; both as it is written there and as it is meant.
         let written = url.query().into_iter().flat_map(|query| query.split('&'));
         let written = written.map(|pair| Cow::Borrowed(pair.split_once('=').map_or(pair, |(_name, value)| value)));
         let asked: Vec<_> = written.chain(url.query_pairs().map(|(_, value)| value)).collect();
         Self {
             origin: url.origin().ascii_serialization(),
-            names: headers.iter().map(|(name, _)| name.clone()).collect(),
+            names: headers.iter().map(|named| named.name.clone()).collect(),
             secrets: Secrets::of(
-                headers.iter().map(|(_, value)| value.expose_secret()).chain(asked.iter().map(AsRef::as_ref)),
+                headers.iter().filter_map(|named| named.value.expose()).chain(asked.iter().map(AsRef::as_ref)),
             ),
         }
     }

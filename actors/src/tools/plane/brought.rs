@@ -2,16 +2,15 @@
 //! session may go to besides those of all sessions.
 //!
 //! What is given to a session comes into force with its next turn, and only as far as the
-//! session's options name it then. Owns no process: dropping a [`Lease`] tells whoever does.
+//! session's options name it then. Owns no process: the end of a [`Lease`] is told to the owner.
 
 use super::shelf::Host;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
-use bob_messages::options::ServerLaunch;
+use bob_messages::options::ServerSpec;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Kept for as long as a session may use a server; what it holds is called at its end.
 pub struct Lease(Option<Box<dyn FnOnce() + Send + Sync>>);
@@ -52,20 +51,16 @@ impl GuestHost {
 #[derive(Debug)]
 pub struct Gift {
     /// As the session's options name it.
-    pub launch: ServerLaunch,
+    pub launch: ServerSpec,
     /// Where its tools are; `None` when every session has them.
     pub host: Option<GuestHost>,
-    /// Ends when the session can use it no longer.
-    pub lease: Option<Lease>,
+    /// Shared by all that use the server; ends with the last.
+    pub lease: Option<Arc<Lease>>,
 }
 
 /// The sessions that were given servers.
 #[derive(Debug, Default)]
-pub(super) struct Brought {
-    sessions: RwLock<HashMap<SessionId, Entry>>,
-    /// How many there are, so that a house without any pays one look.
-    entries: AtomicUsize,
-}
+pub(super) struct Brought(RwLock<HashMap<SessionId, Entry>>);
 
 #[derive(Debug, Default)]
 struct Entry {
@@ -82,150 +77,118 @@ struct Given {
 }
 
 impl Brought {
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<SessionId, Entry>> {
-        self.sessions.read().unwrap_or_else(PoisonError::into_inner)
+    fn read<T>(&self, session: &SessionId, read: impl FnOnce(&Entry) -> T) -> Option<T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(session).map(read)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<SessionId, Entry>> {
-        self.sessions.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.entries.load(Ordering::Acquire) == 0
-    }
-
-    /// Gives these to a session. What it has and its running turn uses stays until its next turn.
-    pub(super) fn give(&self, session: &SessionId, gifts: Vec<Gift>) {
-        let mut sessions = self.write();
+    /// Changes what a session has. Leases must not end in here: what comes back may hold some.
+    fn change<T>(&self, session: &SessionId, change: impl FnOnce(&mut Entry) -> T) -> T {
+        let mut sessions = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let entry = sessions.entry(session.clone()).or_default();
-        let is_again = |given: &Given| gifts.iter().any(|gift| gift.launch.id == given.gift.launch.id);
-        // What never came into force is replaced; leases end when the lock is free.
-        let (replaced, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut entry.given).into_iter().partition(|given| !given.was_in_force && is_again(given));
-        entry.given = kept;
-        entry.given.extend(gifts.into_iter().map(|gift| Given { gift, was_in_force: false }));
-        self.entries.store(sessions.len(), Ordering::Release);
-        drop(sessions);
-        drop(replaced);
+        let changed = change(entry);
+        if entry.given.is_empty() && entry.missing.is_empty() {
+            sessions.remove(session);
+        }
+        changed
+    }
+
+    /// Gives these to a session. What it has and its running turn uses stays until its next turn; what never came into
+    /// force is replaced and comes back.
+    pub(super) fn give(&self, session: &SessionId, gifts: Vec<Gift>) -> Vec<Gift> {
+        self.change(session, |entry| {
+            let replaced = entry.take_unused(|given| gifts.iter().any(|gift| gift.launch.id == given.launch.id));
+            entry.given.extend(gifts.into_iter().map(|gift| Given { gift, was_in_force: false }));
+            replaced
+        })
     }
 
     pub(super) fn has_given(&self, session: &SessionId) -> bool {
-        !self.is_empty() && self.read().get(session).is_some_and(|entry| !entry.given.is_empty())
+        self.read(session, |entry| !entry.given.is_empty()).unwrap_or_default()
+    }
+
+    /// What the session has of its own: as its options name it, and as it was started.
+    pub(super) fn given(&self, session: &SessionId) -> Vec<(ServerSpec, ServerSpec)> {
+        let started = |gift: &Gift| Some((gift.launch.clone(), gift.host.as_ref()?.0.server.clone()?));
+        let all = |entry: &Entry| entry.given.iter().filter_map(|given| started(&given.gift)).collect();
+        self.read(session, all).unwrap_or_default()
     }
 
     /// Takes these back, as far as they never came into force.
-    pub(super) fn take_back(&self, session: &SessionId, launches: &[ServerLaunch]) {
-        let mut sessions = self.write();
-        let Some(entry) = sessions.get_mut(session) else { return };
-        let is_meant = |given: &Given| launches.iter().any(|launch| launch.stripped() == given.gift.launch);
-        let (back, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut entry.given).into_iter().partition(|given| !given.was_in_force && is_meant(given));
-        entry.given = kept;
-        if entry.given.is_empty() && entry.in_force.is_empty() && entry.missing.is_empty() {
-            sessions.remove(session);
-        }
-        self.entries.store(sessions.len(), Ordering::Release);
-        drop(sessions);
-        drop(back);
+    pub(super) fn take_back(&self, session: &SessionId, launches: &[ServerSpec]) {
+        let is_meant = |gift: &Gift| launches.iter().any(|launch| launch.stripped() == gift.launch);
+        let _ends_here = self.change(session, |entry| entry.take_unused(is_meant));
     }
 
     /// The session is over: it has nothing any more.
     pub(super) fn take_away(&self, session: &SessionId) {
-        if self.is_empty() {
-            return;
-        }
-        let mut sessions = self.write();
-        let entry = sessions.remove(session);
-        self.entries.store(sessions.len(), Ordering::Release);
-        drop(sessions);
-        drop(entry);
+        let _ends_here = self.change(session, std::mem::take);
     }
 
     /// A turn of the session begins, whose options name these servers. Its own hosts.
-    pub(super) fn turn_begins(&self, session: &SessionId, named: &[ServerLaunch]) -> Arc<[Arc<Host>]> {
-        if named.is_empty() && self.is_empty() {
+    pub(super) fn turn_begins(&self, session: &SessionId, named: &[ServerSpec]) -> Arc<[Arc<Host>]> {
+        if named.is_empty() && self.read(session, |_has_some| ()).is_none() {
             return Arc::default();
         }
-        let mut sessions = self.write();
-        if named.is_empty() && !sessions.contains_key(session) {
-            return Arc::default();
-        }
-        let entry = sessions.entry(session.clone()).or_default();
-        let (mut hosts, mut missing, mut used) = (Vec::new(), Vec::new(), vec![false; entry.given.len()]);
-        for launch in named {
+        let (in_force, _ends_here) = self.change(session, |entry| {
             // The last that was given counts.
-            match entry.given.iter().rposition(|given| given.gift.launch == *launch) {
-                Some(at) => {
-                    used[at] = true;
-                    hosts.extend(entry.given[at].gift.host.as_ref().map(|host| Arc::clone(&host.0)));
-                }
-                None => missing.push(launch.id.clone()),
+            let last = |launch: &ServerSpec| entry.given.iter().rposition(|given| given.gift.launch == *launch);
+            let used: Vec<Option<usize>> = named.iter().map(last).collect();
+            let hosts = used.iter().flatten().filter_map(|at| entry.given[*at].gift.host.as_ref());
+            entry.in_force = hosts.map(|host| Arc::clone(&host.0)).collect();
+            let missing = named.iter().zip(&used).filter(|(_, at)| at.is_none()).map(|(launch, _)| launch.id.clone());
+            let before = std::mem::replace(&mut entry.missing, missing.collect());
+            for id in entry.missing.iter().filter(|id| !before.contains(id)) {
+                tracing::warn!(%session, server = %id, "{NOT_GIVEN}");
             }
-        }
-        let mut used = used.into_iter();
-        let mut over = Vec::new();
-        for mut given in std::mem::take(&mut entry.given) {
-            let is_used = used.next().unwrap_or_default();
-            match is_used || !given.was_in_force {
-                true => {
-                    given.was_in_force = is_used;
-                    entry.given.push(given);
+            let mut over = Vec::new();
+            for (at, given) in std::mem::take(&mut entry.given).into_iter().enumerate() {
+                let is_used = used.contains(&Some(at));
+                match is_used || !given.was_in_force {
+                    true => entry.given.push(Given { was_in_force: is_used, ..given }),
+                    false => over.push(given),
                 }
-                false => over.push(given),
             }
-        }
-        for id in missing.iter().filter(|id| !entry.missing.contains(id)) {
-            tracing::warn!(%session, server = %id, "{NOT_GIVEN}");
-        }
-        entry.missing = missing;
-        entry.in_force = hosts.into();
-        let in_force = Arc::clone(&entry.in_force);
-        if entry.given.is_empty() && entry.missing.is_empty() {
-            sessions.remove(session);
-        }
-        self.entries.store(sessions.len(), Ordering::Release);
-        drop(sessions);
-        // Whoever is told of the end of a lease may ask the plane.
-        drop(over);
+            (Arc::clone(&entry.in_force), over)
+        });
         in_force
     }
 
     /// The hosts only this session sees.
     pub(super) fn hosts(&self, session: &SessionId) -> Arc<[Arc<Host>]> {
-        if self.is_empty() {
-            return Arc::default();
-        }
-        self.read().get(session).map(|entry| Arc::clone(&entry.in_force)).unwrap_or_default()
+        self.read(session, |entry| Arc::clone(&entry.in_force)).unwrap_or_default()
     }
 
     /// The host of this server among those the session brought; `Err` when it brought it in
     /// another process only.
     pub(super) fn host(&self, session: &SessionId, server: &str) -> Result<Option<Arc<Host>>, &'static str> {
-        if self.is_empty() {
-            return Ok(None);
-        }
-        let sessions = self.read();
-        let Some(entry) = sessions.get(session) else { return Ok(None) };
-        match entry.in_force.iter().find(|host| host.is_server(server)) {
+        let host = |entry: &Entry| match entry.in_force.iter().find(|host| host.is_server(server)) {
             Some(host) => Ok(Some(Arc::clone(host))),
             None if entry.missing.iter().any(|id| id.as_str() == server) => Err(NOT_GIVEN),
             None => Ok(None),
-        }
+        };
+        self.read(session, host).unwrap_or(Ok(None))
     }
 
     /// How the session's own servers are doing, and which of them are not there.
     pub(super) fn briefs(&self, session: &SessionId) -> Vec<ServerBrief> {
-        if self.is_empty() {
-            return Vec::new();
-        }
-        let sessions = self.read();
-        let Some(entry) = sessions.get(session) else { return Vec::new() };
-        let missing = entry.missing.iter().map(|id| ServerBrief {
+        let missing = |id: &ServerId| ServerBrief {
             id: id.clone(),
             state: ServerState::Stopped,
             note: Some(NOT_GIVEN.to_owned()),
-        });
-        entry.in_force.iter().filter_map(|host| host.brief()).chain(missing).collect()
+        };
+        let briefs = |entry: &Entry| {
+            let there = entry.in_force.iter().filter_map(|host| host.brief());
+            there.chain(entry.missing.iter().map(missing)).collect()
+        };
+        self.read(session, briefs).unwrap_or_default()
+    }
+}
+
+impl Entry {
+    /// Takes these out, as far as no turn of the session has begun with them.
+    fn take_unused(&mut self, is_meant: impl Fn(&Gift) -> bool) -> Vec<Gift> {
+        let is_taken = |given: &mut Given| !given.was_in_force && is_meant(&given.gift);
+        self.given.extract_if(.., is_taken).map(|given| given.gift).collect()
     }
 }
 

@@ -1,11 +1,12 @@
 //! What one host offers, and how it is doing.
 
-use super::{HostAddress, Joining};
+use super::HostAddress;
 use crate::tools::policy::Rules;
 use crate::tools::progress::ProgressRoom;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
+use bob_messages::options::{ServerSpec, ServerStart};
 use bob_messages::tools::ToolDescriptor;
 #[cfg(feature = "mcp")]
 use bob_messages::tools::ToolsMessage;
@@ -43,19 +44,12 @@ pub(super) struct Host {
     pub(super) address: Box<dyn HostAddress>,
     /// How long a turn's first prompt waits for its first start.
     pub(super) patience: Duration,
-    pub(super) server: Option<Server>,
+    pub(super) server: Option<ServerSpec>,
     /// The rules of whoever judges its calls.
     pub(super) rules: OnceLock<Arc<Rules>>,
     standing: Mutex<Standing>,
     /// Told of each publication.
     pub(super) published: Notify,
-}
-
-#[derive(Debug)]
-pub(super) struct Server {
-    pub(super) id: ServerId,
-    transport: &'static str,
-    required: bool,
 }
 
 /// How it is doing.
@@ -97,14 +91,16 @@ impl Host {
         Self::new(address, Duration::ZERO, None, standing)
     }
 
-    pub(super) fn server(joining: Joining, address: Box<dyn HostAddress>) -> Self {
-        let Joining { id, transport, required, asleep, patience } = joining;
-        let standing = if asleep { Standing::default() } else { Standing::starting(patience) };
-        let server = Some(Server { id, transport, required });
-        Self::new(address, patience, server, standing)
+    pub(super) fn server(spec: &ServerSpec, address: Box<dyn HostAddress>) -> Self {
+        let patience = spec.startup_timeout();
+        let standing = match spec.start {
+            ServerStart::Eager => Standing::starting(patience),
+            ServerStart::Lazy => Standing::default(),
+        };
+        Self::new(address, patience, Some(spec.clone()), standing)
     }
 
-    fn new(address: Box<dyn HostAddress>, patience: Duration, server: Option<Server>, standing: Standing) -> Self {
+    fn new(address: Box<dyn HostAddress>, patience: Duration, server: Option<ServerSpec>, standing: Standing) -> Self {
         let (rules, standing, published) = (OnceLock::new(), Mutex::new(standing), Notify::new());
         Self { serial: next_serial(), address, patience, server, rules, standing, published }
     }
@@ -135,7 +131,7 @@ impl Host {
         let standing = self.standing();
         Some(ServerStatus {
             id: server.id.clone(),
-            transport: server.transport.to_owned(),
+            transport: server.transport.name().to_owned(),
             state: standing.state,
             tools: standing.tools.len(),
             restarts: standing.restarts,

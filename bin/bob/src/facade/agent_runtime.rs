@@ -3,8 +3,6 @@
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::stream::AgentStream;
 use super::subscribe::{AgentEvents, EventsFrom};
-#[cfg(feature = "mcp")]
-use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
@@ -12,6 +10,8 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::input::ResumeReply;
 use bob_messages::mcp::ServerStatus;
+#[cfg(feature = "mcp")]
+use bob_messages::options::ServerSpec;
 use bob_messages::options::{OptionsPatch, SessionOptions};
 use bob_messages::store::{Record, SessionFilter, SessionPage};
 use bob_messages::tools::ToolDescriptor;

@@ -6,8 +6,6 @@ use bob_actors::child::Watcher;
 use bob_actors::compactor::{Compactor, ContextCompactorPort};
 use bob_actors::feed::EventSink;
 use bob_actors::llm::{LlmPort, RetryPolicy};
-#[cfg(feature = "mcp")]
-use bob_actors::mcp::ServerSpec;
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
 use bob_actors::people::{ApprovalMemory, Memory};
 use bob_actors::prompt_files::PromptFiles;
@@ -19,6 +17,8 @@ use bob_actors::tools::{Policy, ToolPort};
 use bob_messages::brief::Brief;
 use bob_messages::ids::ModelName;
 use bob_messages::limits::Limits;
+#[cfg(feature = "mcp")]
+use bob_messages::options::ServerSpec;
 use bob_messages::skills::SkillRules;
 use bob_supervisors::sessions::SessionRules;
 use std::sync::Arc;

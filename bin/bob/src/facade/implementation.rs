@@ -7,8 +7,6 @@ use super::runtime::{Runtime, outcome};
 use super::sessions;
 use super::stream::AgentStream;
 use super::subscribe::{AgentEvents, EventsFrom};
-#[cfg(feature = "mcp")]
-use bob_actors::mcp::ServerSpec;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
@@ -16,6 +14,8 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::input::ResumeReply;
 use bob_messages::mcp::ServerStatus;
+#[cfg(feature = "mcp")]
+use bob_messages::options::ServerSpec;
 use bob_messages::options::{OptionsPatch, SessionOptions};
 use bob_messages::reply::Reply;
 use bob_messages::store::{Record, SessionFilter, SessionPage, StoreMessage};

@@ -7,7 +7,7 @@ use super::runtime::Runtime;
 use super::submission::Owe;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ModelName, SessionId};
-use bob_messages::options::{Change, OptionsPatch, ServerLaunch, SessionOptions};
+use bob_messages::options::{Change, OptionsPatch, ServerSpec, SessionOptions};
 use bob_messages::reply::Reply;
 use std::path::Path;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Runtime {
     /// What takes these servers back that the session is about to be given, for when it is refused what they come with.
     /// One that has no others may never be heard of again, and nobody would close it; what another one has too much
     /// goes with its next turn, and what it had before stays its own.
-    pub(super) fn to_take_back(&self, session: &SessionId, servers: &Arc<[ServerLaunch]>) -> impl FnOnce() + use<> {
+    pub(super) fn to_take_back(&self, session: &SessionId, servers: &Arc<[ServerSpec]>) -> impl FnOnce() + use<> {
         let tools = self.0.tree.rooms.tools.clone();
         let (session, servers, is_first) = (session.clone(), Arc::clone(servers), !tools.has_own(session));
         move || {

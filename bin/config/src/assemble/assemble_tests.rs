@@ -106,20 +106,20 @@ fn only_a_server_on_this_machine_is_started() {
 #[cfg(feature = "mcp")]
 #[test]
 fn tool_servers_are_what_was_written() {
-    use bob::{ServerStart as Start, ServerTransport as Transport};
+    use bob::{ServerStart, ServerTransport};
     let text = "[[mcp.servers]]\nid = \"near\"\ncommand = \"./serve\"\nargs = [\"-x\"]\nenv = { A = \"b\" }\nstart = \"lazy\"\n\
                 tools = [\"one\"]\n[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"http://127.0.0.1:1/mcp\"\n\
                 headers = { Authorization = \"Bearer x\" }\nrequired = true\ntool_timeout_ms = 7\n";
     in_folder(text, |folder, config| {
         let servers = tool_servers(&config).unwrap();
-        let Transport::Stdio(command) = &servers[0].transport else { panic!("{:?}", servers[0]) };
-        assert_eq!(command.program, folder.join("./serve"));
+        let ServerTransport::Stdio(command) = &servers[0].transport else { panic!("{:?}", servers[0]) };
+        assert_eq!(command.program(), folder.join("./serve"));
         assert_eq!((&command.folder, command.env.len()), (&Some(folder.to_path_buf()), 1));
-        assert_eq!((servers[0].start, servers[0].required), (Start::Lazy, false));
-        assert_eq!(servers[0].offered.as_deref(), Some(&["one".to_owned()][..]));
+        assert_eq!((servers[0].start, servers[0].required), (ServerStart::Lazy, false));
+        assert_eq!(servers[0].tools.as_deref(), Some(&["one".to_owned()][..]));
         assert_eq!(*servers[0].roots, [folder.to_string_lossy().into_owned()]);
-        let Transport::Http(http) = &servers[1].transport else { panic!("{:?}", servers[1]) };
-        assert_eq!((http.url.as_str(), http.headers[0].0.as_str()), ("http://127.0.0.1:1/mcp", "Authorization"));
+        let ServerTransport::Http(http) = &servers[1].transport else { panic!("{:?}", servers[1]) };
+        assert_eq!((http.url.as_str(), http.headers[0].name.as_str()), ("http://127.0.0.1:1/mcp", "Authorization"));
         assert_eq!((servers[1].required, servers[1].tool_timeout_ms), (true, Some(7)));
         // The same configuration gives the same servers: a reload leaves them alone.
         assert_eq!(servers, tool_servers(&config).unwrap());
@@ -129,13 +129,13 @@ fn tool_servers_are_what_was_written() {
 #[cfg(feature = "mcp")]
 #[test]
 fn a_server_over_http_gets_its_url_and_its_headers_which_stay_hidden() {
-    use bob::{HttpSpec, ServerTransport as Transport};
+    use bob::{ServerId, ServerSpec};
     let text = "[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"https://h.test/mcp?k=canary\"\n\
                 headers = { Authorization = \"Bearer canary\" }";
     in_folder(text, |_folder, config| {
         let specs = tool_servers(&config).unwrap();
-        let expected = HttpSpec::new("https://h.test/mcp?k=canary").with_header("Authorization", "Bearer canary");
-        assert_eq!(specs[0].transport, Transport::Http(expected));
+        let expected = ServerSpec::http(ServerId::new("far"), "https://h.test/mcp?k=canary");
+        assert_eq!(specs[0].transport, expected.with("Authorization", "Bearer canary").transport);
         let shown = format!("{specs:?}");
         assert!(shown.contains("https://h.test/mcp") && shown.contains("Authorization"), "{shown}");
         assert!(!shown.contains("canary"), "{shown}");

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use bob::child::ChildSpec;
-use bob::{AgentError, HttpSpec, ServerId, ServerSpec, ServerStart as Start, ServerTransport as Transport};
+use bob::{AgentError, CommandSpec, HttpSpec, ServerId, ServerSpec, ServerStart, ServerTransport};
 
-use super::servers::{folder, program};
-use crate::{Config, McpServer, StartMode};
+use super::servers::folder;
+use crate::{Config, McpServer, StartMode, Transport};
 
 /// One spec for each configured tool server. Nothing is started.
 ///
@@ -22,35 +21,29 @@ pub fn tool_servers(config: &Config) -> Result<Vec<ServerSpec>, AgentError> {
 }
 
 fn tool_server(config: &Config, server: &McpServer, roots: &Arc<[String]>) -> Result<ServerSpec, AgentError> {
-    Ok(ServerSpec {
-        offered: server.tools.clone(),
+    let refuse = |why: &str| AgentError::Invalid(format!("the tool server {} {why}", server.id));
+    let (transport, keys) = match server.transport {
+        Transport::Stdio => {
+            let command = server.command.clone().ok_or_else(|| refuse("needs a `command`"))?;
+            let (args, env, folder) = (server.args.clone(), Vec::new(), Some(folder(config)));
+            (ServerTransport::Stdio(CommandSpec { command, args, env, folder }), &server.env)
+        }
+        Transport::Http => {
+            let url = server.url.clone().ok_or_else(|| refuse("needs a `url`"))?;
+            (ServerTransport::Http(HttpSpec { url, headers: Vec::new() }), &server.headers)
+        }
+    };
+    let spec = ServerSpec {
+        tools: server.tools.clone(),
         start: match server.start {
-            StartMode::Eager => Start::Eager,
-            StartMode::Lazy => Start::Lazy,
+            StartMode::Eager => ServerStart::Eager,
+            StartMode::Lazy => ServerStart::Lazy,
         },
         required: server.required,
         startup_timeout_ms: server.startup_timeout_ms,
         tool_timeout_ms: server.tool_timeout_ms,
         roots: Arc::clone(roots),
-        ..ServerSpec::new(ServerId::new(server.id.as_str()), transport(config, server)?)
-    })
-}
-
-fn transport(config: &Config, server: &McpServer) -> Result<Transport, AgentError> {
-    let refuse = |why: &str| AgentError::Invalid(format!("the tool server {} {why}", server.id));
-    match server.transport {
-        crate::Transport::Stdio => {
-            let command = server.command.as_deref().ok_or_else(|| refuse("needs a `command`"))?;
-            let folder = folder(config);
-            let env = server.env.iter().map(|(name, value)| (name.into(), value.expose().into())).collect();
-            let program = program(&folder, command);
-            let args = server.args.iter().cloned();
-            Ok(Transport::Stdio(ChildSpec { folder: Some(folder), env, ..ChildSpec::new(program, args) }))
-        }
-        crate::Transport::Http => {
-            let url = server.url.clone().ok_or_else(|| refuse("needs a `url`"))?;
-            let headers = server.headers.iter().map(|(name, value)| (name.clone(), value.wrapped().clone())).collect();
-            Ok(Transport::Http(HttpSpec { url, headers }))
-        }
-    }
+        ..ServerSpec::new(ServerId::new(server.id.as_str()), transport)
+    };
+    Ok(keys.iter().fold(spec, |spec, (name, value)| spec.with(name, value.wrapped().clone())))
 }

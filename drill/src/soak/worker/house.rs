@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use bob::{
     Brief, EventSink, FileStore, Limits, ModelName, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ServerId, ServerSpec,
-    ServerTransport, SessionStore, SqliteStore, StoreOptions,
+    SessionStore, SqliteStore, StoreOptions,
 };
-use bob_actors::child::ChildSpec;
 use bob_actors::llm::RetryPolicy;
 use bob_config::assemble::{self, Assembly, Choices};
 use bob_config::{Config, Environment, Overrides};
@@ -131,5 +130,5 @@ fn server(id: &str, modes: &[&str]) -> Result<ServerSpec, SoakError> {
         SoakError::internal(format!("cannot find this program to run it as a tool server: {error}"))
     })?;
     let arguments = std::iter::once("drill-server").chain(modes.iter().copied());
-    Ok(ServerSpec::new(ServerId::new(id), ServerTransport::Stdio(ChildSpec::new(program, arguments))))
+    Ok(ServerSpec::stdio(ServerId::new(id), program.to_string_lossy(), arguments))
 }

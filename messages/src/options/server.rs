@@ -1,0 +1,357 @@
+//! What a tool server is and how it is reached: as it is configured, as a session brings it, and as a journal keeps it.
+//!
+//! What a key may hide in (the values of an environment and of headers, and what follows the path of an address) is in
+//! memory only: it is never serialised and never printed.
+
+use crate::ids::ServerId;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One tool server. Two that are equal can be one process: also their keys are the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSpec {
+    /// Its name, the second part of its tools' names: `mcp/<id>/<tool>`.
+    pub id: ServerId,
+    /// How it is reached.
+    #[serde(rename = "reach")]
+    pub transport: ServerTransport,
+    /// The tools that are offered, by the names the server gives them; `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// How long a start may take, from the process to the list of tools, in milliseconds.
+    #[serde(default = "startup_timeout_ms", skip_serializing_if = "is_startup_timeout")]
+    pub startup_timeout_ms: u64,
+    /// How long a call may run unless more is said of its tool, in milliseconds; `None`: as long as the call's context
+    /// says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_timeout_ms: Option<u64>,
+    /// When it is started; one that a session brings is always started at once.
+    #[serde(skip)]
+    pub start: ServerStart,
+    /// Whether the runtime refuses to start without it; not for one that a session brings.
+    #[serde(skip)]
+    pub required: bool,
+    /// The folders a server that asks is told, as absolute paths, the workspace first. One that a session brings is told
+    /// those of the session.
+    #[serde(skip)]
+    pub roots: Arc<[String]>,
+}
+
+/// How a tool server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "transport", rename_all = "snake_case")]
+pub enum ServerTransport {
+    /// A child process that reads requests and writes answers, one JSON text a line.
+    Stdio(CommandSpec),
+    /// A server somewhere else, spoken to over streamable HTTP. Nothing is started.
+    Http(HttpSpec),
+}
+
+/// The program of a tool server. It inherits a short list of variables and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandSpec {
+    /// The program: a name is looked up in `PATH`, and a path starts in the folder. Never a shell line.
+    pub command: String,
+    /// Its arguments, which are journaled: a key belongs into `env`.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// What it is given in its environment; only the names are journaled.
+    #[serde(default)]
+    pub env: Vec<Named>,
+    /// Where it runs. Left out, this is the session's working folder if a session brings it, and else our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+}
+
+/// Where a tool server is reached over HTTP.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpSpec {
+    /// Its one address, `http://` or `https://`; what follows a `?` or `#`, and what precedes an `@`, is not journaled.
+    #[serde(serialize_with = "serialize_url")]
+    pub url: String,
+    /// What is sent with every request and to nobody else; only the names are journaled.
+    #[serde(default)]
+    pub headers: Vec<Named>,
+}
+
+/// When a tool server is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServerStart {
+    /// With its actor.
+    #[default]
+    Eager,
+    /// With the first question, or when it is woken.
+    Lazy,
+}
+
+/// A name with a value that only memory holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// The value.
+    #[serde(default, skip_serializing)]
+    pub value: Hidden,
+}
+
+/// A text that is never written anywhere: nothing serialises it, and it prints as dots.
+#[derive(Clone, Default)]
+pub struct Hidden(Option<SecretString>);
+
+impl Hidden {
+    /// Hides a text.
+    pub fn new(text: impl Into<SecretString>) -> Self {
+        Self(Some(text.into()))
+    }
+
+    /// The text; `None` where it came out of a journal.
+    pub fn expose(&self) -> Option<&str> {
+        self.0.as_ref().map(ExposeSecret::expose_secret)
+    }
+}
+
+impl PartialEq for Hidden {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
+    }
+}
+
+impl Eq for Hidden {}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "…" } else { "(not given)" })
+    }
+}
+
+impl<'de> Deserialize<'de> for Hidden {
+    /// A value that stands there is a value that somebody gives: it is taken, and hidden from then on.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<String>::deserialize(deserializer).map(|given| Self(given.map(Into::into)))
+    }
+}
+
+impl CommandSpec {
+    /// The program where it is: a path starts in the folder.
+    pub fn program(&self) -> PathBuf {
+        match &self.folder {
+            Some(folder) if self.command.contains('/') => folder.join(&self.command),
+            Some(_) | None => PathBuf::from(&self.command),
+        }
+    }
+}
+
+impl fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, headers } = self;
+        f.debug_struct("HttpSpec").field("url", &shown(url)).field("headers", headers).finish()
+    }
+}
+
+impl ServerTransport {
+    /// In one word, to be shown.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+        }
+    }
+
+    /// What the server is given that may be a key: its environment or its headers.
+    pub fn named(&self) -> &[Named] {
+        match self {
+            Self::Stdio(command) => &command.env,
+            Self::Http(http) => &http.headers,
+        }
+    }
+
+    fn named_mut(&mut self) -> &mut Vec<Named> {
+        match self {
+            Self::Stdio(command) => &mut command.env,
+            Self::Http(http) => &mut http.headers,
+        }
+    }
+}
+
+impl ServerSpec {
+    /// A server with nothing set but what it must have: every tool offered, started at once, 20 seconds to start.
+    pub fn new(id: ServerId, transport: ServerTransport) -> Self {
+        Self {
+            id,
+            transport,
+            tools: None,
+            startup_timeout_ms: startup_timeout_ms(),
+            tool_timeout_ms: None,
+            start: ServerStart::Eager,
+            required: false,
+            roots: Arc::default(),
+        }
+    }
+
+    /// A child process.
+    pub fn stdio<A: Into<String>>(id: ServerId, command: impl Into<String>, args: impl IntoIterator<Item = A>) -> Self {
+        let args = args.into_iter().map(Into::into).collect();
+        let command = CommandSpec { command: command.into(), args, env: Vec::new(), folder: None };
+        Self::new(id, ServerTransport::Stdio(command))
+    }
+
+    /// A server that is reached over HTTP.
+    pub fn http(id: ServerId, url: impl Into<String>) -> Self {
+        Self::new(id, ServerTransport::Http(HttpSpec { url: url.into(), headers: Vec::new() }))
+    }
+
+    /// The server, given this too: a variable of its environment, or a header.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<SecretString>) -> Self {
+        self.transport.named_mut().push(Named { name: name.into(), value: Hidden::new(value) });
+        self
+    }
+
+    /// What a journal keeps of the server.
+    #[must_use]
+    pub fn stripped(&self) -> Self {
+        let mut kept = Self { start: ServerStart::Eager, required: false, roots: Arc::default(), ..self.clone() };
+        kept.transport.named_mut().iter_mut().for_each(|named| named.value = Hidden::default());
+        if let ServerTransport::Http(http) = &mut kept.transport {
+            http.url = shown(&http.url);
+        }
+        kept
+    }
+
+    /// What is never serialised: the values of its environment or headers, and what stands in an address before the
+    /// host, or behind the path as a value.
+    pub fn confided(&self) -> impl Iterator<Item = &str> {
+        let url = match &self.transport {
+            ServerTransport::Stdio(_) => None,
+            ServerTransport::Http(http) => Some(http.url.as_str()),
+        };
+        let values = self.transport.named().iter().filter_map(|named| named.value.expose());
+        values.chain(url.into_iter().flat_map(confided_in))
+    }
+
+    /// How long a start may take.
+    pub fn startup_timeout(&self) -> Duration {
+        Duration::from_millis(self.startup_timeout_ms)
+    }
+}
+
+/// How long a start may take unless said otherwise, in milliseconds.
+fn startup_timeout_ms() -> u64 {
+    20_000
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks in this form")]
+fn is_startup_timeout(ms: &u64) -> bool {
+    *ms == startup_timeout_ms()
+}
+
+fn serialize_url<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&shown(url))
+}
+
+/// An address without what may be a key.
+fn shown(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    match path.split_once("://") {
+        Some((scheme, rest)) => {
+            let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let place = place.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{place}{path}")
+        }
+        None => path.to_owned(),
+    }
+}
+
+/// The user and the password of an address, and the values behind its path. A name before a value is none.
+fn confided_in(url: &str) -> impl Iterator<Item = &str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (place, behind) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let place = place.split('/').next().unwrap_or_default();
+    let user = place.rsplit_once('@').map(|(user, _host)| user.split(':'));
+    let values = behind.split(['?', '#', '&']).map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+    user.into_iter().flatten().chain(values).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_key_is_never_written() {
+        let canary = "sk-canary-1";
+        let stdio = ServerSpec::stdio(ServerId::new("x"), "serve", ["-v"]).with("KEY", canary);
+        let url = format!("https://user:{canary}@h.example:8/mcp?key={canary}#{canary}");
+        let http = ServerSpec::http(ServerId::new("y"), url).with("Authorization", canary);
+        for spec in [&stdio, &http] {
+            let stripped = spec.stripped();
+            assert_eq!(stripped.stripped(), stripped);
+            assert_ne!(&stripped, spec);
+            for spec in [spec, &stripped] {
+                let json = serde_json::to_string(spec).unwrap();
+                assert!(!json.contains(canary), "not even unstripped");
+                assert!(!format!("{spec:?}").contains(canary));
+                assert_eq!(serde_json::from_str::<ServerSpec>(&json).unwrap(), stripped);
+            }
+        }
+        let ServerTransport::Http(http) = http.stripped().transport else { panic!("it is reached otherwise") };
+        assert_eq!(http.url, "https://h.example:8/mcp");
+    }
+
+    #[test]
+    fn what_is_confided_is_what_is_stripped_and_no_names() {
+        let of = |spec: &ServerSpec| spec.confided().map(str::to_owned).collect::<Vec<_>>();
+        let stdio = ServerSpec::stdio(ServerId::new("x"), "serve", ["-v"]).with("KEY", "one").with("OTHER", "two");
+        assert_eq!(of(&stdio), ["one", "two"]);
+        assert!(of(&stdio.stripped()).is_empty());
+        let url = "https://me:pass@h.example:8/a@b/mcp?session=s-1&system=a==&bare#last";
+        let http = ServerSpec::http(ServerId::new("y"), url).with("Authorization", "Bearer k");
+        assert_eq!(of(&http), ["Bearer k", "me", "pass", "s-1", "a==", "bare", "last"]);
+        assert!(of(&http.stripped()).is_empty());
+    }
+
+    /// The form that journals have, and what a person may write besides.
+    #[test]
+    fn the_json_of_a_server_stays_as_it_is_and_a_value_that_stands_there_is_taken() {
+        let text = r#"{"id":"x","reach":{"transport":"stdio","command":"c","env":[{"name":"K","value":"v"}]}}"#;
+        let spec: ServerSpec = serde_json::from_str(text).unwrap();
+        assert_eq!(spec, ServerSpec::stdio(ServerId::new("x"), "c", [""; 0]).with("K", "v"));
+        let kept = r#"{"id":"x","reach":{"transport":"stdio","command":"c","args":[],"env":[{"name":"K"}]}}"#;
+        assert_eq!(serde_json::to_string(&spec).unwrap(), kept);
+        let spec = ServerSpec {
+            tools: Some(vec!["t".to_owned()]),
+            startup_timeout_ms: 7,
+            tool_timeout_ms: Some(8),
+            start: ServerStart::Lazy,
+            required: true,
+            roots: Arc::from(["/r".to_owned()]),
+            ..ServerSpec::http(ServerId::new("y"), "http://h/?k=v").with("A", "b")
+        };
+        let kept = r#"{"id":"y","reach":{"transport":"http","url":"http://h/","headers":[{"name":"A"}]},"tools":["t"],"startup_timeout_ms":7,"tool_timeout_ms":8}"#;
+        assert_eq!(serde_json::to_string(&spec).unwrap(), kept);
+    }
+
+    /// Servers that are equal share a process, and a session must never be served with the keys of another one.
+    #[test]
+    fn g17_servers_that_are_given_different_keys_are_different_servers() {
+        let stdio = |value: &str, folder: &str| {
+            let mut spec = ServerSpec::stdio(ServerId::new("s"), "serve", ["x"]).with("KEY", value);
+            if let ServerTransport::Stdio(command) = &mut spec.transport {
+                command.folder = Some(folder.into());
+            }
+            spec
+        };
+        let web = |url: &str, value: &str| ServerSpec::http(ServerId::new("s"), url).with("Authorization", value);
+        assert_eq!(stdio("mine", "/a"), stdio("mine", "/a"));
+        assert_ne!(stdio("mine", "/a"), stdio("yours", "/a"));
+        assert_ne!(stdio("mine", "/a"), stdio("mine", "/b"));
+        assert_eq!(web("http://h/", "mine"), web("http://h/", "mine"));
+        assert_ne!(web("http://h/", "mine"), web("http://h/", "yours"));
+        assert_ne!(web("http://h/?k=mine", "x"), web("http://h/?k=yours", "x"));
+        let roots = ServerSpec { roots: Arc::from(["/a".to_owned()]), ..stdio("mine", "/a") };
+        assert_ne!(roots, stdio("mine", "/a"));
+    }
+}

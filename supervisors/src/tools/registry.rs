@@ -1,0 +1,50 @@
+//! Which tool servers a runtime has: those of its configuration, and those that sessions brought.
+
+use crate::family::ChildSpec;
+use bob_actors::mcp::McpServerArguments;
+use bob_actors::tools::plane::{GuestHost, Lease};
+use std::sync::Weak;
+
+/// How many different servers sessions may bring. One that is shared counts once; one that nobody uses any more and
+/// that is still there makes room for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BroughtBounds {
+    /// In a runtime.
+    pub runtime: usize,
+    /// By one session: named at a time, and besides those until its next turn that are in force.
+    pub session: usize,
+}
+
+impl Default for BroughtBounds {
+    fn default() -> Self {
+        Self { runtime: 64, session: 16 }
+    }
+}
+
+/// The servers of a runtime.
+#[derive(Default)]
+pub(super) struct Servers {
+    /// Those of the configuration.
+    pub(super) configured: Vec<McpServerArguments>,
+    /// Those that left the configuration and may still be ending: one that comes back waits for that.
+    pub(super) left: Vec<McpServerArguments>,
+    /// Those that were brought and are wanted.
+    pub(super) brought: Vec<Server>,
+    /// Those that were brought and may still be ending.
+    pub(super) ending: Vec<McpServerArguments>,
+    /// How many were ever brought; makes their names in the tree.
+    pub(super) count: u64,
+}
+
+/// A server that sessions brought.
+pub(super) struct Server {
+    /// Its name in the tree, which no configured server can have.
+    pub(super) name: String,
+    pub(super) arguments: McpServerArguments,
+    pub(super) child: ChildSpec,
+    pub(super) host: GuestHost,
+    /// What the sessions that use it share.
+    pub(super) lease: Weak<Lease>,
+    /// Counts its leases, so that the end of an old one finds it in use.
+    pub(super) leases: u64,
+}
