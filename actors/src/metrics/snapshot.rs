@@ -41,7 +41,7 @@ pub struct MetricsSnapshot {
     /// From the submission to its outcome, waiting included.
     pub turn_latency: LatencyFigures,
     /// From the submission until its turn might run.
-    pub door_wait: LatencyFigures,
+    pub queue_wait: LatencyFigures,
     /// From a cancel to the outcome of the turn it cancelled.
     pub cancel_latency: LatencyFigures,
     /// Every provider that was asked, with its breaker.

@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn libraries_are_never_louder_than_warnings() {
         let targets = targets(&at(LogLevel::Trace));
-        for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::family", module_path!()] {
+        for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::children", module_path!()] {
             assert!(targets.would_enable(ours, &Level::TRACE), "{ours}");
         }
         for library in ["ractor::actor", "hyper_util::client", "h2::codec", "reqwest::connect", "rustls::client"] {

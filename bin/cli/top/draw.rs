@@ -110,7 +110,7 @@ fn latency(metrics: &MetricsSnapshot) -> String {
     };
     let (turn, turn_mark) = shown(&metrics.turn_latency);
     let (cancel, cancel_mark) = shown(&metrics.cancel_latency);
-    let (door, door_mark) = shown(&metrics.door_wait);
+    let (door, door_mark) = shown(&metrics.queue_wait);
     format!(
         "turn{turn_mark} p50 {} p99 {}   cancel{cancel_mark} p99 {}   door{door_mark} p99 {}",
         micros(turn.p50_us),

@@ -13,9 +13,9 @@ pub struct LiveSession {
     /// For how long it has done so, in milliseconds.
     pub age_ms: u64,
     /// How many callers are owed an outcome.
-    pub owed: usize,
+    pub pending: usize,
     /// How many of these wait at the door: not accepted yet.
-    pub at_door: usize,
+    pub queued: usize,
     /// How often its actor was started again in the running turn.
     pub restarts: u32,
     /// Why its actor last crashed, if one did since the session became live.
@@ -35,7 +35,7 @@ pub enum LiveState {
     /// A person is being asked; the turn counts as running.
     Asking,
     /// Its actor is being stopped.
-    Leaving,
+    Stopping,
 }
 
 /// How much there is to do in all sessions together.

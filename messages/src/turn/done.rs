@@ -130,7 +130,7 @@ impl Turn {
         effects.push(Effect::AbandonAll);
         if self.session.is_none() {
             // The journal was not read yet; what came with the first input ends here,
-            // the guest book sends the others again.
+            // the sessions supervisor sends the others again.
             let first =
                 self.deferred.iter().find_map(|request| Some((request.submission()?.clone(), request.limits())));
             if let Some((submission, limits)) = first {

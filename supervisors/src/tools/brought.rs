@@ -10,7 +10,7 @@ pub use super::brought_servers::BroughtBounds;
 
 use super::brought_servers::{Server, State};
 use super::servers::{InvalidServers, Surroundings, ToolServers, check};
-use crate::family::ChildSpec;
+use crate::children::ChildSpec;
 use bob_actors::child::ChildSpec as Program;
 use bob_actors::mcp::{HttpSpec, McpServerArguments, ServerSpec, Transport};
 use bob_actors::tools::plane::{Gift, GuestHost, Lease};

@@ -1,6 +1,6 @@
 //! Which tool servers sessions have brought, and who uses them.
 
-use crate::family::ChildSpec;
+use crate::children::ChildSpec;
 use bob_actors::mcp::McpServerArguments;
 use bob_actors::tools::plane::GuestHost;
 use bob_messages::ids::SessionId;
