@@ -19,7 +19,7 @@
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
-//! | [`pulse`] | whether the actors get on with their messages | – |
+//! | [`watchdog`] | whether the actors get on with their messages | – |
 //! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
@@ -40,7 +40,6 @@ mod near;
 mod patience;
 pub mod people;
 pub mod prompt_files;
-pub mod pulse;
 pub mod rooms;
 pub mod skills;
 pub mod store;
@@ -48,3 +47,4 @@ pub mod tape;
 pub mod telemetry;
 pub mod tools;
 pub mod turn;
+pub mod watchdog;

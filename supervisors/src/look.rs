@@ -1,6 +1,6 @@
 //! A snapshot of the live tree.
 
-use bob_actors::pulse::Blocked;
+use bob_actors::watchdog::Blocked;
 use serde::{Deserialize, Serialize};
 
 /// One actor of the tree, and those below it.
@@ -46,7 +46,7 @@ pub enum NodeStatus {
 /// does not answer. The reason of a death takes precedence over a handler that blocked in the past.
 pub(crate) fn tell_blocked(nodes: &mut Vec<NodeState>, blocked: &[Blocked]) {
     for it in blocked {
-        let path = it.place.to_string();
+        let path = it.path.to_string();
         let (name, below) = path.split_once('/').map_or((path.as_str(), None), |(name, below)| (name, Some(below)));
         let node = match below {
             None => named(nodes, name, it),

@@ -35,9 +35,9 @@ use crate::deadlines::{Deadlines, Due};
 use crate::session_table::{Clock, Leaving, OutcomeReply, PendingChange, PendingReply, SessionTable};
 use bob_actors::feed::Feed;
 use bob_actors::metrics::Metrics;
-use bob_actors::pulse::Place;
 use bob_actors::rooms::Rooms;
 use bob_actors::turn::{Ending, TimeRun, TurnActor, TurnArguments};
+use bob_actors::watchdog::ActorPath;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::limits::Limits;
 use bob_messages::outcome::EndReason;
@@ -245,7 +245,7 @@ impl SessionsState {
             ending: Arc::clone(&entry.ending),
             has_run: entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),
         };
-        let actor = self.started.rooms.pulses.attend(TurnActor, Place::Session(session.clone()));
+        let actor = self.started.rooms.watchdog.wrap(TurnActor, ActorPath::Session(session.clone()));
         match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
             Ok((actor, starts)) => {
                 self.table.actor_started(session, actor);

@@ -13,10 +13,10 @@ use crate::root::{RootArguments, RootSupervisor, TreeEnd};
 use crate::tools::{self, Roster, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
-use bob_actors::pulse::{BLOCKED_AFTER, Place};
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
+use bob_actors::watchdog::{ActorPath, BLOCKED_AFTER};
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorRef, SpawnErr};
 use std::fmt;
@@ -77,12 +77,12 @@ impl TreeSpec {
         children.extend(further);
         let metrics = Arc::clone(&rooms.metrics);
         let local = tools::local(&rooms, tools, policy).reporting_to(&feed, "tools/local").counted_by(&metrics);
-        let local = local.watched_by(&rooms.pulses, "tools/local");
+        let local = local.watched_by(&rooms.watchdog, "tools/local");
         children.push(tools_child(&rooms, local, servers));
         children.push(sessions);
         let heard = |child: ChildSpec| {
             let path = child.name.clone();
-            child.watched_by(&rooms.pulses, path.as_str()).reporting_to(&feed, path).counted_by(&metrics)
+            child.watched_by(&rooms.watchdog, path.as_str()).reporting_to(&feed, path).counted_by(&metrics)
         };
         children.into_iter().map(heard).collect()
     }
@@ -124,7 +124,7 @@ fn tools_child(rooms: &Rooms, local: ChildSpec, servers: Roster) -> ChildSpec {
 /// then. Dropping the future kills them.
 pub async fn start(spec: TreeSpec) -> Result<Tree, StartError> {
     let (rooms, feed) = (spec.rooms.clone(), Arc::clone(&spec.feed));
-    rooms.pulses.watch(BLOCKED_AFTER);
+    rooms.watchdog.watch(BLOCKED_AFTER);
     start_children(rooms, feed, spec.children()).await
 }
 
@@ -136,17 +136,17 @@ pub(crate) async fn start_children(
     let downs: Vec<_> = children.iter().map(|child| Arc::clone(&child.on_down)).collect();
     let end = Arc::new(OnceLock::new());
     let arguments = RootArguments { children, end: Arc::clone(&end) };
-    let actor = rooms.pulses.attend(RootSupervisor, Place::Room("root".into()));
+    let actor = rooms.watchdog.wrap(RootSupervisor, ActorPath::Room("root".into()));
     let (root, ends) = Actor::spawn(None, actor, arguments).await.map_err(start_error)?;
     let (tell, ended) = watch::channel(None);
-    let pulses = rooms.pulses.clone();
+    let watchdog = rooms.watchdog.clone();
     tokio::spawn(async move {
         let _cancelled_with_the_runtime = ends.await;
         // A root that was killed has not cleared the addresses.
         for down in downs {
             down();
         }
-        pulses.rest();
+        watchdog.stop();
         tell.send_replace(Some(end.get().cloned().unwrap_or(TreeEnd::Died)));
     });
     Ok(Tree { rooms, feed, root: Arc::new(Root(root)), ended })
@@ -214,7 +214,7 @@ impl Tree {
         drop(self.root.0.send_message(SupervisorMessage::Tree { reply }));
         let answer = tokio::time::timeout(LOOK_LIMIT, answer).await;
         let mut nodes = answer.ok().flatten().unwrap_or_default();
-        look::tell_blocked(&mut nodes, &self.rooms.pulses.blocked());
+        look::tell_blocked(&mut nodes, &self.rooms.watchdog.blocked());
         nodes
     }
 

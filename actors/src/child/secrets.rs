@@ -1,8 +1,7 @@
-//! What somebody was given in confidence, and their words without it.
+//! Secrets that a child or a server was given, and their removal from its output.
 //!
-//! Whoever is refused somewhere likes to repeat the key they were refused with. What a
-//! child or a server says goes into errors, logs and prompts; the key does not. Nothing
-//! here is shown.
+//! A program whose key is refused may repeat the key in its error message. The output of a child or a server goes
+//! into errors, logs and prompts; its secrets must not. They are never printed.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -23,7 +22,7 @@ impl Secrets {
         Self(words.into_iter().map(SecretString::from).collect())
     }
 
-    /// Somebody's words without them.
+    /// Removes the secrets from a text.
     pub(crate) fn hidden_in(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "…"))
     }

@@ -7,7 +7,7 @@ use bob_actors::address::Address;
 use bob_actors::clock;
 use bob_actors::feed::Feed;
 use bob_actors::metrics::Metrics;
-use bob_actors::pulse::{Kinds, Place, Pulses};
+use bob_actors::watchdog::{ActorPath, Kinds, Watchdog};
 use bob_messages::event::AgentEvent;
 use futures_util::future::BoxFuture;
 use ractor::{Actor, ActorCell, SpawnErr};
@@ -23,7 +23,7 @@ pub type ChildStart =
 #[derive(Debug, Clone)]
 pub struct ChildPlacement {
     /// The watchdog of the runtime.
-    pub pulses: Pulses,
+    pub watchdog: Watchdog,
     /// The names of its supervisors below the root and its own, with `/` between.
     pub path: Arc<str>,
 }
@@ -119,7 +119,7 @@ impl ChildSpec {
             logs_itself: false,
             queued: None,
             inside: None,
-            placement: ChildPlacement { pulses: Pulses::default(), path: name.into() },
+            placement: ChildPlacement { watchdog: Watchdog::default(), path: name.into() },
         }
     }
 
@@ -170,8 +170,8 @@ impl ChildSpec {
 
     /// Has the watchdog observe the child under this path.
     #[must_use]
-    pub fn watched_by(mut self, pulses: &Pulses, path: impl Into<Arc<str>>) -> Self {
-        self.placement = ChildPlacement { pulses: pulses.clone(), path: path.into() };
+    pub fn watched_by(mut self, watchdog: &Watchdog, path: impl Into<Arc<str>>) -> Self {
+        self.placement = ChildPlacement { watchdog: watchdog.clone(), path: path.into() };
         self
     }
 
@@ -218,9 +218,9 @@ fn starter<A: Actor<Msg: Kinds>>(
     address: Address<A::Msg>,
     make: impl Fn() -> (A, A::Arguments) + Send + Sync + 'static,
 ) -> ChildStart {
-    Arc::new(move |supervisor, ChildPlacement { pulses, path }| {
+    Arc::new(move |supervisor, ChildPlacement { watchdog, path }| {
         let (actor, arguments) = make();
-        let actor = pulses.attend(actor, Place::Room(path));
+        let actor = watchdog.wrap(actor, ActorPath::Room(path));
         let address = address.clone();
         Box::pin(async move {
             // Without a name, since names are global to the process and several runtimes live in one.

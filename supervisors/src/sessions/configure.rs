@@ -33,7 +33,7 @@ impl SessionsState {
         let entry = self.table.entry(session, brief);
         if entry.changes.len() >= MOST_PENDING_CHANGES {
             let text =
-                format!("{MOST_PENDING_CHANGES} changes of the session's options are on their way; wait for them");
+                format!("{MOST_PENDING_CHANGES} changes of the session's options are not confirmed yet; wait for them");
             return change.reply.send(Err(AgentError::Busy(text)));
         }
         entry.brief = Arc::clone(brief);

@@ -21,7 +21,7 @@ impl SessionsState {
             return reply.send(Ok(false));
         };
         if entry.steers.len() >= MOST_ON_THE_WAY {
-            let text = format!("{MOST_ON_THE_WAY} things said into the session's turn are on their way; try again");
+            let text = format!("{MOST_ON_THE_WAY} messages into the session's turn are not taken yet; try again");
             return reply.send(Err(AgentError::Busy(text)));
         }
         let steer = Steer { submission: Some(running), ..steer };

@@ -1,14 +1,14 @@
 //! Actors that end before they have begun: there is no supervision event, and yet no caller waits for ever.
 
 use super::*;
-use bob_actors::pulse::Pulses;
+use bob_actors::watchdog::Watchdog;
 use bob_drill::traps::{Edge, Harm, Trap, Traps, Victim};
 
 async fn house_that_fails_to_start(times: u32, replies: Vec<ScriptedReply>) -> Fixture {
     let traps = Traps::default();
     let trap = Trap::new(Victim::Turn(session()), Edge::Before("Starting"), Harm::Kill).times(times);
     traps.arm(trap);
-    let rooms = Rooms { pulses: Pulses::with_hook(Some(traps.hook())), ..Rooms::default() };
+    let rooms = Rooms { watchdog: Watchdog::with_hook(Some(traps.hook())), ..Rooms::default() };
     Fixture::around(rooms, model(replies, 0), MemoryStore::new(), Vec::new(), SessionRules::default()).await
 }
 

@@ -16,10 +16,10 @@ use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, ServerSpec, Start};
 use bob_actors::metrics::Metrics;
-use bob_actors::pulse::Pulses;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::Policy;
 use bob_actors::tools::plane::{Joining, Shelf, ToolPlane};
+use bob_actors::watchdog::Watchdog;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::McpMessage;
 use std::collections::HashSet;
@@ -47,7 +47,7 @@ pub struct Surroundings {
     /// Where it is told that they were started again.
     pub feed: Arc<Feed>,
     /// Whether they get on with their messages.
-    pub pulses: Pulses,
+    pub watchdog: Watchdog,
     /// Where that is counted.
     pub metrics: Arc<Metrics>,
     /// The rules over their tools.
@@ -240,7 +240,7 @@ impl Surroundings {
         let path = format!("tools/{name}");
         let child = ChildSpec::server(name, address, make)
             .observed_by(move |fate| tell(&id, &shelf, fate))
-            .watched_by(&self.pulses, path.as_str())
+            .watched_by(&self.watchdog, path.as_str())
             .reporting_to(&self.feed, path)
             .counted_by(&self.metrics);
         ChildSpec { logs_itself: true, ..child }

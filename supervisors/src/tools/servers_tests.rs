@@ -41,7 +41,7 @@ impl Tools {
         let rooms = Rooms::default();
         let house = Surroundings {
             plane: rooms.tools.clone(),
-            pulses: rooms.pulses.clone(),
+            watchdog: rooms.watchdog.clone(),
             feed: Feed::new(Vec::new()),
             metrics: Arc::clone(&rooms.metrics),
             policy: Policy::default(),
