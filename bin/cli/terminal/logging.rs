@@ -1,8 +1,8 @@
 //! Log records on stderr: which of them, and what they look like.
 //!
-//! A record is queued and never waited for: whoever logs may be an actor, and the reader of stderr may have stopped reading.
-//! Records may quote text of models, tools and servers, so every record passes the sanitiser as a whole before it is
-//! written.
+//! A record is queued and never waited for: the caller may be an actor, and the reader of stderr may have stopped
+//! reading. Records may quote text of models, tools and servers, so every record passes the sanitiser as a whole
+//! before it is written.
 
 use std::io::{self, Write};
 
