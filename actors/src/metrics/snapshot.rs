@@ -19,7 +19,7 @@ pub struct MetricsSnapshot {
     pub schema: u32,
     /// For how long the runtime has been there, in milliseconds.
     pub uptime_ms: u64,
-    /// Live sessions, running turns, submissions at the door, now.
+    /// Live sessions, running turns, queued submissions, now.
     pub sessions: SessionsLoad,
     /// Operations that wait for the store now.
     pub store_queue: usize,

@@ -72,7 +72,7 @@ pub(crate) enum Response {
     },
     Draining {
         running: usize,
-        /// Inputs that wait at the door.
+        /// Queued inputs.
         waiting: usize,
     },
     /// To [`Request::RestartServer`]; the new start is not waited for.
