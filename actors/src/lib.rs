@@ -19,8 +19,8 @@
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
-//! | `secrets` | finding secrets in what others say (no actor) | – |
-//! | [`pulse`] | whether the actors get on with their messages | – |
+//! | `secrets` | finding secrets in text from outside (no actor) | – |
+//! | [`watchdog`] | whether the actors get on with their messages | – |
 //! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
@@ -41,7 +41,6 @@ mod near;
 mod patience;
 pub mod people;
 pub mod prompt_files;
-pub mod pulse;
 pub mod rooms;
 mod secrets;
 pub mod skills;
@@ -50,3 +49,4 @@ pub mod tape;
 pub mod telemetry;
 pub mod tools;
 pub mod turn;
+pub mod watchdog;

@@ -57,7 +57,7 @@ pub struct Metrics {
     restarted_children: Counter,
     gave_up: Counter,
     turn: Latency,
-    door: Latency,
+    queue_wait: Latency,
     cancel: Latency,
     changes: watch::Sender<u64>,
 }
@@ -136,9 +136,9 @@ impl Metrics {
         self.repeated.add(1);
     }
 
-    /// A submission waited so long at the door.
-    pub fn let_in(&self, waited: Duration) {
-        self.door.record(waited);
+    /// A submission waited this long before it was admitted.
+    pub fn admitted(&self, waited: Duration) {
+        self.queue_wait.record(waited);
     }
 
     /// Whoever submitted has the outcome, so long after they did.
@@ -223,7 +223,7 @@ impl Metrics {
                 gave_up: self.gave_up.get(),
             },
             turn_latency: self.turn.figures(),
-            door_wait: self.door.figures(),
+            queue_wait: self.queue_wait.figures(),
             cancel_latency: self.cancel.figures(),
             providers: Vec::new(),
             servers: Vec::new(),

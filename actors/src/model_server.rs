@@ -1,14 +1,12 @@
 //! Model servers of this machine, as supervised children.
 //!
-//! A provider with a start command has a [`ModelServerActor`]. Its process starts
-//! with the first question and everybody who asks meanwhile waits for the same
-//! start. A start that fails is an answer, and the next question tries again; a
-//! running server that ends is the actor's death, and its supervisor starts the
-//! actor again, whose first question starts the process. The process ends with its
-//! actor, however the actor ends.
+//! A provider with a start command has a [`ModelServerActor`]. Its process starts with the first question and further
+//! questions wait for that start. A start that fails is an answer, and the next question tries again; a running
+//! server that ends is the actor's death, and its supervisor starts the actor again, whose first question starts the
+//! process. The process ends with its actor, however the actor ends.
 //!
-//! The actor never waits for its process: a keeper task does. A server that somebody
-//! else already runs on the port is used as it is and never stopped.
+//! The actor never waits for its process: a keeper task does. A server of another program on the port is used as it
+//! is and never stopped.
 
 mod keeper;
 mod probe;
@@ -53,7 +51,7 @@ pub enum ModelServerMessage {
         /// Where the answer goes. Abandoning it stops nothing.
         reply: Reply<Ready>,
     },
-    /// The running process ended; said by the actor's own keeper.
+    /// The running process ended; sent by the actor's keeper task.
     Ended {
         /// How, with its last words.
         why: String,
@@ -66,14 +64,14 @@ pub enum ModelServerMessage {
 #[derive(Clone)]
 pub struct ModelServerSpec {
     provider: String,
-    /// Its stdin is empty and both its outputs are drained, whatever is set here.
+    /// Its stdin is empty and both its outputs are drained; these settings are overridden.
     command: ChildSpec,
     endpoint: Endpoint,
     ready_timeout: Duration,
     ladder: Ladder,
     watcher: Watcher,
     progress: Option<Progress>,
-    /// Held by whoever has a process.
+    /// Held by the keeper that has a process.
     place: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -211,7 +209,7 @@ impl ModelServers {
     pub async fn ready(&self, provider: &str) -> Ready {
         let Some(address) = self.address(provider) else { return Ok(()) };
         let gone = || {
-            let text = format!("the model server of `{provider}` ended and is started again; try again");
+            let text = format!("the model server of `{provider}` ended and is being restarted; try again");
             LlmError::new(LlmErrorKind::Gone, text)
         };
         let actor = address.inhabited(AWAY_LIMIT).await.ok_or_else(gone)?;

@@ -150,7 +150,7 @@ async fn a_server_that_ends_before_it_is_ready_says_why_and_is_tried_again() {
     for attempt in 1..=2 {
         let error = soon(house.servers.ready("tiny")).await.unwrap_err();
         assert_eq!(error.kind, LlmErrorKind::NotStarted);
-        for part in ["`tiny`", "ended with status 4", "python3 is missing", "mend"] {
+        for part in ["`tiny`", "ended with status 4", "python3 is missing", "fix the problem"] {
             assert!(error.message.contains(part), "{error}");
         }
         assert_eq!(house.starts().len(), attempt);

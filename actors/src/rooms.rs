@@ -10,9 +10,9 @@ use crate::compactor::Compactor;
 use crate::metrics::Metrics;
 use crate::people::{Memory, People};
 use crate::prompt_files::PromptReader;
-use crate::pulse::Pulses;
 use crate::skills::Skills;
 use crate::tools::ToolPlane;
+use crate::watchdog::Watchdog;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
 use bob_messages::store::StoreMessage;
@@ -60,7 +60,7 @@ pub struct Rooms {
     /// Who writes summaries of histories that became too long.
     pub compactor: Compactor,
     /// Whether they get on with their messages.
-    pub pulses: Pulses,
+    pub watchdog: Watchdog,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
     /// Which of its TurnActors can still act.

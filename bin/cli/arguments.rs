@@ -28,7 +28,7 @@ pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
 pub(crate) use skills::{SkillsAction, SkillsArgs};
 pub(crate) use taping::{ReplayArgs, TapeArg};
 
-/// A person's way in: chat with a model that can use tools, in a terminal, in a script, or on a pipe.
+/// Bob: an AI agent for the terminal, scripts and services.
 #[derive(Debug, Parser)]
 #[command(
     name = "cli-agent",
@@ -63,17 +63,17 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Talk with the model, line by line (the default)
     Chat(ChatArgs),
-    /// Run one turn without asking anybody anything, for scripts
+    /// Run one turn without asking any questions, for scripts
     Run(RunArgs),
     /// Run many turns of many sessions: JSON lines in, one result a line out
     Batch(BatchArgs),
-    /// Go on with a turn that waits for a person
+    /// Continue a turn that waits for a person
     Resume(ResumeArgs),
     /// List, show, change, export or delete stored sessions
     Sessions(SessionsArgs),
-    /// List what was decided about tools for good, or take it back
+    /// List or revoke lasting decisions about tools
     Approvals(DecisionsArgs),
-    /// Run a recorded journal through the machine of turns, and say where it would go on differently now
+    /// Replay a recorded journal, and report where it would continue differently now
     Replay(ReplayArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
@@ -84,21 +84,21 @@ pub(crate) enum Command {
     Mcp(McpArgs),
     /// Show the live tree of a running process
     Ps(PsArgs),
-    /// Watch and steer a running process on the whole screen
+    /// Watch and control a running process, full screen
     #[cfg(feature = "top")]
     Top(TopArgs),
     /// Cancel what runs in a session of a running process
     Cancel(CancelArgs),
-    /// Have a running process begin no new turn, and end when those that run have ended
+    /// Have a running process start no new turns, finish those that run, and exit
     Drain(DrainArgs),
-    /// Check configuration, keys, model, tools and store, and say what to do about each fault
+    /// Check configuration, keys, model, tools and store, and suggest a fix for each problem
     Doctor(ListArgs),
-    /// Run many sessions under chaos, and judge what became of them
+    /// Run many sessions with injected faults, and check the results
     #[cfg(feature = "soak")]
     Soak(SoakArgs),
-    /// Look at what a configuration found here would start and where it would send keys, and trust it
+    /// Show what the configuration in this folder would start and where it would send keys, and trust it
     #[command(after_help = "\
-A configuration in the current folder may have come with somebody else's files. One that starts programs, or sends keys
+A configuration in the current folder may have come with someone else's files. One that starts programs, or sends keys
 of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
 no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
@@ -120,21 +120,21 @@ no trust. What is trusted is kept in ~/.local/state/bob.")]
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
 At the prompt: /help lists the commands. Ctrl-C during an answer cancels it; at the prompt it clears the line, and
-on an empty line it leaves, as Ctrl-D does.
-On a pipe every line is one message (a line that is one of the commands is obeyed), nothing is decorated, and the
+on an empty line it quits, as Ctrl-D does.
+On a pipe every line is one message (commands work as well), nothing is decorated, and the
 exit code is that of the first turn that failed.
 
 Examples:
   cli-agent chat --session notes
   echo \"What is in this folder?\" | cli-agent chat")]
 pub(crate) struct ChatArgs {
-    /// Go on with this session, or create it
+    /// Continue this session, or create it
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Take sessions over that another running process has; its turn there ends with an error
+    /// Take over sessions held by another process; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
 }
@@ -153,16 +153,16 @@ Examples:
   cli-agent run --session review \"Look at src.\" && cli-agent run --session review \"And the tests?\"
   cli-agent run --output json --timeout-ms 20000 - < prompt.txt")]
 pub(crate) struct RunArgs {
-    /// What to say to the model; - or nothing: read stdin
+    /// The message; - or none: read stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Go on with this session, or create it [default: a new one]
+    /// Continue this session, or create it [default: a new one]
     #[arg(long, value_name = "ID", conflicts_with_all = ["resume", "continue_last"])]
     pub(crate) session: Option<String>,
-    /// Go on with this session, which must exist
+    /// Continue this session, which must exist
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub(crate) resume: Option<String>,
-    /// Go on with the session that was used last
+    /// Continue the session that was used last
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,
     /// The session's working folder, inside policy.workspace [default: policy.workspace]
@@ -174,7 +174,7 @@ pub(crate) struct RunArgs {
     /// A file beside the message: an image or a sound, for models that take them, or a text; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
-    /// What is printed
+    /// What to print
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
     /// The final answer must be JSON that fits the schema in this file; if it does not, the model is asked again
@@ -192,13 +192,13 @@ pub(crate) struct RunArgs {
     /// Time for the turn, milliseconds
     #[arg(long, value_name = "N")]
     pub(crate) timeout_ms: Option<u64>,
-    /// Finish a turn of the session that a crash interrupted, instead of closing it, before this one begins
+    /// First finish a turn of the session that a crash interrupted, instead of closing it
     #[arg(long)]
     pub(crate) finish: bool,
-    /// Take the session over if another running process has it; its turn there ends with an error
+    /// Take over the session if another process holds it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// record:FILE keeps what model and tools say (overwrite:FILE: over an old one), replay:FILE takes it from there
+    /// record:FILE records the replies of model and tools (overwrite:FILE replaces FILE), replay:FILE plays them back
     #[arg(long, value_name = "HOW:FILE")]
     pub(crate) tape: Option<TapeArg>,
 }
@@ -207,7 +207,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cli-agent sessions list\n  cli-agent sessions export notes > notes.jsonl")]
 pub(crate) struct SessionsArgs {
-    /// What to do with them
+    /// The action
     #[command(subcommand)]
     pub(crate) action: SessionsAction,
 }
@@ -246,14 +246,14 @@ pub(crate) enum SessionsAction {
         /// The instructions instead of the configuration's
         #[arg(long, value_name = "TEXT")]
         instructions: Option<String>,
-        /// Give it back to the configuration; repeatable
+        /// Reset to the configured value; repeatable
         #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
         clear: Vec<String>,
         /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Delete a session for good
+    /// Delete a session permanently
     Delete {
         /// The session
         id: String,
@@ -274,10 +274,10 @@ pub(crate) struct ListArgs {
 /// `trust`.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Do not ask; for scripts that know the file
+    /// Do not ask; for scripts
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) yes: bool,
-    /// Trust it no longer
+    /// Remove the trust
     #[arg(long)]
     pub(crate) revoke: bool,
 }
@@ -286,7 +286,7 @@ pub(crate) struct TrustArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json\n  cli-agent mcp restart files")]
 pub(crate) struct McpArgs {
-    /// What to do with them
+    /// The action
     #[command(subcommand)]
     pub(crate) action: McpAction,
 }
@@ -294,19 +294,19 @@ pub(crate) struct McpArgs {
 /// What can be done with tool servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpAction {
-    /// Start each, wait until it is ready or has failed, show it, and stop it again
+    /// Start each server, wait until it is ready or has failed, show its state, and stop it
     List(ListArgs),
-    /// Start a server of a running process again; in a chat: /mcp restart ID
+    /// Restart a server of a running process; in a chat: /mcp restart ID
     Restart {
         /// The server
         id: String,
-        /// Which process, when several use the store
+        /// The process, if several use the store
         #[arg(long, value_name = "PID")]
         pid: Option<u32>,
     },
     /// Have a running process read its servers from the configuration again; in a chat: /mcp reload
     Reload {
-        /// Which process, when several use the store
+        /// The process, if several use the store
         #[arg(long, value_name = "PID")]
         pid: Option<u32>,
     },

@@ -28,7 +28,7 @@ use bob_config::assemble::Choices;
 use crate::arguments::{BatchArgs, TapeArg};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
@@ -53,14 +53,15 @@ pub(crate) struct Manner {
 /// Runs all lines and prints their results.
 ///
 /// # Errors
-/// When nothing could begin: the input, the configuration, the model's provider. What fails later is told line by line.
+/// When no line could begin, because of the input, the configuration or the model's provider. Later failures are
+/// reported line by line.
 pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let prepared = tokio::select! {
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let (house, input) = prepared;
+    let (opened, input) = prepared;
     let manner = Manner {
         concurrency: concurrency(args.concurrency, config.runtime.max_concurrent_turns),
         finish: args.finish,
@@ -68,20 +69,20 @@ pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> R
         approve: args.approve.risk(),
         approvals: args.approvals.mode(),
     };
-    let control = Control::open(&house.runtime, &config, "batch", origin).await;
-    let result = Conductor::new(&house, manner, input, control).run(&mut signals).await;
-    house.close(&mut signals).await;
+    let control = Control::open(&opened.runtime, &config, "batch", origin).await;
+    let result = Conductor::new(&opened, manner, input, control).run(&mut signals).await;
+    opened.close(&mut signals).await;
     result
 }
 
 /// Everything that can be refused before a line is read.
-async fn prepare(args: &BatchArgs, config: &Config) -> Result<(House, Input), Failure> {
+async fn prepare(args: &BatchArgs, config: &Config) -> Result<(OpenRuntime, Input), Failure> {
     let input = input::open(&args.file).await?;
     let tape = args.tape.as_ref().map(TapeArg::choice);
     let choices = Choices { progress: Some(crate::terminal::progress::to_stderr()), tape, ..Choices::default() };
-    let house = House::open(config, choices).await?;
-    house.check_model(&house.default_model)?;
-    Ok((house, input))
+    let opened = OpenRuntime::open(config, choices).await?;
+    opened.check_model(&opened.default_model)?;
+    Ok((opened, input))
 }
 
 /// Turns at the same time; a wish beyond what the runtime takes is cut, and said so.

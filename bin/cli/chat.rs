@@ -8,7 +8,7 @@
 //! - `lines`: lines of a pipe
 //! - `commands`, `help`, `cost`: what begins with a slash
 //! - `say`: one turn
-//! - `floor`, `keys`, `draft`: who has the terminal during a turn, and what is typed into it
+//! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
 //! - `questions`, `approvals`, `forms`: what is asked during a turn
 //! - `look_back`: what a session waits for that is gone on with
 
@@ -17,7 +17,6 @@ mod commands;
 mod cost;
 mod draft;
 mod editor;
-mod floor;
 #[cfg(feature = "mcp")]
 mod forms;
 mod help;
@@ -30,6 +29,7 @@ mod look_up;
 mod message;
 mod questions;
 mod say;
+mod terminal_owner;
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
@@ -43,7 +43,7 @@ use crate::commands::prompt;
 use crate::commands::run::new_session;
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::terminal::screen::{self, Live};
@@ -52,16 +52,16 @@ use crate::terminal::warnings::Warnings;
 use crate::terminal::{print, progress, settings};
 use commands::Obeyed;
 use editor::Editor;
-use floor::{Typed, Typing};
 use history::History;
 use lines::Lines;
 use look_back::Left;
 use questions::Asked;
+use terminal_owner::{Typed, Typing};
 
 /// What stands before a person's line.
 const PROMPT: &str = "you> ";
 
-/// The same when the model has asked something.
+/// The prompt when the model has asked something.
 const ANSWER_PROMPT: &str = "answer> ";
 
 /// What was read.
@@ -94,7 +94,7 @@ impl Source {
 
 /// A conversation under way.
 pub(crate) struct Chat {
-    house: House,
+    opened: OpenRuntime,
     origin: Origin,
     control: Control,
     warnings: Warnings,
@@ -124,7 +124,7 @@ pub(crate) struct Chat {
     failed: Option<Exit>,
 }
 
-/// Talks until the input ends. On a terminal this is a success whatever the turns were; on a pipe the code is that of the
+/// Talks until the input ends. On a terminal this is always a success; on a pipe the code is that of the
 /// first turn that failed.
 ///
 /// # Errors
@@ -137,26 +137,26 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let (port, asked) = questions::port();
-    // On a pipe nobody can be asked.
+    // On a pipe no question can be asked.
     let approvals = is_person.then_some(port);
     let progress = Some(progress::to_stderr());
     let choices = Choices { progress, approvals, take_over: args.take_over, ..Choices::default() };
-    let house = tokio::select! {
-        house = House::open(&config, choices) => house?,
+    let opened = tokio::select! {
+        opened = OpenRuntime::open(&config, choices) => opened?,
         caught = signals.next() => return Ok(caught.exit()),
     };
-    let warnings = house.warnings();
-    house.check_model(&house.default_model)?;
+    let warnings = opened.warnings();
+    opened.check_model(&opened.default_model)?;
     let model = args.model.as_deref().map(ModelName::parse).transpose()?;
     let grows = is_person && config.llm.stream_default;
     let mut source = match is_person {
-        true => Source::Person(Editor::start(History::of(&config), look_up::of(&house, &config))?),
+        true => Source::Person(Editor::start(History::of(&config), look_up::of(&opened, &config))?),
         false => Source::Pipe(Lines::start()),
     };
-    let control = Control::open(&house.runtime, &config, "chat", origin.clone()).await;
+    let control = Control::open(&opened.runtime, &config, "chat", origin.clone()).await;
     let (typing, typed) = Typing::new();
     let mut chat = Chat {
-        house,
+        opened,
         origin,
         control,
         warnings,
@@ -182,8 +182,8 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     }
     let result = chat.talk(&mut source, &mut signals).await;
     settings::restore();
-    // Whoever does not want to wait for the children any more has ended the program.
-    match (chat.house.close(&mut signals).await, result) {
+    // A second signal has ended the program without waiting for the children.
+    match (chat.opened.close(&mut signals).await, result) {
         (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
         (_, result) => result,
     }
@@ -192,14 +192,14 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
 impl Chat {
     fn greet(&self) {
         if self.is_person {
-            let model = self.model.as_ref().unwrap_or(&self.house.default_model);
+            let model = self.model.as_ref().unwrap_or(&self.opened.default_model);
             print::note(&format!("{model}, session {}", self.session));
             print::note("/help lists the commands, Ctrl-D leaves");
         }
     }
 
     async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
-        let mut tree = self.house.runtime.ended();
+        let mut tree = self.opened.runtime.ended();
         while !self.control.is_drained() {
             if let Some(exit) = self.go_on(source, signals).await? {
                 return Ok(exit);
@@ -215,8 +215,8 @@ impl Chat {
                 }
             };
             let input = tokio::select! {
-                // Nobody waits for an answer at the prompt, and there will be none any more.
-                _ = tree.wait_for(Option::is_some) => return Err(self.house.gave_up()),
+                // The prompt waits for no answer, and there will be none.
+                _ = tree.wait_for(Option::is_some) => return Err(self.opened.gave_up()),
                 input = next => input,
                 caught = signals.next() => return Ok(caught.exit()),
                 () = self.control.drained() => break,
@@ -257,7 +257,7 @@ impl Chat {
                 // The cursor stands behind the prompt, and what was typed there.
                 print::report("\n");
             }
-            print::note("somebody asked this process to drain; it takes no further message");
+            print::note("this process is draining and accepts no further messages");
         }
         Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
     }

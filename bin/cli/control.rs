@@ -1,26 +1,26 @@
 //! The control socket: a running `chat`, `batch` or `run` can be looked at and steered by the user it belongs to.
 //!
-//! Owns one Unix socket for each such process, in a folder beside the store, and what is said over it: lines of JSON,
-//! one answer for each question (`docs/control.md` has them all). A connection is a task of its own; whoever asks too
-//! much, says nothing for long, or does not read its answers loses its connection, and nobody else notices. It sees the
-//! facade only, and never waits in anybody's place: a turn does not know that it is being watched.
+//! Owns one Unix socket for each such process, in a folder beside the store, and its protocol: lines of JSON, one
+//! response for each request (`docs/control.md` lists them all). Each connection has a task of its own; a client that
+//! sends too much, is silent for long, or does not read its responses is disconnected without an effect on the
+//! others. It uses the facade only and never blocks a turn.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `place` | the folder, the socket, and sockets that dead processes left |
-//! | `wire` | what is said |
+//! | `socket` | the folder, the socket, and sockets that dead processes left |
+//! | `wire` | requests and responses |
 //! | `server` | connections |
-//! | `desk` | questions answered |
+//! | `handler` | answers requests |
 //! | `figures` | what the system knows of this process |
 //! | `journal` | a session's last records, in a line each |
-//! | `client` | the other end: finding a process, and asking it |
+//! | `client` | finds a process and sends it requests |
 
 pub(crate) mod client;
-mod desk;
 mod figures;
+mod handler;
 mod journal;
-mod place;
 mod server;
+mod socket;
 pub(crate) mod wire;
 
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ use tokio::task::JoinHandle;
 
 use crate::runtime::origin::Origin;
 use crate::terminal::print;
-use desk::{Desk, Front};
-use place::Socket;
+use handler::{FrontEnd, Handler};
+use socket::Socket;
 use wire::Hello;
 
 /// The control socket of this process. Dropping it removes the socket and ends its connections.
@@ -47,10 +47,10 @@ impl Control {
     /// work without being found.
     pub(crate) async fn open(runtime: &Runtime, config: &Config, command: &str, origin: Origin) -> Self {
         let (drain, is_drained) = watch::channel(false);
-        Self::listen(runtime, config, command, Some(Front { origin, drain }), is_drained).await
+        Self::listen(runtime, config, command, Some(FrontEnd { origin, drain }), is_drained).await
     }
 
-    /// The same for a process without a front end that could be drained or would read its configuration again.
+    /// Opens a control socket for a process that cannot be drained and does not reload its configuration.
     #[cfg(feature = "soak")]
     pub(crate) async fn show(runtime: &Runtime, config: &Config, command: &str) -> Self {
         let (_nobody_drains_it, is_drained) = watch::channel(false);
@@ -61,15 +61,15 @@ impl Control {
         runtime: &Runtime,
         config: &Config,
         command: &str,
-        front: Option<Front>,
+        front: Option<FrontEnd>,
         is_drained: watch::Receiver<bool>,
     ) -> Self {
-        let folder = place::folder(config);
+        let folder = socket::folder(config);
         if let Some(store) = config.store_path() {
-            // What goes wrong with it is told of the folder in it.
+            // Errors name the folder.
             let _told_below = bob::store::make_folder(store.parent().unwrap_or(Path::new(".")));
         }
-        let (listener, socket) = match place::listen(&folder).await {
+        let (listener, socket) = match socket::listen(&folder).await {
             Ok(listening) => listening,
             Err(why) => {
                 print::note(&format!("warning: {why}; ps, top and the like will not find this process"));
@@ -81,15 +81,15 @@ impl Control {
             pid: std::process::id(),
             command: command.to_owned(),
             config: absolute(config.file.clone()).display().to_string(),
-            store: place::store_name(config),
+            store: socket::store_name(config),
         };
-        let desk = Desk::new(runtime.clone(), hello, front);
-        let task = tokio::spawn(server::listen(listener, desk));
+        let handler = Handler::new(runtime.clone(), hello, front);
+        let task = tokio::spawn(server::listen(listener, handler));
         Self { is_drained, listening: Some((task, socket)) }
     }
 
-    /// Ends once somebody asked this process to drain: to begin no new turn, and to end when those that run have ended.
-    /// Never, when nobody does. Cancel-safe.
+    /// Resolves when this process is asked to drain: to start no new turn, and to exit when the running ones have
+    /// ended. Cancel-safe.
     pub(crate) async fn drained(&mut self) {
         if self.is_drained.wait_for(|is_drained| *is_drained).await.is_err() {
             std::future::pending::<()>().await;

@@ -41,7 +41,7 @@ pub(crate) enum Exit {
     HungUp = 129,
     /// SIGINT, or the turn was cancelled in another way.
     Interrupted = 130,
-    /// Nobody reads stdout any more: 128 and the number of SIGPIPE.
+    /// The reader of stdout is gone: 128 plus the number of SIGPIPE.
     NobodyReads = 141,
     /// SIGTERM.
     Terminated = 143,
@@ -89,7 +89,7 @@ impl Exit {
     }
 }
 
-/// Whether the end of a turn could not be saved. One that was stopped is told before it is saved, and is saved later.
+/// Whether the end of a turn could not be saved. A stopped turn is reported before it is saved.
 pub(crate) fn is_lost(outcome: &TurnOutcome) -> bool {
     match outcome.finish_reason {
         FinishReason::Final | FinishReason::Suspended => !outcome.saved,
@@ -101,11 +101,10 @@ pub(crate) fn is_lost(outcome: &TurnOutcome) -> bool {
 /// Why a command ended without a turn's outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The code.
     pub(crate) exit: Exit,
     /// The kind in one word, as `--output json` names it.
     pub(crate) kind: &'static str,
-    /// What is wrong and what to do: a lowercase fragment. Empty when there is nobody to tell.
+    /// The problem and the remedy: a lowercase fragment. Empty if there is no reader.
     pub(crate) message: String,
     /// Whether the same command may succeed later.
     pub(crate) is_retryable: bool,

@@ -59,7 +59,7 @@ fn begin(arguments: &[OsString]) -> ! {
 }
 
 /// `cli-agent soak-worker FOLDER`: what a soak starts as its child and kills. Like the drill server it is not among the
-/// commands: nobody but a soak has a folder for it.
+/// commands: only a soak has a folder for it.
 #[cfg(feature = "soak")]
 fn soak_worker(arguments: &[OsString]) -> Option<Result<Exit, Failure>> {
     let mut arguments = arguments.iter().skip(1);
@@ -193,7 +193,7 @@ fn configured_with(file: &Path, overrides: &Overrides, environment: Environment)
     Ok(config)
 }
 
-/// The same, where what a crash interrupted is finished if `--finish` says so.
+/// Adapts the configuration: with `--finish`, turns that a crash interrupted are finished.
 fn finishing(mut config: Config, finish: bool) -> Config {
     if finish {
         config.runtime.on_restart = OnRestart::Resume;

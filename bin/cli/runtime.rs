@@ -41,7 +41,7 @@ pub(crate) fn hook(hook: Arc<dyn Hook>) {
 }
 
 /// A running tree and what its front end must know of it.
-pub(crate) struct House {
+pub(crate) struct OpenRuntime {
     /// The way to the tree.
     pub(crate) runtime: Runtime,
     /// Answers at once whether a model may be used.
@@ -55,7 +55,7 @@ pub(crate) struct House {
     tape: Option<Opened>,
 }
 
-impl House {
+impl OpenRuntime {
     /// Starts the tree. No model is started, and no tool server is waited for but those that are required.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ async fn keep(tape: Option<Opened>) {
     }
 }
 
-/// Ends the tree of this process, if there is one, without its front end: in the same time as [`House::close`].
+/// Ends the tree of this process, if there is one, without its front end: in the same time as [`OpenRuntime::close`].
 pub(crate) async fn close_unheard() {
     if let Some((runtime, limit)) = OPENED.get() {
         let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;

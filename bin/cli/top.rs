@@ -24,10 +24,10 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::arguments::TopArgs;
 use crate::control::client::{self, Process};
-use crate::control::wire::{Question, Said};
+use crate::control::wire::{Request, Response};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
-use model::{Model, Wish};
+use model::{Model, UserAction};
 
 /// How often the process is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -70,12 +70,12 @@ async fn show(
         terminal.draw(|frame| draw::draw(&model, frame))?;
         tokio::select! {
             // One that is still being answered needs no second one behind it.
-            _ = tick.tick() => drop(asks.try_send(Question::Look)),
+            _ = tick.tick() => drop(asks.try_send(Request::Look)),
             Some(answer) = said.recv() => model.told(answer),
             event = keys.recv() => match event {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match model.key(key) {
-                    Some(Wish::Leave) => break Exit::Success,
-                    Some(Wish::Ask(question)) => drop(asks.try_send(question)),
+                    Some(UserAction::Leave) => break Exit::Success,
+                    Some(UserAction::Request(question)) => drop(asks.try_send(question)),
                     None => {}
                 },
                 Some(_a_new_size_or_nothing_of_ours) => {}
@@ -88,8 +88,8 @@ async fn show(
     Ok(exit)
 }
 
-/// Asks in the order of the questions, until nobody asks any more or the process is gone.
-async fn talk(mut process: Process, mut asked: Receiver<Question>, say: Sender<Result<Said, Failure>>) {
+/// Sends requests in order, until there are no more or the process has ended.
+async fn talk(mut process: Process, mut asked: Receiver<Request>, say: Sender<Result<Response, Failure>>) {
     while let Some(question) = asked.recv().await {
         let answer = process.ask(question).await;
         let is_gone = answer.as_ref().is_err_and(|failure| failure.exit == Exit::TryLater);

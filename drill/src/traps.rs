@@ -3,7 +3,7 @@
 //! Owns what is armed in one runtime and what was sprung. The traps are the [`Hook`] that the runtime is built with;
 //! when nothing is armed a passage is one relaxed load.
 
-use bob_actors::pulse::{Hook, Kill, Place};
+use bob_actors::watchdog::{ActorPath, Hook, Kill};
 use bob_messages::ids::SessionId;
 use ractor::ActorProcessingErr;
 use std::collections::HashMap;
@@ -175,7 +175,7 @@ impl Traps {
     }
 
     /// An actor passes an edge. It may panic here, or be held up.
-    fn pass(&self, place: &Place, edge: Edge) -> Result<(), ActorProcessingErr> {
+    fn pass(&self, place: &ActorPath, edge: Edge) -> Result<(), ActorProcessingErr> {
         if self.0.armed.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl Traps {
     }
 
     #[cold]
-    fn step_on(&self, place: &Place, edge: Edge) -> Result<(), ActorProcessingErr> {
+    fn step_on(&self, place: &ActorPath, edge: Edge) -> Result<(), ActorProcessingErr> {
         let Some(harm) = self.spring(place, edge) else { return Ok(()) };
         match harm {
             // Without the hook, which would tell people of what was done on purpose.
@@ -200,11 +200,11 @@ impl Traps {
     }
 
     /// What happens at this passage. The lock is free again by then.
-    fn spring(&self, place: &Place, edge: Edge) -> Option<Harm> {
+    fn spring(&self, place: &ActorPath, edge: Edge) -> Option<Harm> {
         let mut table = self.table();
         let victims = match place {
-            Place::Session(session) => vec![Victim::Turn(session.clone()), Victim::AnyTurn],
-            Place::Room(path) => vec![Victim::Room(path.to_string())],
+            ActorPath::Session(session) => vec![Victim::Turn(session.clone()), Victim::AnyTurn],
+            ActorPath::Room(path) => vec![Victim::Room(path.to_string())],
         };
         for victim in victims {
             let standing = table.standing.get(&victim).cloned().unwrap_or_default();
@@ -258,15 +258,15 @@ impl Edge {
 }
 
 impl Hook for Traps {
-    fn before(&self, place: &Place, kind: &'static str) -> Result<(), ActorProcessingErr> {
+    fn before(&self, place: &ActorPath, kind: &'static str) -> Result<(), ActorProcessingErr> {
         self.pass(place, Edge::Before(kind))
     }
 
-    fn after(&self, place: &Place, kind: &'static str) -> Result<(), ActorProcessingErr> {
+    fn after(&self, place: &ActorPath, kind: &'static str) -> Result<(), ActorProcessingErr> {
         self.pass(place, Edge::After(kind))
     }
 
-    fn effect(&self, place: &Place, of: &'static str, performed: usize) -> Result<(), ActorProcessingErr> {
+    fn effect(&self, place: &ActorPath, of: &'static str, performed: usize) -> Result<(), ActorProcessingErr> {
         self.pass(place, Edge::Effect { of, performed })
     }
 }

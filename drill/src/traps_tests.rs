@@ -1,18 +1,18 @@
 use super::*;
 
-fn turn(name: &str) -> Place {
-    Place::Session(SessionId::parse(name).unwrap())
+fn turn(name: &str) -> ActorPath {
+    ActorPath::Session(SessionId::parse(name).unwrap())
 }
 
-fn room(path: &str) -> Place {
-    Place::Room(path.into())
+fn room(path: &str) -> ActorPath {
+    ActorPath::Room(path.into())
 }
 
 #[test]
 fn a_trap_lets_by_springs_and_is_gone() {
     let traps = Traps::default();
     let id = traps.arm(Trap::new(Victim::AnyTurn, Edge::Before("Done"), Harm::Fail).after(1).times(2));
-    let springs = |place: &Place, edge| traps.spring(place, edge);
+    let springs = |place: &ActorPath, edge| traps.spring(place, edge);
     assert_eq!(springs(&turn("a"), Edge::Before("Done")), None, "let by");
     assert_eq!(springs(&room("store"), Edge::Before("Done")), None, "somebody else");
     assert_eq!(springs(&turn("a"), Edge::After("Done")), None, "elsewhere");

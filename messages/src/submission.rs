@@ -1,4 +1,4 @@
-//! What is said to and by the sessions supervisor: submissions and their ends.
+//! Messages to and from the sessions supervisor: submissions and their outcomes.
 
 mod live;
 
@@ -18,23 +18,22 @@ use std::sync::Arc;
 
 /// The mailbox of the sessions supervisor.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum SessionsMessage {
     /// Run a turn, or let it wait behind the one that runs.
     Submit {
-        /// Which session.
         session: SessionId,
-        /// What the user says, and within which limits.
+        /// The message of the user, with the limits of the turn.
         input: Arc<TurnInput>,
-        /// How the turn is briefed.
+        /// The configuration of the turn.
         brief: Arc<Brief>,
-        /// Who is owed the outcome, or the refusal.
+        /// Receives the outcome, or the error with which the submission is refused.
         reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
     },
-    /// Go on with a suspended turn.
+    /// Continue a suspended turn.
     Resume {
-        /// Which session.
         session: SessionId,
-        /// A name for this run, by which its outcome is told.
+        /// The id of this run, by which its outcome is reported.
         submission: TurnId,
         /// The token of the suspension.
         token: ResumeToken,
@@ -42,161 +41,129 @@ pub enum SessionsMessage {
         said: ResumeReply,
         /// The bounds of this run.
         limits: Limits,
-        /// How the turn is briefed.
+        /// The configuration of the turn.
         brief: Arc<Brief>,
-        /// Who is owed the outcome, or the refusal.
+        /// Receives the outcome, or the error with which the submission is refused.
         reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
     },
     /// Stop the session's running turn. A session without one is left alone.
     Cancel {
-        /// Which session.
         session: SessionId,
         /// Only this turn, if it is named.
         turn: Option<TurnId>,
         /// Whether something was stopped.
         reply: Reply<bool>,
     },
-    /// Let the actor of an idle session go: the next submission reads the journal.
+    /// Stop the actor of an idle session; the next submission reads the journal.
     Passivate {
-        /// Which session.
         session: SessionId,
         /// `false` when somebody is owed an outcome; then nothing was done.
         reply: Reply<bool>,
     },
     /// A person decided about a call.
     Decide {
-        /// Which session.
         session: SessionId,
-        /// Which question.
         approval: ApprovalId,
-        /// The decision.
         decision: Decision,
-        /// Where it goes whether the decision counts.
+        /// Receives whether the decision counts.
         reply: Reply<Heard>,
     },
-    /// Say something into the session's running turn.
+    /// Send a message into the session's running turn.
     Steer {
-        /// Which session.
         session: SessionId,
-        /// What; the supervisor names the run that is meant.
+        /// The message; the supervisor adds the run for which it is meant.
         steer: Steer,
-        /// Whether the running turn has taken it, told when that is durable; `false` when none runs.
+        /// Receives whether the running turn has taken it, once that is durable; `false` when none runs.
         reply: Reply<Result<bool, AgentError>>,
     },
-    /// Send what the session's actor has written to the store, for somebody who reads the journal.
+    /// Have the session's actor send its buffered records to the store, for a reader of the journal.
     Flush {
-        /// Which session.
         session: SessionId,
-        /// Told when it was sent; the store's own flush says when it is durable.
+        /// Answered when they were sent; the store's own flush tells when they are durable.
         reply: Reply<()>,
     },
-    /// A turn tells how it went.
-    News {
-        /// Which session.
-        session: SessionId,
-        /// What happened.
-        news: TurnNews,
-    },
-    /// The session's actor ended before it had begun: nothing else tells of that.
+    /// A report of a session's actor.
+    News { session: SessionId, news: TurnNews },
+    /// The session's actor ended before it was linked, for which there is no supervision event.
     NotBegun {
-        /// Which session.
         session: SessionId,
         /// What kept it from beginning.
         why: String,
     },
     /// A deadline in the queue came due.
     Due,
-    /// A session's actor has ended, and what it had said was heard. Said by the supervisor to itself.
+    /// A session's actor has ended, and all its reports were handled. The supervisor sends this to itself.
     ActorEnded,
-    /// Which sessions are live, and what do they do?
+    /// A snapshot of the live sessions.
     Live {
-        /// At most so many are told; those whose turns run come first, the idle ones last.
+        /// The most sessions in the snapshot; those with a running turn come first, the idle ones last.
         most: usize,
-        /// Where the list goes, sorted by name.
+        /// Receives the list, sorted by id.
         reply: Reply<Vec<LiveSession>>,
     },
-    /// How much is there to do?
+    /// The numbers of live sessions, running turns and queued submissions.
     Load {
         /// Where the counts go.
         reply: Reply<SessionsLoad>,
     },
-    /// No new turns; running ones get their grace, then are cancelled and saved.
+    /// Start no new turns; running ones have a grace period, then are cancelled and saved.
     Drain {
         /// How long running turns may go on, in milliseconds.
         grace_ms: u64,
-        /// Told when no turn is left.
+        /// Answered when no turn is left.
         reply: Reply<()>,
     },
     /// Open a session with its options, or change those of one, also while a turn runs.
     Configure {
         /// Which session; it is made when it does not exist.
         session: SessionId,
-        /// What is to be, under which name.
+        /// The change and its request id.
         asked: Arc<Configuring>,
         /// How turns are run.
         brief: Arc<Brief>,
-        /// Told when it is durable.
+        /// Answered when the change is durable.
         reply: Reply<Result<(), AgentError>>,
     },
 }
 
-/// What a turn tells its supervisor.
+/// What a session's actor reports to the sessions supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum TurnNews {
-    /// A turn begins that waited behind another one or that an earlier process left: only
-    /// now does its time run. Not told of a turn that begins as soon as it is taken.
+    /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Not
+    /// reported for a turn that begins as soon as it is accepted.
     Began {
-        /// Which submission; maybe one that nobody here is owed.
+        /// The submission; perhaps one without a caller in this process.
         submission: TurnId,
-        /// Its bounds.
         limits: Limits,
     },
     /// The input was not taken.
-    Refused {
-        /// Which submission.
-        submission: TurnId,
-        /// Why.
-        error: AgentError,
-    },
+    Refused { submission: TurnId, error: AgentError },
     /// A person is being asked: the turn's clock pauses, the question's runs.
-    Paused {
-        /// Which submission.
-        submission: TurnId,
-        /// The question.
-        question: Box<ApprovalQuestion>,
-    },
+    Paused { submission: TurnId, question: Box<ApprovalQuestion> },
     /// A decision about a call arrived.
     Decided {
-        /// Which question.
         approval: ApprovalId,
-        /// By whom, as the decision said.
+        /// The ticket that came with the decision.
         asker: Option<Ticket>,
         /// Whether it counts: the question was open until now.
         counts: bool,
     },
-    /// The person answered: the clock goes on.
-    Unpaused {
-        /// Which submission.
-        submission: TurnId,
-    },
+    /// The person answered: the turn's clock continues.
+    Unpaused { submission: TurnId },
     /// The run ended.
-    Finished {
-        /// Which submission.
-        submission: TurnId,
-        /// How.
-        outcome: Box<TurnOutcome>,
-    },
-    /// What was said into a turn was taken, which is durable then, or was not.
+    Finished { submission: TurnId, outcome: Box<TurnOutcome> },
+    /// A steer message was taken, durably, or was not.
     Steered {
         /// The name of the request.
         request_id: RequestId,
         /// `false` when the turn that is meant does not run; an error when it was refused, or may not be kept.
         result: Result<bool, AgentError>,
     },
-    /// What was written when somebody began to read has gone to the store. Told once for each who asked.
+    /// The buffered records were sent to the store. Reported once for each `Flush`.
     Flushed,
-    /// The actor was stopped and has said all it had to say.
+    /// The last report of an actor that was stopped.
     Left,
     /// A change of the session's options is durable, or was not taken.
     Configured {

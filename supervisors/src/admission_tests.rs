@@ -12,21 +12,21 @@ fn exactly_so_many_come_in_and_exactly_so_many_wait() {
     let mut admission = Admission::new(2, 3);
     for _ in 0..2 {
         assert!(admission.is_open(false));
-        admission.place_taken();
+        admission.slot_taken();
     }
     assert!(!admission.is_open(false));
     assert!(admission.is_open(true), "who has a place needs no other");
     for number in 0..3 {
         assert!(!admission.is_full(), "{number}");
-        admission.came();
+        admission.enqueued();
         admission.queue(session(number));
     }
     assert!(admission.is_full());
     assert!(!admission.is_open(true), "but goes before nobody who waits");
     assert_eq!(admission.next(), None, "there is no place");
-    admission.place_freed();
+    admission.slot_freed();
     assert_eq!(admission.next(), Some(session(0)));
-    admission.went(1);
+    admission.dequeued(1);
     assert!(!admission.is_full());
     assert_eq!((admission.next(), admission.running(), admission.waiting()), (None, 2, 2));
 }
@@ -42,9 +42,9 @@ fn a_session_that_leaves_the_queue_is_not_let_in() {
     (0..3).for_each(|number| admission.queue(session(number)));
     admission.leave_queue(&session(1));
     assert_eq!(admission.next(), Some(session(0)));
-    admission.place_freed();
+    admission.slot_freed();
     assert_eq!(admission.next(), Some(session(2)));
-    admission.place_freed();
+    admission.slot_freed();
     assert_eq!(admission.next(), None);
 }
 
@@ -59,7 +59,7 @@ proptest! {
         for _ in 0..turns {
             let next = admission.next().unwrap();
             ran.push(next.clone());
-            admission.place_freed();
+            admission.slot_freed();
             admission.queue(next);
         }
         let expected: Vec<_> = (0..turns).map(|turn| session(u8::try_from(turn).unwrap() % sessions)).collect();

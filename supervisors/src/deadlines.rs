@@ -1,7 +1,7 @@
-//! The one queue of deadlines: every turn's, every grace period's, every idle session's.
+//! The queue of deadlines: those of turns, grace periods and idle sessions.
 //!
-//! Owned by the sessions supervisor. One timer sleeps until the earliest entry, so
-//! a turn that ends leaves no timer behind.
+//! Owned by the sessions supervisor. One timer sleeps until the earliest entry, so a turn that ends leaves no timer
+//! behind.
 
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::submission::SessionsMessage;
@@ -10,22 +10,22 @@ use std::collections::BTreeMap;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// What comes due.
+/// The kinds of deadlines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A turn has had its time.
+    /// The time limit of a turn.
     Turn(SessionId, TurnId),
-    /// A stopped actor has had its grace.
+    /// The grace period of a stopped actor.
     Kill(SessionId, ActorId),
-    /// A person has had the time to decide.
+    /// The time for a person to decide.
     Approval(SessionId, ApprovalId),
-    /// An actor may have been idle for long enough.
+    /// The idle time of a session.
     Idle(SessionId),
-    /// Running turns have had their time before the end of the program.
+    /// The grace period of running turns before the end of the program.
     Drain,
 }
 
-/// Names one entry.
+/// Identifies one entry.
 pub(crate) type Key = (Instant, u64);
 
 /// The queue, earliest first.
@@ -37,7 +37,7 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Enters a deadline; `myself` is told with [`SessionsMessage::Due`].
+    /// Adds a deadline; `myself` receives [`SessionsMessage::Due`].
     pub(crate) fn insert(&mut self, at: Instant, due: Due, myself: &ActorRef<SessionsMessage>) -> Key {
         self.entries += 1;
         let key = (at, self.entries);
@@ -46,16 +46,16 @@ impl Deadlines {
         key
     }
 
-    /// Takes an entry back. The timer may fire for it and then finds nothing due.
+    /// Removes an entry. The timer may still fire for it and then finds nothing due.
     pub(crate) fn remove(&mut self, key: Key) {
         self.queue.remove(&key);
     }
 
-    /// Takes out what is due at `now`, and sleeps until the next entry.
+    /// Removes and returns what is due at `now`, and sets the timer for the next entry.
     pub(crate) fn take_due(&mut self, now: Instant, myself: &ActorRef<SessionsMessage>) -> Vec<Due> {
         let later = self.queue.split_off(&(now, u64::MAX));
         let due = std::mem::replace(&mut self.queue, later);
-        // It may sleep on: the word for this look can be one that came early.
+        // The timer may still sleep: this message can come from an earlier one.
         self.stop_timer();
         self.arm(myself);
         due.into_values().collect()
@@ -69,7 +69,7 @@ impl Deadlines {
         let myself = myself.clone();
         let task = tokio::spawn(async move {
             tokio::time::sleep_until(earliest).await;
-            // The supervisor may have ended meanwhile; then nobody is owed anything.
+            // Fails only when the supervisor has ended; then there are no deadlines.
             drop(myself.cast(SessionsMessage::Due));
         });
         self.stop_timer();

@@ -1,4 +1,4 @@
-//! Who is alive: the supervision tree of a runtime.
+//! The supervision tree of a runtime.
 //!
 //! ```text
 //! RootSupervisor                 starts top to bottom, stops bottom to top
@@ -11,39 +11,38 @@
 //! └─ sessions  the sessions supervisor, permanent, critical
 //! ```
 //!
-//! A child that dies is started again by its supervisor and its address is filled
-//! anew; its siblings notice nothing. One that dies too often ends its supervisor if
-//! it is critical and is left down otherwise. The root then stops the tree in reverse
-//! order and says why. No handler here waits for an actor: starts run in tasks, and
-//! only a supervisor that ends waits for its children.
+//! A child that dies is started again by its supervisor, which then sets its address anew; its siblings are not
+//! affected. A child that dies too often ends its supervisor if it is critical, and is left down otherwise. The root
+//! then stops the tree in reverse order and reports the reason. No handler here waits for an actor: starts run in
+//! tasks, and only a supervisor that ends waits for its children.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`tree`] | the order of the root's children, and the handle of a running tree |
-//! | [`root`] | the last word on an end |
-//! | [`tools`] | whatever has tools |
-//! | [`sessions`] | one child per live session, and the guest book: who is owed an answer |
-//! | [`family`] | one for one: starts, deaths, restarts, stops |
+//! | [`root`] | the root supervisor and how a tree ended |
+//! | [`tools`] | the supervisor of the local tools and the tool servers |
+//! | [`sessions`] | one child per live session, and the callers waiting for their outcomes |
+//! | [`children`] | the children of one supervisor, one for one: starts, deaths, restarts, stops |
 //! | [`restart`] | when a dead child is started again; pure |
-//! | [`look`] | the live tree as it can be shown |
+//! | [`look`] | a snapshot of the live tree |
 
-// A supervisor can only start again what did not take the process with it.
+// A supervisor can only restart a child whose panic did not abort the process.
 #[cfg(not(panic = "unwind"))]
 compile_error!("supervision needs `panic = \"unwind\"` in every profile");
 
 pub(crate) mod admission;
+pub mod children;
 pub(crate) mod deadlines;
-pub mod family;
-pub(crate) mod guests;
 pub mod look;
 pub mod model_server;
 pub mod restart;
 pub mod root;
+pub(crate) mod session_table;
 pub mod sessions;
 pub mod tools;
 pub mod tree;
 
-pub use family::StartError;
+pub use children::StartError;
 pub use look::NodeState;
 pub use root::TreeEnd;
 pub use tree::{Tree, TreeSpec, start};

@@ -1,54 +1,52 @@
-//! The live tree as it can be shown.
+//! A snapshot of the live tree.
 
-use bob_actors::pulse::Blocked;
+use bob_actors::watchdog::Blocked;
 use serde::{Deserialize, Serialize};
 
-/// One actor of the live tree, and those below it.
+/// One actor of the tree, and those below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeState {
-    /// Its name among its siblings.
+    /// Unique among its siblings.
     pub name: String,
-    /// What it does now.
+    /// The state of the actor.
     pub state: NodeStatus,
     /// How long it has been in this state, in milliseconds.
     pub age_ms: u64,
-    /// How often it was started again since the tree began.
+    /// How often it was restarted since the tree began.
     pub restarts: u32,
-    /// Why it last ended or could not be started, if it ever did; or that a handler of it
-    /// blocks, or did.
+    /// The reason of its last end or failed start, or that one of its handlers blocks or did.
     pub last_error: Option<String>,
-    /// How many messages wait for it, if it counts them.
+    /// The number of messages in its mailbox, if it counts them.
     pub queued: Option<usize>,
-    /// Those below it, in start order; empty also when it does not answer.
+    /// The actors below it, in start order; empty also when it does not answer.
     pub children: Vec<NodeState>,
 }
 
-/// What a child does.
+/// The state of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeStatus {
-    /// It works.
+    /// It runs.
     Running,
-    /// It has nothing to do and may be let go.
+    /// It has nothing to do and may be stopped.
     Idle,
-    /// It has something to do and waits: for a place, or for a person.
+    /// It waits for a slot or for a person.
     Waiting,
     /// It is being stopped.
     Stopping,
-    /// It is started, or waits for that.
+    /// It is being started, or waits for that.
     Restarting,
-    /// It died too often; only a restart by hand brings it back.
+    /// It died too often; only a manual restart starts it again.
     GaveUp,
-    /// It ended and is not started again.
+    /// It ended and is not restarted.
     Stopped,
 }
 
-/// Says of the actors whose handlers block, or did, that they do. One that blocks now is shown
-/// also when whoever should show it does not answer. What an actor died of says more than
-/// that it once blocked.
+/// Adds to the snapshot which handlers block or did. An actor whose handler blocks now is added when its supervisor
+/// does not answer. The reason of a death takes precedence over a handler that blocked in the past.
 pub(crate) fn tell_blocked(nodes: &mut Vec<NodeState>, blocked: &[Blocked]) {
     for it in blocked {
-        let path = it.place.to_string();
+        let path = it.path.to_string();
         let (name, below) = path.split_once('/').map_or((path.as_str(), None), |(name, below)| (name, Some(below)));
         let node = match below {
             None => named(nodes, name, it),
@@ -66,7 +64,7 @@ pub(crate) fn tell_blocked(nodes: &mut Vec<NodeState>, blocked: &[Blocked]) {
     }
 }
 
-/// The node of this name; one that blocks now is added when it is missing.
+/// Finds the node with this name; if its handler blocks now, it is added when it is missing.
 fn named<'a>(nodes: &'a mut Vec<NodeState>, name: &str, blocked: &Blocked) -> Option<&'a mut NodeState> {
     let at = nodes.iter().position(|node| node.name == name);
     if at.is_none() && !blocked.is_over {

@@ -1,8 +1,7 @@
 //! When a child that died is started again: pure, with the time and chance passed in.
 //!
-//! Owns the rule and what it remembers of one child. A supervisor asks it at every
-//! death, a failed start included, and does what the verdict says. Nothing here
-//! reads a clock, waits or knows an actor.
+//! A supervisor consults a [`RestartLog`] at every death and every failed start, and does what the verdict says.
+//! Nothing here reads a clock, waits or knows an actor.
 
 #[cfg(test)]
 #[path = "restart_tests.rs"]
@@ -31,29 +30,28 @@ pub enum RestartType {
     Temporary,
 }
 
-/// Everything that decides about the restarts of one kind of child.
+/// When a kind of child is restarted, how often and after which delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartRule {
-    /// After which ends it is started again.
+    /// After which ends it is restarted.
     pub restart: RestartType,
-    /// How often.
+    /// The limit of restarts.
     pub intensity: RestartIntensity,
     /// How many restarts in a row are made without a delay.
     pub at_once: u32,
     /// How long each further restart in a row waits.
     pub backoff: Backoff,
-    /// A child that lived this long, in milliseconds, begins a new row: its next
-    /// delay is the first one again. The intensity is not reset by it.
+    /// After this time, in milliseconds, a child counts as healthy and its next delay is the first one again. The
+    /// intensity is not reset.
     pub healthy_ms: u64,
 }
 
 impl RestartRule {
-    /// The rule of the actors a house cannot do without: the first restart is made
-    /// at once, since everybody waits for it.
+    /// The rule of critical actors: the first restart has no delay, since all callers wait for it.
     pub const CORE: Self = Self { at_once: 1, ..Self::SERVER };
 
-    /// The rule of servers outside this process: a delay before each restart, since
-    /// what failed is rarely well again at once.
+    /// The rule of servers outside this process: each restart is delayed, since the cause of a failure rarely
+    /// vanishes at once.
     pub const SERVER: Self = Self {
         restart: RestartType::Permanent,
         intensity: RestartIntensity { max_restarts: 5, within_ms: 180_000 },
@@ -66,28 +64,28 @@ impl RestartRule {
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Died {
-    /// Whether it stopped by itself or was asked to, and was neither killed nor failed.
+    /// Whether it stopped by itself or on request, and was neither killed nor failed.
     pub normally: bool,
 }
 
-/// What the rule says about a death.
+/// The decision about a death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Start it again.
+    /// Restart it.
     RestartAfter {
-        /// The delay before it, in milliseconds.
+        /// The delay before the restart, in milliseconds.
         delay_ms: u64,
     },
-    /// Its end is as it should be.
+    /// Leave it ended, as its type allows.
     LeaveEnded,
-    /// It died too often in its period.
+    /// It died too often within the period.
     GiveUp,
 }
 
-/// What the rule remembers of one child.
+/// The restarts of one child.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestartLog {
-    /// When the restarts of the last period were, or are to be, made.
+    /// The times of the restarts of the last period, future ones included.
     restarts: VecDeque<u64>,
     /// Restarts since the child was last healthy.
     in_a_row: u32,
@@ -95,13 +93,13 @@ pub struct RestartLog {
 }
 
 impl RestartLog {
-    /// The child runs since `now_ms`.
+    /// Records that the child runs since `now_ms`.
     pub fn started(&mut self, now_ms: u64) {
         self.up_since = Some(now_ms);
     }
 
-    /// Rules on a death at `now_ms`. Times are milliseconds since any fixed moment
-    /// and never go back; `chance` is uniform in `0.0..=1.0`.
+    /// Decides about a death at `now_ms`. Times are milliseconds since a fixed moment and never go back; `chance` is
+    /// uniform in `0.0..=1.0`.
     pub fn rule(&mut self, now_ms: u64, died: Died, rule: &RestartRule, chance: f64) -> Verdict {
         let up_since = self.up_since.take();
         match (rule.restart, died.normally) {

@@ -115,7 +115,7 @@ proptest! {
                     up = now + delay_ms;
                     restarts.push(up);
                 }
-                // Somebody starts it by hand; the log goes on.
+                // A manual restart does not reset the log.
                 Verdict::GiveUp => up = now,
                 Verdict::LeaveEnded => prop_assert!(false, "a permanent child is never left ended"),
             }

@@ -1,11 +1,10 @@
-//! The root of a runtime's tree.
+//! The root supervisor of a runtime.
 //!
-//! Owns the store, the model side, what else the configuration brings, the tools
-//! supervisor and the sessions supervisor, in this order. Nobody supervises the
-//! root: when a critical child dies too often it stops the tree in reverse order
-//! and leaves word why. It never deals with a session, a turn or a tool.
+//! Owns the store, the model side, further children of the configuration, the tools supervisor and the sessions
+//! supervisor, in this order. The root has no supervisor: when a critical child dies too often, it stops the tree in
+//! reverse order and records the reason. It never deals with a session, a turn or a tool.
 
-use crate::family::{ChildSpec, Family, Next, SupervisorMessage};
+use crate::children::{ChildSet, ChildSpec, Next, SupervisorMessage};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,35 +15,34 @@ const GIVE_UP_LIMIT: Duration = Duration::from_secs(4);
 /// How a tree ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeEnd {
-    /// It was asked to.
+    /// It was stopped on request.
     Stopped,
-    /// A child it cannot do without died too often. The other children were stopped
-    /// in reverse order.
+    /// A critical child died too often; the other children were stopped in reverse order.
     GaveUp {
-        /// Which child, and of what.
+        /// Names the child and the reason of its death.
         reason: String,
     },
-    /// The root was killed or failed itself, and its children were killed with it.
+    /// The root failed or was killed, and its children were killed with it.
     Died,
 }
 
-/// Supervises everything in a runtime.
+/// Supervises all actors of a runtime.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RootSupervisor;
 
-/// What the root is started with.
+/// The arguments of a [`RootSupervisor`].
 #[derive(Debug)]
 pub struct RootArguments {
-    /// Its children, in start order.
+    /// The children in start order.
     pub children: Vec<ChildSpec>,
-    /// Where it leaves word how it ended. Empty once it has ended: it died.
+    /// Records how the tree ended. If it is empty after the end, the root died.
     pub end: Arc<OnceLock<TreeEnd>>,
 }
 
-/// What the root keeps.
+/// The state of a [`RootSupervisor`].
 #[derive(Debug)]
 pub struct RootState {
-    family: Family,
+    children: ChildSet,
     end: Arc<OnceLock<TreeEnd>>,
     within: Option<Duration>,
 }
@@ -59,9 +57,9 @@ impl Actor for RootSupervisor {
         myself: ActorRef<SupervisorMessage>,
         arguments: RootArguments,
     ) -> Result<RootState, ActorProcessingErr> {
-        let mut family = Family::new(myself, arguments.children);
-        family.start().await?;
-        Ok(RootState { family, end: arguments.end, within: None })
+        let mut children = ChildSet::new(myself, arguments.children);
+        children.start().await?;
+        Ok(RootState { children, end: arguments.end, within: None })
     }
 
     async fn handle(
@@ -70,7 +68,7 @@ impl Actor for RootSupervisor {
         message: SupervisorMessage,
         state: &mut RootState,
     ) -> Result<(), ActorProcessingErr> {
-        let next = state.family.attend(message);
+        let next = state.children.handle(message);
         state.go_on(&myself, next);
         Ok(())
     }
@@ -81,7 +79,7 @@ impl Actor for RootSupervisor {
         event: SupervisionEvent,
         state: &mut RootState,
     ) -> Result<(), ActorProcessingErr> {
-        let next = state.family.event(event);
+        let next = state.children.handle_event(event);
         state.go_on(&myself, next);
         Ok(())
     }
@@ -91,8 +89,8 @@ impl Actor for RootSupervisor {
         _myself: ActorRef<SupervisorMessage>,
         state: &mut RootState,
     ) -> Result<(), ActorProcessingErr> {
-        state.family.stop(state.within).await;
-        // The first word stands: a root that gave up has left its own.
+        state.children.stop(state.within).await;
+        // A root that gave up has already set the reason.
         let _given_up = state.end.set(TreeEnd::Stopped);
         Ok(())
     }
@@ -101,7 +99,7 @@ impl Actor for RootSupervisor {
 impl RootState {
     fn go_on(&mut self, myself: &ActorRef<SupervisorMessage>, next: Next) {
         match next {
-            Next::GoOn => {}
+            Next::Continue => {}
             Next::Stop { within } => {
                 self.within = Some(within);
                 myself.stop(None);

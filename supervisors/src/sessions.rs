@@ -1,26 +1,24 @@
-//! The sessions supervisor: one child per live session, and the guest book.
+//! The sessions supervisor: one child per live session, and the callers waiting for outcomes.
 //!
-//! Stands at the door: submissions come in here and outcomes go out here; inside
-//! the loop a turn talks to each room directly. It starts TurnActors, starts them
-//! again from the journal after a crash, stops them for a cancel or a deadline, and
-//! sees to it that whoever submitted is answered exactly once. It never looks into
-//! a turn and never waits for anybody.
+//! Submissions arrive here and outcomes leave here; in between, a turn talks to each room directly. The supervisor
+//! starts TurnActors, restarts them from the journal after a crash, stops them for a cancellation or a deadline, and
+//! answers each submission exactly once. It never looks into a turn and never waits for an actor.
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `admit` | submissions: refused, let in, or waiting; cancels; the end of the program |
-//! | `endings` | every way a turn can end; crashes and what follows |
+//! | `admit` | submissions: refused, admitted or queued; cancellation; draining |
+//! | `endings` | every way a turn can end; crashes and restarts |
 //! | `people` | questions to a person, and decisions |
-//! | `clock` | each turn's time, and what comes due |
-//! | `errands` | changes of a session's options, which are no turns |
-//! | `idle` | actors that have nothing to do are let go |
-//! | `steer` | what is said into running turns |
-//! | `live` | what all of this looks like from outside |
+//! | `clock` | each turn's time limit, and deadlines that come due |
+//! | `configure` | changes of a session's options |
+//! | `idle` | stopping the actors of idle sessions |
+//! | `steer` | messages sent into running turns |
+//! | `live` | a snapshot of the live sessions |
 
 mod admit;
 mod clock;
+mod configure;
 mod endings;
-mod errands;
 mod idle;
 mod live;
 pub(crate) mod people;
@@ -32,14 +30,14 @@ mod tests;
 
 use crate::admission::Admission;
 pub use crate::admission::{MOST_RUNNING, MOST_WAITING};
+use crate::children::{ChildSpec, Subtree};
 use crate::deadlines::{Deadlines, Due};
-use crate::family::{ChildSpec, Inside};
-use crate::guests::{Clock, Errand, GuestBook, Leaving, Owe, Owed};
+use crate::session_table::{Clock, Leaving, OutcomeReply, PendingChange, PendingReply, SessionTable};
 use bob_actors::feed::Feed;
 use bob_actors::metrics::Metrics;
-use bob_actors::pulse::Place;
 use bob_actors::rooms::Rooms;
 use bob_actors::turn::{Ending, TimeRun, TurnActor, TurnArguments};
+use bob_actors::watchdog::ActorPath;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::limits::Limits;
 use bob_messages::outcome::EndReason;
@@ -52,45 +50,42 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long a stopped actor may take before it is killed. Its handlers never wait,
-/// so this is reached only by one that blocks its thread.
+/// The time between a stop and a kill. Handlers never wait, so only one that blocks its thread reaches it.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
-/// How long all sessions together may take to stop when the supervisor does.
+/// How long all sessions together may take to stop when the supervisor stops.
 const STOP_ALL_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long a new supervisor waits for the actors of one that died. They were killed with it, and a kill acts when a handler
-/// returns; what one that blocks its thread still appends is refused by the store.
+/// How long a new supervisor waits for the actors of one that died. They were killed with it, and a kill takes effect
+/// when a handler returns; what one that blocks its thread still appends is refused by the store.
 const LAST_HANDLERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long an actor is idle before it is let go, unless said otherwise.
+/// The default of [`SessionRules::passivate_after`].
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
 
 /// The supervisor of all sessions.
 #[derive(Debug)]
 pub struct SessionsSupervisor;
 
-/// What it is started with.
+/// The arguments of a [`SessionsSupervisor`].
 #[derive(Debug, Clone)]
 pub struct SessionsArguments {
-    /// Where the other actors are found.
+    /// Addresses of the other actors.
     pub rooms: Rooms,
-    /// Where events go.
+    /// Receives events.
     pub feed: Arc<Feed>,
-    /// How much is done at once, and for how long idle actors are kept.
+    /// Limits of concurrency and idle time.
     pub rules: SessionRules,
 }
 
-/// How many turns run at once, how many wait for that, and for how long idle actors
-/// are kept.
+/// How many turns run at once, how many submissions are queued, and how long idle actors are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionRules {
-    /// Turns that run at once, at least 1; one that waits for a person runs, too.
+    /// The most turns that run at once, at least 1. A turn that waits for a person counts.
     pub max_running_turns: usize,
-    /// Submissions that wait for that, of all sessions together; one more is refused
-    /// with `Overloaded`.
+    /// The most submissions that are queued, of all sessions together; further ones are refused with `Overloaded`.
     pub max_waiting_turns: usize,
-    /// How long after its last turn an idle actor is let go.
+    /// How long after its last turn the actor of an idle session is stopped.
     pub passivate_after: Duration,
 }
 
@@ -100,20 +95,21 @@ impl Default for SessionRules {
     }
 }
 
-/// The guest book and what goes with it.
+/// The state of a [`SessionsSupervisor`].
 #[derive(Debug)]
 pub struct SessionsState {
     me: Myself,
     started: SessionsArguments,
-    book: GuestBook,
+    table: SessionTable,
     admission: Admission,
     deadlines: Deadlines,
     draining: Option<Vec<Reply<()>>>,
-    /// Who decided and waits to hear whether it counts.
-    deciding: people::Deciding,
-    /// The grace of a drain is over: whatever is first is stopped.
+    /// Callers waiting to hear whether their decision counts.
+    deciding: people::PendingDecisions,
+    /// The grace period of a drain is over: the first turn of each session is stopped.
     grace_over: bool,
-    /// Actors that ended, whether politely and of what, in order. Each is seen to behind the news it left.
+    /// Actors that ended, whether they were stopped, and the reason, in order. Each end is handled after the actor's
+    /// last reports.
     ended: VecDeque<(ActorId, bool, String)>,
 }
 
@@ -121,7 +117,7 @@ pub struct SessionsState {
 pub fn child(rooms: &Rooms, feed: &Arc<Feed>, rules: SessionRules) -> ChildSpec {
     let started = SessionsArguments { rooms: rooms.clone(), feed: Arc::clone(feed), rules };
     let core = ChildSpec::core("sessions", rooms.sessions.clone(), move || (SessionsSupervisor, started.clone()));
-    ChildSpec { shutdown_ms: 4_000, ..core }.inside(Inside::Ask(live::asking(rooms)))
+    ChildSpec { shutdown_ms: 4_000, ..core }.inside(Subtree::Ask(live::asking(rooms)))
 }
 
 type Myself = ActorRef<SessionsMessage>;
@@ -133,16 +129,16 @@ impl Actor for SessionsSupervisor {
 
     async fn pre_start(&self, me: Myself, started: SessionsArguments) -> Result<SessionsState, ActorProcessingErr> {
         let rules = started.rules;
-        // One in the middle of a handler would tell of its turn beside the actor that goes on with it.
+        // An actor in the middle of a handler could report its turn beside the actor that continues it.
         let _ended_or_left_behind = timeout(LAST_HANDLERS_WITHIN, started.rooms.at_work.all_ended()).await;
         Ok(SessionsState {
             me,
             started,
             admission: Admission::new(rules.max_running_turns, rules.max_waiting_turns),
-            book: GuestBook::default(),
+            table: SessionTable::default(),
             deadlines: Deadlines::default(),
             draining: None,
-            deciding: people::Deciding::default(),
+            deciding: people::PendingDecisions::default(),
             grace_over: false,
             ended: VecDeque::new(),
         })
@@ -158,8 +154,8 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Submit { session, input, brief, reply } => {
                 let (submission, limits) = (input.turn.clone(), input.limits);
                 let request = TurnMessage::Start { input, brief: Arc::clone(&brief) };
-                let owed = owed(submission, request, reply, &limits);
-                state.submit(&session, owed, &brief, &myself);
+                let pending = pending(submission, request, reply, &limits);
+                state.submit(&session, pending, &brief, &myself);
             }
             SessionsMessage::Resume { session, submission, token, said, limits, brief, reply } => {
                 let request = TurnMessage::Resume {
@@ -168,8 +164,8 @@ impl Actor for SessionsSupervisor {
                     reply: Box::new(said),
                     brief: Arc::clone(&brief),
                 };
-                let owed = owed(submission, request, reply, &limits);
-                state.submit(&session, owed, &brief, &myself);
+                let pending = pending(submission, request, reply, &limits);
+                state.submit(&session, pending, &brief, &myself);
             }
             SessionsMessage::Cancel { session, turn, reply } => {
                 reply.send(state.cancel(&session, turn.as_ref(), &myself));
@@ -192,17 +188,18 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Load { reply } => reply.send(state.load()),
             SessionsMessage::Drain { grace_ms, reply } => state.drain(grace_ms, reply, &myself),
             SessionsMessage::Configure { session, asked, brief, reply } => {
-                state.configure(&session, Errand { asked, reply }, &brief, &myself);
+                state.configure(&session, PendingChange { asked, reply }, &brief, &myself);
             }
         }
         state.metrics().load(state.load());
         Ok(())
     }
 
-    /// Never the default, which would end all sessions with the first that ends.
+    /// Overrides the default, which would end all sessions with the first that ends.
     ///
-    /// The end of an actor is told before what the actor had said, which is still in the mailbox. It is seen to in its
-    /// place, behind that: otherwise what is paid already would be said again to the next actor.
+    /// The event of an actor's end overtakes the actor's last reports, which are still in the mailbox. So the end is
+    /// handled in a message behind them; otherwise a request that is already answered would be sent again to the next
+    /// actor.
     async fn handle_supervisor_evt(
         &self,
         myself: Myself,
@@ -220,7 +217,7 @@ impl Actor for SessionsSupervisor {
             }
             _starts_and_groups_need_nothing => return Ok(()),
         }
-        // To itself, which is there.
+        // A cast to itself cannot fail.
         let _it_comes = myself.cast(SessionsMessage::ActorEnded);
         Ok(())
     }
@@ -237,21 +234,21 @@ impl SessionsState {
         &self.started.rooms.metrics
     }
 
-    /// Starts the session's actor. It reads the journal itself, so this never waits.
+    /// Starts the session's actor. The actor reads the journal itself, so this never waits.
     fn open(&mut self, session: &SessionId, myself: &Myself) {
-        let Some(guest) = self.book.get_mut(session) else { return };
-        guest.ending = Arc::new(OnceLock::new());
+        let Some(entry) = self.table.get_mut(session) else { return };
+        entry.ending = Arc::new(OnceLock::new());
         let started = TurnArguments {
             session: session.clone(),
             rooms: self.started.rooms.clone(),
             feed: Arc::clone(&self.started.feed),
-            ending: Arc::clone(&guest.ending),
-            has_run: guest.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),
+            ending: Arc::clone(&entry.ending),
+            has_run: entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),
         };
-        let actor = self.started.rooms.pulses.attend(TurnActor, Place::Session(session.clone()));
+        let actor = self.started.rooms.watchdog.wrap(TurnActor, ActorPath::Session(session.clone()));
         match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
             Ok((actor, starts)) => {
-                self.book.moved_in(session, actor);
+                self.table.actor_started(session, actor);
                 endings::watch_start(session.clone(), starts, myself.clone());
             }
             Err(error) => {
@@ -260,26 +257,26 @@ impl SessionsState {
         }
     }
 
-    /// Says something to the session's actor. To nobody, if it just ended: its
-    /// supervision event is on the way and says what follows.
-    fn say(&mut self, session: &SessionId, message: TurnMessage) {
-        if let Some(actor) = self.book.get_mut(session).and_then(|guest| guest.actor.as_ref()) {
+    /// Sends a message to the session's actor. If the actor just ended, the message is lost; its supervision event
+    /// follows and is handled.
+    fn send(&mut self, session: &SessionId, message: TurnMessage) {
+        if let Some(actor) = self.table.get_mut(session).and_then(|entry| entry.actor.as_ref()) {
             drop(actor.cast(message));
         }
     }
 
-    /// Stops the session's actor, which ends its running turn for this reason.
+    /// Stops the session's actor, which then ends its running turn for this reason.
     fn stop(&mut self, session: &SessionId, reason: EndReason, myself: &Myself) {
-        let Some(guest) = self.book.get_mut(session).filter(|guest| guest.leaving.is_none()) else { return };
-        let Some(actor) = guest.actor.clone() else { return };
-        let submission = guest.running().cloned();
+        let Some(entry) = self.table.get_mut(session).filter(|entry| entry.stopping.is_none()) else { return };
+        let Some(actor) = entry.actor.clone() else { return };
+        let submission = entry.running().cloned();
         let ending = Ending { reason, submission: submission.clone() };
         let kill = Due::Kill(session.clone(), actor.get_id());
         let kill_at = self.deadlines.insert(Instant::now() + STOP_GRACE, kill, myself);
-        guest.leaving = Some(Leaving { reason, submission, ended: false, said_all: false, kill_at });
-        guest.since = Instant::now();
+        entry.stopping = Some(Leaving { reason, submission, ended: false, reported_all: false, kill_at });
+        entry.since = Instant::now();
         // Set before the stop: the actor reads it while it stops.
-        let _the_first_reason_counts = guest.ending.set(ending);
+        let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));
     }
 
@@ -293,23 +290,23 @@ impl SessionsState {
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),
-            TurnNews::Left => self.said_all(session, myself),
+            TurnNews::Left => self.reported_all(session, myself),
             TurnNews::Configured { request_id, result } => self.configured(session, &request_id, &result, myself),
         }
     }
 }
 
-fn owed(submission: TurnId, request: TurnMessage, reply: Owe, limits: &Limits) -> Owed {
+fn pending(submission: TurnId, request: TurnMessage, reply: OutcomeReply, limits: &Limits) -> PendingReply {
     let clock = Clock::new(limits);
-    Owed {
+    PendingReply {
         submission,
         request,
         reply,
         clock,
-        let_in: false,
-        said_again: false,
+        admitted: false,
+        redelivered: false,
         cancelled: false,
-        came: Instant::now(),
+        submitted_at: Instant::now(),
         cancel_asked: None,
     }
 }

@@ -1,15 +1,13 @@
-//! Time and the guest book, over a whole tree whose clock stands still until it is waited for.
+//! Time limits and pending replies, over a whole tree with a paused clock.
 
 #[path = "sessions_tests/admit.rs"]
 mod admit;
-#[path = "sessions_tests/ahead.rs"]
-mod ahead;
+#[path = "sessions_tests/configure.rs"]
+mod configure;
 #[path = "sessions_tests/counted.rs"]
 mod counted;
 #[path = "sessions_tests/deadlines.rs"]
 mod deadlines;
-#[path = "sessions_tests/errands.rs"]
-mod errands;
 #[path = "sessions_tests/hard.rs"]
 mod hard;
 #[path = "sessions_tests/idle.rs"]
@@ -18,6 +16,8 @@ mod idle;
 mod pauses;
 #[path = "sessions_tests/races.rs"]
 mod races;
+#[path = "sessions_tests/recovered.rs"]
+mod recovered;
 #[path = "sessions_tests/starts.rs"]
 mod starts;
 #[path = "sessions_tests/told.rs"]
@@ -52,7 +52,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
+type PendingReply = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
 /// Longer, on the virtual clock, than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -60,7 +60,7 @@ const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-struct House {
+struct Fixture {
     tree: Tree,
     store: Arc<dyn SessionStore>,
 }
@@ -74,7 +74,7 @@ fn risky() -> Arc<dyn ToolPort> {
     Arc::new(tool("test/risky", "Needs a person.", run).risk(Risk::High))
 }
 
-impl House {
+impl Fixture {
     async fn new(llm: ScriptedLlm) -> Self {
         Self::over(llm, MemoryStore::new(), Vec::new()).await
     }
@@ -115,15 +115,15 @@ impl House {
         Self { tree: tree.await.unwrap(), store }
     }
 
-    fn submit(&self, turn: &str, limits: Limits) -> Owed {
+    fn submit(&self, turn: &str, limits: Limits) -> PendingReply {
         self.say(&session(), turn, limits, &brief())
     }
 
-    fn say(&self, to: &SessionId, turn: &str, limits: Limits, brief: &Arc<Brief>) -> Owed {
+    fn say(&self, to: &SessionId, turn: &str, limits: Limits, brief: &Arc<Brief>) -> PendingReply {
         let input = input(turn, limits);
-        let (reply, owed) = Reply::channel();
+        let (reply, pending) = Reply::channel();
         self.tell(SessionsMessage::Submit { session: to.clone(), input, brief: Arc::clone(brief), reply });
-        owed
+        pending
     }
 
     fn tell(&self, message: SessionsMessage) {
@@ -150,8 +150,8 @@ impl House {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        let came = tokio::time::timeout(Duration::from_secs(60), wait).await;
-        if came.is_err() {
+        let submitted_at = tokio::time::timeout(Duration::from_secs(60), wait).await;
+        if submitted_at.is_err() {
             panic!("never {wanted:?}, but {:?}", self.load().await);
         }
     }
@@ -197,8 +197,8 @@ fn limits(turn_timeout_ms: u64) -> Limits {
     Limits { turn_timeout_ms, ..Limits::default() }
 }
 
-async fn paid(owed: Owed) -> TurnOutcome {
-    let outcome = tokio::time::timeout(DEADLINE, owed).await.expect("it is paid").expect("it is paid");
+async fn paid(pending: PendingReply) -> TurnOutcome {
+    let outcome = tokio::time::timeout(DEADLINE, pending).await.expect("it is paid").expect("it is paid");
     *outcome.expect("the submission is taken")
 }
 
@@ -212,9 +212,9 @@ fn assert_took(began: Instant, expected_ms: u64) {
 #[tokio::test(start_paused = true)]
 async fn c7_a_deadline_is_kept_to_the_millisecond() {
     for timeout_ms in [1, 200, 90_000] {
-        let house = House::new(model(vec![ScriptedReply::Stall], 0)).await;
+        let fixture = Fixture::new(model(vec![ScriptedReply::Stall], 0)).await;
         let began = Instant::now();
-        let outcome = paid(house.submit("t1", limits(timeout_ms))).await;
+        let outcome = paid(fixture.submit("t1", limits(timeout_ms))).await;
         assert_took(began, timeout_ms);
         assert_eq!(outcome.guard_reason, Some(GuardReason::TurnTimeout));
         assert!(outcome.saved);
@@ -226,9 +226,9 @@ async fn c7_a_deadline_fires_inside_a_store_that_hangs() {
     for operation in [Operation::Claim, Operation::Append] {
         let store = FaultStore::new(MemoryStore::new());
         store.plan(Some(operation), 1, Fault::Hold(Arc::new(Semaphore::new(0))));
-        let house = House::over(model(vec![ScriptedReply::text("fine")], 0), store, Vec::new()).await;
+        let fixture = Fixture::over(model(vec![ScriptedReply::text("fine")], 0), store, Vec::new()).await;
         let began = Instant::now();
-        let outcome = paid(house.submit("t1", limits(1_000))).await;
+        let outcome = paid(fixture.submit("t1", limits(1_000))).await;
         let most_ms = 1_000 + 40 + 1;
         assert!(began.elapsed() <= Duration::from_millis(most_ms), "{operation:?}: {:?}", began.elapsed());
         assert_eq!((outcome.guard_reason, outcome.saved), (Some(GuardReason::TurnTimeout), false), "{operation:?}");
@@ -237,9 +237,9 @@ async fn c7_a_deadline_fires_inside_a_store_that_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn the_clock_of_a_waiting_turn_runs_from_when_it_is_first() {
-    let house = House::new(model(vec![ScriptedReply::Stall], 0)).await;
+    let fixture = Fixture::new(model(vec![ScriptedReply::Stall], 0)).await;
     let began = Instant::now();
-    let (first, second) = (house.submit("t1", limits(1_000)), house.submit("t2", limits(1_000)));
+    let (first, second) = (fixture.submit("t1", limits(1_000)), fixture.submit("t2", limits(1_000)));
     assert_eq!(paid(first).await.turn_id, TurnId::new("t1"));
     assert_took(began, 1_000);
     let second = paid(second).await;
@@ -250,14 +250,14 @@ async fn the_clock_of_a_waiting_turn_runs_from_when_it_is_first() {
 #[tokio::test(start_paused = true)]
 async fn the_clock_stands_still_while_a_person_is_asked() {
     let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({})), ScriptedReply::text("fine")];
-    let house = House::new(model(calls, 700)).await;
+    let fixture = Fixture::new(model(calls, 700)).await;
     let began = Instant::now();
-    let owed = house.submit("t1", limits(1_000));
+    let pending = fixture.submit("t1", limits(1_000));
     tokio::time::sleep(Duration::from_secs(60)).await;
     let approval = ApprovalId::new("s-c00000001");
     let reply = Reply::to(|_heard| ());
-    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
-    let outcome = paid(owed).await;
+    fixture.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
+    let outcome = paid(pending).await;
     // 700 ms of the turn's second were used before it was asked, 300 ms are left behind it.
     assert_took(began, 60_000 + 300);
     assert_eq!(outcome.guard_reason, Some(GuardReason::TurnTimeout));
@@ -267,10 +267,10 @@ async fn the_clock_stands_still_while_a_person_is_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_question_nobody_answers_denies_when_it_runs_out() {
     let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({})), ScriptedReply::text("went on")];
-    let house = House::new(model(calls, 100)).await;
+    let fixture = Fixture::new(model(calls, 100)).await;
     let began = Instant::now();
     let limits = Limits { approval_timeout_ms: 30_000, ..limits(1_000) };
-    let outcome = paid(house.submit("t1", limits)).await;
+    let outcome = paid(fixture.submit("t1", limits)).await;
     assert_took(began, 100 + 30_000 + 100);
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "went on"));
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Denied);
@@ -280,25 +280,25 @@ async fn a_question_nobody_answers_denies_when_it_runs_out() {
 #[tokio::test(start_paused = true)]
 async fn c1_a_cancel_ends_a_turn_that_waits_for_a_person() {
     let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({}))];
-    let house = House::new(model(calls, 0)).await;
+    let fixture = Fixture::new(model(calls, 0)).await;
     let began = Instant::now();
-    let owed = house.submit("t1", limits(1_000));
+    let pending = fixture.submit("t1", limits(1_000));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(house.cancel(None).await);
-    let outcome = paid(owed).await;
+    assert!(fixture.cancel(None).await);
+    let outcome = paid(pending).await;
     assert_took(began, 5_000);
     assert_eq!((outcome.finish_reason, outcome.tool_transcript.len()), (FinishReason::Cancelled, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_ends_leaves_no_timer() {
-    let house = House::new(model(vec![ScriptedReply::text("fine")], 0)).await;
+    let fixture = Fixture::new(model(vec![ScriptedReply::text("fine")], 0)).await;
     for _ in 0..50 {
-        paid(house.submit("t1", limits(90_000))).await;
+        paid(fixture.submit("t1", limits(90_000))).await;
     }
     let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     for number in 0..50 {
-        paid(house.submit(&format!("n{number}"), limits(90_000))).await;
+        paid(fixture.submit(&format!("n{number}"), limits(90_000))).await;
     }
     let after = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     assert!(after <= before + 1, "{before} tasks before, {after} after");
@@ -322,17 +322,17 @@ async fn c2_a_cancel_that_comes_too_late_does_not_hit_the_next_turn() {
     for places in 0..40 {
         let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
         store.plan(Some(Operation::Append), 2, Fault::Hold(Arc::clone(&held)));
-        let house = House::over(model(vec![ScriptedReply::text("fine")], 0), store.clone(), Vec::new()).await;
-        let first = house.submit("t1", limits(90_000));
+        let fixture = Fixture::over(model(vec![ScriptedReply::text("fine")], 0), store.clone(), Vec::new()).await;
+        let first = fixture.submit("t1", limits(90_000));
         while store.asked().iter().filter(|(asked, _)| *asked == Operation::Append).count() < 2 {
             tokio::task::yield_now().await;
         }
-        let second = house.submit("t2", limits(90_000));
+        let second = fixture.submit("t2", limits(90_000));
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
         held.close();
-        let sessions = house.tree.rooms.sessions.clone();
+        let sessions = fixture.tree.rooms.sessions.clone();
         let (reply, _whether_or_not) = Reply::channel();
         let turn = Some(TurnId::new("t1"));
         later(places, move || sessions.tell(SessionsMessage::Cancel { session: session(), turn, reply }));
@@ -370,16 +370,16 @@ impl EventSink for Blocks {
 async fn an_actor_that_blocks_its_thread_is_killed_after_the_grace() {
     let ((entered, is_blocked), (go_on, until)) = (sync_channel(1), sync_channel(1));
     let sink = Arc::new(Blocks { entered, until: Mutex::new(Some(until)) });
-    let house = House::over(model(vec![ScriptedReply::text("fine")], 0), MemoryStore::new(), vec![sink]).await;
-    let owed = house.submit("t1", limits(90_000));
+    let fixture = Fixture::over(model(vec![ScriptedReply::text("fine")], 0), MemoryStore::new(), vec![sink]).await;
+    let pending = fixture.submit("t1", limits(90_000));
     tokio::task::spawn_blocking(move || is_blocked.recv().unwrap()).await.unwrap();
-    assert!(house.cancel(None).await);
+    assert!(fixture.cancel(None).await);
     // The grace is measured on the real clock here; the actor goes on only behind it.
     tokio::time::sleep(super::STOP_GRACE + Duration::from_millis(200)).await;
     go_on.send(()).unwrap();
-    let outcome = paid(owed).await;
+    let outcome = paid(pending).await;
     assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Cancelled, true));
-    let last = house.records().await.last().map(|record| record.epoch);
+    let last = fixture.records().await.last().map(|record| record.epoch);
     assert_eq!(last, Some(2), "its successor closed the turn: it was killed and said nothing itself");
-    assert_eq!(paid(house.submit("t2", limits(90_000))).await.content, "fine");
+    assert_eq!(paid(fixture.submit("t2", limits(90_000))).await.content, "fine");
 }

@@ -1,6 +1,6 @@
-//! Small actors that fail as they are told, and a house of them. Tests only.
+//! Small actors that fail on demand, and a tree of them. Tests only.
 
-use crate::family::{ChildSpec, StartError};
+use crate::children::{ChildSpec, StartError};
 use crate::look::{NodeState, NodeStatus};
 use crate::tree::{Tree, start_children};
 use bob_actors::address::Address;
@@ -136,11 +136,11 @@ fn take_one(count: &AtomicU32) -> bool {
 }
 
 /// A tree of fakes.
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) tree: Tree,
 }
 
-impl House {
+impl Fixture {
     pub(crate) async fn of(children: Vec<ChildSpec>) -> Result<Self, StartError> {
         let tree = start_children(Rooms::default(), Feed::new(Vec::new()), children).await?;
         Ok(Self { tree })

@@ -16,7 +16,7 @@ pub mod servers;
 
 pub use roster::Roster;
 
-use crate::family::{ChildSpec, Family, Fate, Next, SupervisorMessage};
+use crate::children::{ChildEvent, ChildSet, ChildSpec, Next, SupervisorMessage};
 use bob_actors::rooms::Rooms;
 use bob_actors::tools::{Policy, ToolPort, ToolsActor, ToolsArguments};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -39,7 +39,7 @@ pub struct ToolsSupervisorArguments {
 /// What the supervisor keeps.
 #[derive(Debug)]
 pub struct ToolsSupervisorState {
-    family: Family,
+    children: ChildSet,
     within: Option<Duration>,
 }
 
@@ -51,13 +51,13 @@ pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> Ch
     let arguments = ToolsArguments { ports, policy, shelf, ..ToolsArguments::default() };
     let core = ChildSpec::core("local", rooms.tools.local().clone(), move || (ToolsActor, arguments.clone()));
     let shelf = rooms.tools.local_shelf();
-    let tell = move |fate: Fate<'_>| match fate {
+    let tell = move |fate: ChildEvent<'_>| match fate {
         // It is back within milliseconds, also when its supervisor is started again; what
         // it offers stays on offer.
-        Fate::Restarting { .. } | Fate::Restarted { .. } | Fate::Stopped => {}
-        Fate::GaveUp { why } => shelf.gave_up(why.to_owned()),
+        ChildEvent::Restarting { .. } | ChildEvent::Restarted { .. } | ChildEvent::Stopped => {}
+        ChildEvent::GaveUp { why } => shelf.gave_up(why.to_owned()),
     };
-    ChildSpec { critical: false, shutdown_ms: 1_000, ..core }.telling(tell)
+    ChildSpec { critical: false, shutdown_ms: 1_000, ..core }.observed_by(tell)
 }
 
 impl Actor for ToolsSupervisor {
@@ -73,9 +73,9 @@ impl Actor for ToolsSupervisor {
         let ToolsSupervisorArguments { local, servers } = arguments;
         // Before the roster is read: a change that comes later is told, not lost.
         servers.supervisor().fill(myself.clone());
-        let mut family = Family::new(myself, std::iter::once(local).chain(servers.children()).collect());
-        family.start().await?;
-        Ok(ToolsSupervisorState { family, within: None })
+        let mut children = ChildSet::new(myself, std::iter::once(local).chain(servers.children()).collect());
+        children.start().await?;
+        Ok(ToolsSupervisorState { children, within: None })
     }
 
     async fn handle(
@@ -84,7 +84,7 @@ impl Actor for ToolsSupervisor {
         message: SupervisorMessage,
         state: &mut ToolsSupervisorState,
     ) -> Result<(), ActorProcessingErr> {
-        let next = state.family.attend(message);
+        let next = state.children.handle(message);
         state.go_on(&myself, next);
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Actor for ToolsSupervisor {
         event: SupervisionEvent,
         state: &mut ToolsSupervisorState,
     ) -> Result<(), ActorProcessingErr> {
-        let next = state.family.event(event);
+        let next = state.children.handle_event(event);
         state.go_on(&myself, next);
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Actor for ToolsSupervisor {
         _myself: ActorRef<SupervisorMessage>,
         state: &mut ToolsSupervisorState,
     ) -> Result<(), ActorProcessingErr> {
-        state.family.stop(state.within).await;
+        state.children.stop(state.within).await;
         Ok(())
     }
 }
@@ -113,7 +113,7 @@ impl Actor for ToolsSupervisor {
 impl ToolsSupervisorState {
     fn go_on(&mut self, myself: &ActorRef<SupervisorMessage>, next: Next) {
         match next {
-            Next::GoOn => {}
+            Next::Continue => {}
             Next::Stop { within } => {
                 self.within = Some(within);
                 myself.stop(None);

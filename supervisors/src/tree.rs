@@ -1,23 +1,22 @@
-//! A whole tree: from its parts to a handle that starts, shows and stops it.
+//! A whole supervision tree, with a handle that starts, inspects and stops it.
 //!
-//! Owns the order of the root's children and the end of the tree. The facade builds
-//! a [`TreeSpec`] and keeps the [`Tree`]; whoever sends something goes through the
-//! [`Rooms`]. It never looks into a message.
+//! Owns the order of the root's children and the end of the tree. The facade builds a [`TreeSpec`] and keeps the
+//! [`Tree`]; messages are sent through the [`Rooms`]. It never looks into a message.
 
 #[cfg(test)]
 #[path = "tree_tests.rs"]
 mod tests;
 
-use crate::family::{ChildSpec, Inside, StartError, SupervisorMessage};
+use crate::children::{ChildSpec, StartError, Subtree, SupervisorMessage};
 use crate::look::{self, NodeState};
 use crate::root::{RootArguments, RootSupervisor, TreeEnd};
 use crate::tools::{self, Roster, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
-use bob_actors::pulse::{BLOCKED_AFTER, Place};
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
+use bob_actors::watchdog::{ActorPath, BLOCKED_AFTER};
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorRef, SpawnErr};
 use std::fmt;
@@ -26,29 +25,29 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long a killed tree is waited for.
+/// How long to wait for a killed tree.
 const KILLED_LIMIT: Duration = Duration::from_millis(100);
 
-/// How long the root may take to say who is alive; it asks each supervisor for half of that.
+/// How long a snapshot of the tree may take; the root asks each supervisor with half of that.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a tree is made of.
+/// The parts of a tree.
 pub struct TreeSpec {
-    /// Where its actors will be found.
+    /// Addresses of the actors.
     pub rooms: Rooms,
-    /// Where their events go.
+    /// Receives their events.
     pub feed: Arc<Feed>,
-    /// Where sessions are kept.
+    /// The port to the sessions' store.
     pub store: Arc<dyn SessionStore>,
-    /// Who answers prompts.
+    /// The port to the models.
     pub llm: Arc<dyn LlmPort>,
     /// How often a model call is repeated.
     pub retry: RetryPolicy,
     /// The tools of this process, in the order they are offered.
     pub tools: Vec<Arc<dyn ToolPort>>,
-    /// The rules over them.
+    /// The policy of the tools.
     pub policy: Policy,
-    /// The tool servers.
+    /// The tool servers of the configuration and of sessions.
     pub servers: Roster,
     /// Further children of the root, such as model servers: they start after the
     /// model side and stop before it.
@@ -77,13 +76,13 @@ impl TreeSpec {
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
         let metrics = Arc::clone(&rooms.metrics);
-        let local = tools::local(&rooms, tools, policy).heard_by(&feed, "tools/local").counted_by(&metrics);
-        let local = local.attended(&rooms.pulses, "tools/local");
+        let local = tools::local(&rooms, tools, policy).reporting_to(&feed, "tools/local").counted_by(&metrics);
+        let local = local.watched_by(&rooms.watchdog, "tools/local");
         children.push(tools_child(&rooms, local, servers));
         children.push(sessions);
         let heard = |child: ChildSpec| {
             let path = child.name.clone();
-            child.attended(&rooms.pulses, path.as_str()).heard_by(&feed, path).counted_by(&metrics)
+            child.watched_by(&rooms.watchdog, path.as_str()).reporting_to(&feed, path).counted_by(&metrics)
         };
         children.into_iter().map(heard).collect()
     }
@@ -94,7 +93,7 @@ fn store_child(rooms: &Rooms, store: Arc<dyn SessionStore>) -> ChildSpec {
     let gauge = Arc::clone(&queued);
     rooms.metrics.store_queued(Arc::clone(&queued));
     let make = move || (StoreActor::with(Arc::clone(&queued)), Arc::clone(&store));
-    // The last words of the sessions, which stop just before it, are still in its mailbox then.
+    // The last appends of the sessions, which are stopped just before the store, may still be in its mailbox.
     ChildSpec { drains: true, ..ChildSpec::core("store", rooms.store.clone(), make) }
         .queued(move || gauge.load(Ordering::Relaxed))
 }
@@ -109,7 +108,7 @@ fn tools_child(rooms: &Rooms, local: ChildSpec, servers: Roster) -> ChildSpec {
     let arguments = ToolsSupervisorArguments { local, servers: servers.clone() };
     let core = ChildSpec::core("tools", address.clone(), move || (ToolsSupervisor, arguments.clone()))
         .clearing(rooms.tools.local().clone())
-        .inside(Inside::Family(address));
+        .inside(Subtree::Supervisor(address));
     let before = core.on_down;
     let on_down = Arc::new(move || {
         before();
@@ -118,14 +117,14 @@ fn tools_child(rooms: &Rooms, local: ChildSpec, servers: Roster) -> ChildSpec {
     ChildSpec { on_down, ..core }
 }
 
-/// Starts a tree: every child in its order.
+/// Starts all children of a tree in order.
 ///
 /// # Errors
-/// Which child could not be started and why; whatever had been started is stopped
-/// again by then. Dropping the future kills what had been started.
+/// Names the first child that could not be started, with the reason; the children before it have been stopped by
+/// then. Dropping the future kills them.
 pub async fn start(spec: TreeSpec) -> Result<Tree, StartError> {
     let (rooms, feed) = (spec.rooms.clone(), Arc::clone(&spec.feed));
-    rooms.pulses.watch(BLOCKED_AFTER);
+    rooms.watchdog.watch(BLOCKED_AFTER);
     start_children(rooms, feed, spec.children()).await
 }
 
@@ -137,17 +136,17 @@ pub(crate) async fn start_children(
     let downs: Vec<_> = children.iter().map(|child| Arc::clone(&child.on_down)).collect();
     let end = Arc::new(OnceLock::new());
     let arguments = RootArguments { children, end: Arc::clone(&end) };
-    let actor = rooms.pulses.attend(RootSupervisor, Place::Room("root".into()));
+    let actor = rooms.watchdog.wrap(RootSupervisor, ActorPath::Room("root".into()));
     let (root, ends) = Actor::spawn(None, actor, arguments).await.map_err(start_error)?;
     let (tell, ended) = watch::channel(None);
-    let (pulses, sessions) = (rooms.pulses.clone(), rooms.sessions.clone());
+    let (watchdog, sessions) = (rooms.watchdog.clone(), rooms.sessions.clone());
     tokio::spawn(async move {
         let _cancelled_with_the_runtime = ends.await;
-        // A root that was killed has cleared no address.
+        // A root that was killed has not cleared the addresses.
         for down in downs {
             down();
         }
-        pulses.rest();
+        watchdog.stop();
         tell.send_replace(Some(end.get().cloned().unwrap_or(TreeEnd::Died)));
         // What waits for its restart is told at once that there will be none.
         sessions.close();
@@ -166,13 +165,13 @@ fn start_error(error: SpawnErr) -> StartError {
     }
 }
 
-/// A running tree. Clones are handles of the same one; when the last is dropped
-/// without a [`stop`](Self::stop), the tree is killed.
+/// A running tree. Clones are handles of one tree; when the last handle is dropped without a [`stop`](Self::stop),
+/// the tree is killed.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    /// Where its actors are found.
+    /// Addresses of the actors.
     pub rooms: Rooms,
-    /// Where their events go.
+    /// Receives their events.
     pub feed: Arc<Feed>,
     root: Arc<Root>,
     ended: watch::Receiver<Option<TreeEnd>>,
@@ -189,10 +188,9 @@ impl Drop for Root {
 }
 
 impl Tree {
-    /// Stops every child in reverse order and waits until all have ended, at most for
-    /// `limit`: what has not stopped by then is killed. Whoever calls while it stops
-    /// waits for the same end; the earliest of their limits counts. A dropped future
-    /// stops waiting, not the stop.
+    /// Stops every child in reverse order and waits until all have ended, at most for `limit`: what has not stopped
+    /// by then is killed. Further calls wait for the same end; the shortest limit counts. Dropping the future stops
+    /// waiting, not the stop.
     pub async fn stop(&self, limit: Duration) {
         let mut ended = self.ended();
         // A tenth is kept for the children that have to be killed.
@@ -205,25 +203,25 @@ impl Tree {
         }
     }
 
-    /// How the tree ended, once it has.
+    /// Receives how the tree ended, once it has.
     pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
         self.ended.clone()
     }
 
-    /// Who is alive, the root's children first. Empty when the tree has ended; a root that does
-    /// not answer within 2 s leaves only those whose handlers block.
+    /// A snapshot of the tree, the root's children first. Empty when the tree has ended; if the root does not answer
+    /// within 2 s, only actors whose handlers block.
     pub async fn tree(&self) -> Vec<NodeState> {
         let (reply, answer) = Reply::channel();
-        // A message that was not taken comes back, and its reply answers when it is dropped.
+        // If the message cannot be sent, dropping it answers.
         drop(self.root.0.send_message(SupervisorMessage::Tree { reply }));
         let answer = tokio::time::timeout(LOOK_LIMIT, answer).await;
         let mut nodes = answer.ok().flatten().unwrap_or_default();
-        look::tell_blocked(&mut nodes, &self.rooms.pulses.blocked());
+        look::tell_blocked(&mut nodes, &self.rooms.watchdog.blocked());
         nodes
     }
 
-    /// Starts an actor again, whatever it does now: `store`, `tools/local`. Says
-    /// whether there is such an actor; it is not waited for.
+    /// Restarts an actor, such as `store` or `tools/local`, in whatever state it is. Returns whether there is such an
+    /// actor, without waiting for the restart.
     pub async fn restart(&self, name: &str) -> bool {
         let (reply, answer) = Reply::channel();
         drop(self.root.0.send_message(SupervisorMessage::Restart { name: name.to_owned(), reply }));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::look::NodeStatus;
 use crate::restart::{RestartIntensity, RestartRule};
-use crate::testing::{Diary, House, LONG, Part, Poke};
+use crate::testing::{Diary, Fixture, LONG, Part, Poke};
 use bob_actors::llm::ScriptedLlm;
 use bob_actors::store::MemoryStore;
 use bob_messages::ids::SessionId;
@@ -219,7 +219,7 @@ async fn a5_a_hundred_kills_of_random_actors_leave_the_tree_whole() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2_two_hundred_restarts_are_fast() {
     let part = Part::new("a", &Diary::default());
-    let house = House::of(vec![ChildSpec { rule: TOUGH, ..part.core() }]).await.unwrap();
+    let fixture = Fixture::of(vec![ChildSpec { rule: TOUGH, ..part.core() }]).await.unwrap();
     let mut micros = Vec::new();
     for _ in 0..200 {
         let before = part.address.actor().unwrap();
@@ -229,7 +229,7 @@ async fn a2_two_hundred_restarts_are_fast() {
             tokio::task::yield_now().await;
         }
         micros.push(killed.elapsed().as_micros());
-        house.settled(&part).await;
+        fixture.settled(&part).await;
     }
     micros.sort_unstable();
     println!("restart: p50 {} us, p99 {} us, most {} us", micros[99], micros[197], micros[199]);

@@ -67,7 +67,7 @@ fn ctrl_c_at_a_terminal_drains_and_twice_cancels() {
     let mut terminal = at_terminal(&home, "exec 'AGENT' --config agent.toml batch lines.jsonl > results.jsonl");
     terminal.wait_for("1 of 3, ");
     terminal.press(CTRL_C);
-    terminal.wait_for("no further line begins; 1 running; Ctrl-C again cancels them");
+    terminal.wait_for("no new lines are started; 1 running; press Ctrl-C again to cancel");
     terminal.press(CTRL_C);
     assert_eq!(terminal.wait_exit().exit_code(), 130);
     let screen = terminal.screen();

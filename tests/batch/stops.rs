@@ -9,7 +9,7 @@ use crate::support::program::{Program, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
-const DRAINS: &str = "no further line begins";
+const DRAINS: &str = "no new lines are started";
 
 /// So many that a signal is heard long before they are through, also where everything is slow.
 const LINES: usize = 60;

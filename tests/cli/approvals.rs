@@ -44,7 +44,7 @@ fn what_was_allowed_for_good_is_listed_and_asked_about_again_once_it_is_taken_ba
     let home = house();
     let none = home.run(["approvals", "list"]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""), "{none:?}");
-    assert!(none.stderr.contains("nothing is decided for good in "), "{}", none.stderr);
+    assert!(none.stderr.contains("no lasting decisions for "), "{}", none.stderr);
 
     let (code, token) = go(&home, "first");
     assert_eq!(code, Some(4));
@@ -69,9 +69,9 @@ fn what_was_allowed_for_good_is_listed_and_asked_about_again_once_it_is_taken_ba
     assert_eq!(decided(&home).len(), 1);
     let run = home.run(["approvals", "revoke", id.as_str()]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), ""), "{run:?}");
-    assert!(run.stderr.contains(&format!("taken back: {id}  allow")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("revoked: {id}  allow")), "{}", run.stderr);
     assert!(decided(&home).is_empty());
-    refused(&home.run(["approvals", "revoke", id.as_str()]), "`cli-agent approvals list` names those there are");
+    refused(&home.run(["approvals", "revoke", id.as_str()]), "`cli-agent approvals list` lists them");
 
     // Elsewhere, and also where it was said, in the journal of whose session it still stands.
     for session in ["third", "second", "first"] {

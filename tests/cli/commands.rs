@@ -105,7 +105,7 @@ fn doctor_says_what_is_wrong_and_what_to_do() {
     let unauthorised = FakeProvider::repeating([Reply::status(401)]);
     let run = Home::served_by(&unauthorised).run(["doctor"]);
     assert_eq!(run.code, Some(5), "{run:?}");
-    assert!(run.stdout.contains("FAULT  model") && run.stdout.contains("check the key"), "{}", run.stdout);
+    assert!(run.stdout.contains("FAIL   model") && run.stdout.contains("check the key"), "{}", run.stdout);
 
     let keyless = Home::with("default_model = \"openai:gpt-4o-mini\"", "").run(["doctor"]);
     assert_eq!(keyless.code, Some(2), "{keyless:?}");
@@ -159,7 +159,7 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
 fn check_faulty(home: &Home, says: &str) {
     let run = home.run(["doctor"]);
     assert_eq!(run.code, Some(7), "{run:?}");
-    assert!(run.stdout.contains("FAULT  store") && run.stdout.contains(says), "{}", run.stdout);
+    assert!(run.stdout.contains("FAIL   store") && run.stdout.contains(says), "{}", run.stdout);
     let (code, line) = home.json(["hi"]);
     assert_eq!((code, &line["error"]["kind"]), (Some(7), &json!("store")), "{line}");
     assert!(line["error"]["message"].as_str().is_some_and(|message| message.contains(says)), "{line}");

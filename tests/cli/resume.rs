@@ -126,7 +126,8 @@ fn a_turn_that_waits_is_shown_with_what_it_waits_for() {
     suspended(&home, "s");
     let shown = home.run(["sessions", "show", "s"]);
     assert_eq!(shown.stdout, "you: go\n> local/shell_exec {\"command\":\"echo ran >> log.txt\"}\n");
-    for said in ["it waits for a decision; `cli-agent chat --session s` asks for it", "0 turns ended; one is not over"]
+    for said in
+        ["it waits for a decision; `cli-agent chat --session s` asks for it", "0 turns ended, one is unfinished"]
     {
         assert!(shown.stderr.contains(said), "{}", shown.stderr);
     }

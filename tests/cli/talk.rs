@@ -74,11 +74,11 @@ fn g6_a_call_that_needs_a_person_is_asked_about_in_full_and_runs_once_it_is_allo
     terminal.type_line("run it");
     terminal.wait_for(ASKED);
     let screen = terminal.screen();
-    assert!(screen.contains("may this run? local/shell_exec") && screen.contains("risk: high"), "{screen}");
+    assert!(screen.contains("allow this call? local/shell_exec") && screen.contains("risk: high"), "{screen}");
     assert!(screen.contains("\"command\": \"echo <U+200B>hi > made.txt\""), "{screen}");
     assert!(!made(&home), "nothing runs before it is allowed");
     terminal.type_line("perhaps");
-    terminal.wait_for("Enter alone is no");
+    terminal.wait_for("Enter alone means no");
     // What is typed before the prompt stands again answers nothing.
     terminal.wait_until("the prompt again", |screen| screen.contents().trim_end().ends_with("N] ▏"));
     assert!(!made(&home));
@@ -120,7 +120,7 @@ fn arguments_are_edited_on_a_line_of_their_own() {
     terminal.wait_for("arguments> {\"command\":\"echo hi > other.txt\"}");
     terminal.press(b"\x15");
     terminal.type_line("not json");
-    terminal.wait_for("that is no JSON");
+    terminal.wait_for("invalid JSON");
     terminal.wait_until("the line again", |screen| screen.contents().matches("arguments> not json").count() == 2);
     terminal.press(b"\x15");
     terminal.type_line("{\"command\": \"echo hi > made.txt\"}");
@@ -135,7 +135,7 @@ fn the_end_of_a_line_that_was_begun_before_the_question_is_no_answer_to_it() {
         let home = home(&shell("echo hi > made.txt"));
         let mut terminal = chat_on(80, &home, &[("TERM", term)]);
         terminal.press(b"run it\n");
-        terminal.wait_for("may this run?");
+        terminal.wait_for("allow this call?");
         terminal.press(b"s\n");
         terminal.wait_for(ASKED);
         assert!(!made(&home) && !terminal.screen().contains("[allowed"), "{}", terminal.screen());
@@ -172,7 +172,7 @@ fn a_question_that_was_open_when_the_program_died_is_asked_again() {
     assert!(!made(&home));
 
     let mut terminal = chat_soon(80, &home, &[]);
-    terminal.wait_for("left at a question; it goes on");
+    terminal.wait_for("resuming the turn that waits");
     terminal.wait_for(ASKED);
     terminal.type_line("y");
     terminal.wait_for("It is done.");

@@ -60,7 +60,7 @@ fn a_missing_file_is_told_to_a_person_with_its_places() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
     assert!(run.stderr.contains("SOUL.md"), "{}", run.stderr);
     let doctor = home.run(["doctor"]);
-    assert!(doctor.stdout.contains("FAULT") && doctor.stdout.contains("SOUL.md"), "{doctor:?}");
+    assert!(doctor.stdout.contains("FAIL") && doctor.stdout.contains("SOUL.md"), "{doctor:?}");
     // A folder that has it is a folder to work in.
     home.scratch.write("sub/SOUL.md", "gentle");
     let run = home.run(["run", "--cwd", "sub", "hi"]);

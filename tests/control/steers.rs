@@ -40,12 +40,12 @@ fn a_batch_that_drains_ends_what_runs_and_leaves_the_rest() {
     let running = batch(&home, "2", sessions.iter().map(|session| (session.as_str(), "slow")));
     let run = home.run(["drain"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("begins no new turn") && run.stderr.contains("has ended"), "{run:?}");
+    assert!(run.stderr.contains("is draining") && run.stderr.contains("has ended"), "{run:?}");
     let run = running.finish();
     assert_eq!(run.code, Some(75), "lines are left: {run:?}");
     let results = results(&run);
     assert!(results.len() < 12 && results.iter().all(|result| result["finish_reason"] == "final"), "{run:?}");
-    assert!(run.stderr.contains("asked to drain: no further line begins"), "{run:?}");
+    assert!(run.stderr.contains("draining: no new lines are started"), "{run:?}");
     let run = home.run(["batch", "--finish", "lines.jsonl"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(run.stdout.lines().count(), 13, "{run:?}");
@@ -64,7 +64,7 @@ fn a_chat_that_drains_answers_and_leaves() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let run = chat.finish();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\nslowly\n"), "{run:?}");
-    assert!(run.stderr.contains("asked this process to drain"), "{run:?}");
+    assert!(run.stderr.contains("this process is draining"), "{run:?}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ mod servers {
 
         home.scratch.agent_toml(&format!("{plain}{}{}", server("files"), server("more")));
         let run = home.run(["mcp", "reload"]);
-        assert_eq!((run.code, run.stderr.as_str()), (Some(0), "started: more; left alone: files\n"), "{run:?}");
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), "started: more; unchanged: files\n"), "{run:?}");
         home.scratch.agent_toml(&format!("{plain}[[mcp.servers]]\nid = \"files\"\n"));
         // The process says what is wrong with the file it reads; the client's own is the same here.
         let told = far.ask(json!({ "type": "reload_servers" }));

@@ -27,17 +27,17 @@ async fn p99_of(house: &House, turns: usize, prefix: &str) -> Duration {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a10_an_actor_that_blocks_is_named_in_the_tree_and_the_others_go_on() {
     let house = House::new(ScriptedLlm::replies(vec![ScriptedReply::text("fine")]), Vec::new()).await;
-    let pulses = house.tree.rooms.pulses.clone();
+    let watchdog = house.tree.rooms.watchdog.clone();
     let usual = p99_of(&house, 30, "before").await;
     // Its actor is there: one that has just started has told its supervisor so in the same breath, and whoever was
     // told something last by a blocked actor may have to wait with it (tokio keeps that one beside the thread).
     house.outcome(house.submit("stuck", "hi")).await;
-    let told_before = pulses.times_blocked();
+    let told_before = watchdog.times_blocked();
     let victim = Victim::Turn(session("stuck"));
     house.traps.arm(Trap::new(victim, Edge::Before("Start"), Harm::Block { ms: BLOCKED_MS }));
     let begun = Stopwatch::start();
     let owed = house.submit("stuck", "hi");
-    let named = || pulses.blocked().into_iter().find(|it| it.place.to_string() == "sessions/stuck");
+    let named = || watchdog.blocked().into_iter().find(|it| it.path.to_string() == "sessions/stuck");
     within(async {
         while named().is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -65,7 +65,7 @@ async fn a10_an_actor_that_blocks_is_named_in_the_tree_and_the_others_go_on() {
     let whole = named().expect("an incident").for_ms;
     println!("named after {named_after:?}, {whole} ms in all; p99 of others {usual:?} before, {meanwhile:?} meanwhile");
     assert!((BLOCKED_MS - 500..).contains(&whole), "{whole} ms");
-    assert!(pulses.times_blocked() > told_before);
+    assert!(watchdog.times_blocked() > told_before);
     house.stop().await;
 }
 

@@ -11,8 +11,8 @@ use bob::{
 use bob_actors::address::Address;
 use bob_actors::feed::Feed;
 use bob_actors::llm::RetryPolicy;
-use bob_actors::pulse::Pulses;
 use bob_actors::rooms::Rooms;
+use bob_actors::watchdog::Watchdog;
 use bob_drill::traps::Traps;
 use bob_messages::input::TurnInput;
 use bob_messages::reply::{Answer, Reply};
@@ -51,7 +51,7 @@ impl House {
     ) -> Self {
         let recorder = Recorder::new();
         let traps = Traps::default();
-        let rooms = Rooms { pulses: Pulses::with_hook(Some(traps.hook())), ..Rooms::default() };
+        let rooms = Rooms { watchdog: Watchdog::with_hook(Some(traps.hook())), ..Rooms::default() };
         let killer = Killer { sessions: rooms.sessions.clone(), left: at.into() };
         let feed = Feed::new(vec![recorder.clone(), Arc::new(killer)]);
         let spec = TreeSpec {

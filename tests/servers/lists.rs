@@ -73,8 +73,8 @@ fn doctor_checks_each_server_and_says_what_to_do() {
     let (_provider, house) = three();
     let run = house.agent(["doctor"]).env("PATH", house.scratch.path()).run();
     assert_eq!(run.code, Some(6), "{run:?}");
-    assert!(run.stdout.contains("ok     server: well: ready, 2 tools on offer (drill 0.1.0)"), "{}", run.stdout);
-    assert!(run.stdout.contains("FAULT  server: the tool server `ill` ended with status 4"), "{}", run.stdout);
+    assert!(run.stdout.contains("ok     server: well: ready, 2 tools available (drill 0.1.0)"), "{}", run.stdout);
+    assert!(run.stdout.contains("FAIL   server: the tool server `ill` ended with status 4"), "{}", run.stdout);
     assert!(run.stdout.contains("run its command by hand"), "{}", run.stdout);
     assert!(run.stdout.contains("`npx`") && run.stdout.contains("install Node.js"), "{}", run.stdout);
     house.assert_nothing_left();

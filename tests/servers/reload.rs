@@ -18,7 +18,7 @@ fn m4_a_reload_leaves_alone_what_did_not_change() {
 
     house.configure(&(drill("same", &[], "") + &drill("old", &[], "tool_timeout_ms = 9000") + &drill("new", &[], "")));
     chat.type_line("/mcp reload");
-    chat.wait_stderr("started: new; started again: old; left alone: same");
+    chat.wait_stderr("started: new; restarted: old; unchanged: same");
     house.wait_started("new", 1);
     house.wait_started("old", 2);
     let log = house.log("old");
@@ -32,7 +32,7 @@ fn m4_a_reload_leaves_alone_what_did_not_change() {
 
     house.configure(&drill("new", &[], ""));
     chat.type_line("/mcp reload");
-    chat.wait_stderr("stopped: same old; left alone: new");
+    chat.wait_stderr("stopped: same old; unchanged: new");
     wait("the two have ended", || house.left().len() <= 3);
     chat.type_line("Which tools are there?");
     chat.wait_stdout("ok\n");

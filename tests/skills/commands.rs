@@ -69,7 +69,7 @@ fn what_is_wrong_is_named_by_place_and_the_rest_works() {
         "{list:?}"
     );
     let doctor = home.run(["doctor"]);
-    assert!(doctor.stdout.contains("FAULT  skills: 1 broken and left out"), "{doctor:?}");
+    assert!(doctor.stdout.contains("FAIL   skills: 1 broken and left out"), "{doctor:?}");
     assert_eq!(doctor.code, Some(2));
 }
 

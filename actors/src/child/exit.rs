@@ -15,8 +15,7 @@ pub enum Exit {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
-    /// Nobody can say: the runtime that waited for it is gone (and killed it), or
-    /// another part of the process took its status.
+    /// Unknown: the runtime that waited for it is gone (and killed it), or another part of the process reaped it.
     Unknown,
 }
 
@@ -36,7 +35,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "ended with status {code}"),
             Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
-            Self::Unknown => f.write_str("ended, nobody knows how"),
+            Self::Unknown => f.write_str("ended with unknown status"),
         }
     }
 }
@@ -79,10 +78,9 @@ impl Leader {
         ExitWatch(told)
     }
 
-    /// The group is ended while the dead leader still holds its number, where the
-    /// system can say that it died without reaping it. Where it cannot, the group
-    /// is ended right after: its number is then still taken if anybody is left in
-    /// the group, and if nobody is, it could only hit a group made in between.
+    /// The group is ended while the dead leader still holds its number, where the system can say that it died without
+    /// reaping it. Where it cannot, the group is ended right after: its number is then still taken if any process is
+    /// left in the group; if none is, the signal could only reach a group made in between.
     async fn ended(&mut self) -> Exit {
         let status = match died(self.group.pid()).await {
             Ok(()) => match self.group.end(|| self.child.try_wait()) {

@@ -1,8 +1,7 @@
 //! One process group, from its start until its leader is reaped.
 //!
-//! The number of a group is safe to signal only while nobody else can have it, so
-//! every signal and the reaping of the leader meet in one lock here. Once the
-//! leader is reaped, nothing is sent to the number again.
+//! The number of a group is safe to signal only while no other group can have it, so every signal and the reaping of
+//! the leader meet in one lock here. Once the leader is reaped, nothing is sent to the number again.
 
 use super::watcher::Watcher;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -27,22 +26,21 @@ impl Group {
         self.pid
     }
 
-    /// Signals everybody in the group. After its end this does nothing. It is a
-    /// plain system call: it works outside a runtime and never waits.
+    /// Signals every process in the group. After its end this does nothing. It is a plain system call: it works
+    /// outside a runtime and never waits.
     pub(crate) fn signal(&self, signal: Signal) {
         let is_ours = self.is_ours.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_ours {
-            // It fails when nobody is left to be signalled, which is what was wanted.
+            // It fails when no process is left, which is the aim.
             let _nobody_left = kill_process_group(self.pid, signal);
         }
     }
 
-    /// Ends the group: kills whoever is left in it, tells the watcher to forget it,
-    /// then calls `reap`, which may give the number back to the system. Repeating
-    /// it only calls `reap`.
+    /// Ends the group: kills the processes left in it, has the watcher forget it, then calls `reap`, which may give
+    /// the number back to the system. Repeating it only calls `reap`.
     ///
-    /// The watcher forgets first, so that it never knows a number that is free; a
-    /// death of ours in between leaves nobody behind, since all were killed.
+    /// The watcher forgets first, so that it never knows a number that is free; if this process dies in between, no
+    /// process is left behind, since all were killed.
     pub(crate) fn end<T>(&self, reap: impl FnOnce() -> T) -> T {
         let mut is_ours = self.is_ours.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut *is_ours, false) {

@@ -12,8 +12,7 @@ pub struct Ladder {
     pub after_eof: Duration,
     /// From TERM to KILL.
     pub after_term: Duration,
-    /// From KILL until nobody waits any longer. Only a process stuck in the kernel
-    /// outlives this; it is reaped whenever it gets free.
+    /// The wait after SIGKILL. Only a process stuck in the kernel outlives this; it is reaped whenever it gets free.
     pub after_kill: Duration,
 }
 
@@ -29,13 +28,12 @@ impl Default for Ladder {
 }
 
 impl Child {
-    /// Ends the child and its whole group, politely first. Whoever has taken the
-    /// child's stdin drops it before this is called. Repeating it is harmless and
-    /// gives the same answer. Dropping the future and then the child kills the
-    /// group at once.
+    /// Ends the child and its whole group, politely first. The caller must have dropped the child's stdin before.
+    /// Repeating it is harmless and returns the same result. Dropping the future and then the child kills the group
+    /// at once.
     ///
-    /// As soon as the leader has ended, whoever is left in its group is killed. A
-    /// grandchild that made a group of its own is out of reach.
+    /// As soon as the leader has ended, the processes left in its group are killed. A grandchild that made a group of
+    /// its own is out of reach.
     pub async fn stop(&mut self, ladder: Ladder) -> Exit {
         let mut exit = self.exit_watch();
         if self.had_stdin {

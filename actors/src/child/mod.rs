@@ -1,12 +1,10 @@
 //! Child processes: started in a group of their own, drained, watched, and never
 //! left behind.
 //!
-//! A [`Child`] belongs to one actor or one task. It runs in its own process group
-//! with a cleared environment; what it writes to stderr ends in a bounded [`Ring`];
-//! one task waits for it and tells everybody how it ended ([`ExitWatch`]). When its
-//! leader ends, whoever is left in its group is killed. It is stopped by the
-//! [`Ladder`]; dropping it kills its group at once. When Bob itself is killed, the
-//! [`Watcher`] ends the group.
+//! A [`Child`] belongs to one actor or one task. It runs in its own process group with a cleared environment; what it
+//! writes to stderr ends in a bounded [`Ring`]; one task waits for it and publishes how it ended ([`ExitWatch`]).
+//! When its leader ends, the processes left in its group are killed. It is stopped by the [`Ladder`]; dropping it
+//! kills its group at once. When Bob itself is killed, the [`Watcher`] ends the group.
 //!
 //! Nothing here runs a shell line, shows anything on a terminal, or uses the
 //! parent-death signal, which fires when a thread ends.
@@ -79,7 +77,7 @@ impl Child {
         watcher.start().map_err(|error| spec.unwatched(&error))?;
         let mut child = start(&mut command(&spec)).map_err(|error| spec.refused(&error))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        let pid = pid.ok_or_else(|| SpawnError::new(&spec.program, "it ended before it was seen"))?;
+        let pid = pid.ok_or_else(|| SpawnError::new(&spec.program, "it ended during its start"))?;
         let (stdin, mut stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let group = Arc::new(Group::new(pid, watcher.clone()));
         let remembered = watcher.remember(pid);
@@ -118,7 +116,7 @@ impl Child {
         self.exit.clone()
     }
 
-    /// What it said last on its drained pipes.
+    /// The end of its output on the drained pipes.
     pub fn said(&self) -> &Ring {
         &self.said
     }
@@ -128,8 +126,8 @@ impl Child {
         self.exit_watch().exited().await
     }
 
-    /// The last lines of a child that ended, for an error message: waits, at most
-    /// half a second, until all it wrote was read. Empty when it said nothing.
+    /// The last lines of a child that ended, for an error message: waits, at most half a second, until all it wrote
+    /// was read. Empty if it wrote nothing.
     pub async fn last_words(&mut self) -> String {
         let _no_drain_speaks = tokio::time::timeout(DRAIN_AFTER_EXIT, self.drained.recv()).await;
         self.said.last_lines(LAST_LINES)

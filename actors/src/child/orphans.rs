@@ -1,10 +1,9 @@
-//! Orphans: processes that nobody here started and that became our children.
+//! Orphans: processes that were not started here and became children of this process.
 //!
-//! The first process of a container, and one that asked the system for it, inherits
-//! every process whose parent has ended, and nobody but it can reap them. This module
-//! knows which children were started here, so that their status is left to those who
-//! wait for it, and reaps all others. It ends nobody: who must go is decided by the
-//! groups and the watcher.
+//! The first process of a container, and one that asked the system for it, inherits every process whose parent has
+//! ended, and nobody but it can reap them. This module knows which children were started here, so that their status
+//! is left to those who wait for it, and reaps all others. It ends no process; that is done by the groups and the
+//! watcher.
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use std::collections::HashSet;
@@ -36,7 +35,7 @@ pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// A child that was started here is reaped, or nobody waits for it any more.
+/// A child that was started here is reaped, or no longer waited for.
 pub(crate) fn reaped(pid: Pid) {
     if *INHERITS {
         ours().remove(&pid);
@@ -61,7 +60,7 @@ pub async fn reap_orphans() {
 fn look() {
     let ours = ours();
     for orphan in children().into_iter().filter(|pid| !ours.contains(pid)) {
-        // One that lives is left alone, and one that is gone was reaped by somebody else.
+        // One that lives is left alone, and one that is gone was reaped elsewhere.
         let _dead_or_not = waitpid(Some(orphan), WaitOptions::NOHANG);
     }
 }

@@ -1,4 +1,4 @@
-//! The end of what a child said, in bounded memory.
+//! The end of a child's output, in bounded memory.
 //!
 //! A drain reads a pipe for as long as anybody holds its other end, so that a
 //! talkative child never blocks, and keeps the last 64 KiB. Nothing here reaches
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of what a child said is kept, in bytes.
+/// How much of a child's output is kept, in bytes.
 pub const RING_BYTES: usize = 64 * 1024;
 
 /// The longest line handed on and the longest shown in an error, in bytes.
@@ -37,9 +37,8 @@ impl Ring {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
-    /// The last `count` lines that say something, oldest first, joined by ` | `, for an
-    /// error message: control characters are left out and each line is at most
-    /// 1 KiB. Empty when nothing was said.
+    /// The last `count` lines that are not blank, oldest first, joined by ` | `, for an error message: control
+    /// characters are left out and each line is at most 1 KiB. Empty without any output.
     pub fn last_lines(&self, count: usize) -> String {
         let bytes = self.bytes();
         let mut lines: Vec<String> =

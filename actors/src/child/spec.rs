@@ -49,11 +49,11 @@ pub enum Stdin {
 /// What becomes of a child's standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stdout {
-    /// It goes nowhere.
+    /// It is discarded.
     #[default]
     Null,
-    /// A pipe, to be taken with [`Child::take_stdout`](super::Child::take_stdout).
-    /// Whoever asks for it must read it, or the child stops when the pipe is full.
+    /// A pipe, to be taken with [`Child::take_stdout`](super::Child::take_stdout). The caller must read it, or the
+    /// child blocks when the pipe is full.
     Piped,
     /// It is drained into the ring, mixed with standard error.
     Drained,
@@ -91,7 +91,7 @@ impl ChildSpec {
         SpawnError::new(&self.program, explain(error, &self.program, self.folder.as_deref()))
     }
 
-    /// Says why nobody would watch this; then it is not started.
+    /// Returns why the child could not be watched; then it is not started.
     pub(crate) fn unwatched(&self, error: &io::Error) -> SpawnError {
         let why = explain(error, OsStr::new("/bin/sh"), None);
         SpawnError::new(&self.program, format!("the watcher process of all children, `/bin/sh`, fails: {why}"))

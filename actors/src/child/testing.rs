@@ -48,8 +48,8 @@ pub(crate) async fn all_lines(child: &mut Child) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Waits until nobody lives in a group. A zombie is dead: grandchildren are reaped
-/// by the first process of the machine, at its leisure.
+/// Waits until no process of a group is alive. A zombie is dead: grandchildren are reaped by the first process of the
+/// machine, at its leisure.
 pub(crate) async fn group_is_gone(group: i32) {
     until(&format!("group {group} is gone"), || processes().iter().all(|p| p.group != group || p.is_zombie)).await;
 }
@@ -94,7 +94,7 @@ pub(crate) fn is_own_process() -> bool {
 
 const OWN_PROCESS: &str = "BOB_TEST_OWN_PROCESS";
 
-/// This test program, told to run only one test.
+/// This test program, which runs only one test.
 pub(crate) fn own_process(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(OWN_PROCESS, "1").stdin(Stdio::null());

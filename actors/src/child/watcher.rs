@@ -45,7 +45,7 @@ sleep 1
 tell KILL
 "#;
 
-/// A watcher that somebody killed is replaced, but not more often than this.
+/// A watcher that was killed is replaced, but not more often than this.
 const REPLACED_EVERY: Duration = Duration::from_secs(1);
 
 /// The watcher of one runtime's children. Clones share it; when the last is
@@ -138,8 +138,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes one line. A process that does not take it is replaced by one that is
-    /// told everything.
+    /// Writes one line. A process that does not take it is replaced by a new one, which gets all groups.
     fn tell(self: &Arc<Self>, state: &mut State, sign: char, group: Pid) -> io::Result<()> {
         let told = match &mut state.process {
             Some(process) => write_line(&mut process.pipe, sign, group),
@@ -209,7 +208,7 @@ async fn follow(mut child: Child, number: u64, retired: oneshot::Receiver<File>,
     if retired.is_some() {
         return;
     }
-    // The usual end: nobody needs it any more.
+    // The usual end: it is no longer needed.
     if shared.strong_count() == 0 {
         return;
     }

@@ -24,7 +24,7 @@ pub struct MetricsSnapshot {
     pub schema: u32,
     /// For how long the runtime has been there, in milliseconds.
     pub uptime_ms: u64,
-    /// Live sessions, running turns, submissions at the door, now.
+    /// Live sessions, running turns, queued submissions, now.
     pub sessions: SessionsLoad,
     /// Operations that wait for the store now.
     pub store_queue: usize,
@@ -48,7 +48,7 @@ pub struct MetricsSnapshot {
     /// From the submission to its outcome, waiting included.
     pub turn_latency: LatencyFigures,
     /// From the submission until its turn might run.
-    pub door_wait: LatencyFigures,
+    pub queue_wait: LatencyFigures,
     /// From a cancel to the outcome of the turn it cancelled.
     pub cancel_latency: LatencyFigures,
     /// Every provider that was asked, with its breaker.

@@ -1,9 +1,8 @@
 //! The task that starts a model server, waits until it is ready, and ends it.
 //!
-//! A keeper lives from the first question until its server has ended, and it ends
-//! its server when its actor ends, however that came about: it watches the actor
-//! instead of relying on anything the actor would still do. Answers are given from
-//! here, so nobody who asked waits longer than the keeper lives.
+//! A keeper lives from the first question until its server has ended, and it ends its server when its actor ends,
+//! however that came about: it watches the actor instead of relying on anything the actor would still do. Answers are
+//! given from here, so no caller waits longer than the keeper lives.
 
 use super::probe::Health;
 use super::{ModelServerMessage, ModelServerSpec, Ready};
@@ -36,14 +35,13 @@ pub(super) struct Keeper {
 struct Held {
     /// `None` for a server that somebody else started.
     child: Option<Child>,
-    /// There is one process at a time for a provider, also across restarts of the
-    /// actor: the next keeper waits until this is let go.
+    /// There is one process at a time for a provider, also across restarts of the actor: the next keeper waits until
+    /// this is released.
     place: Option<OwnedMutexGuard<()>>,
 }
 
 impl Keeper {
-    /// Starts the server and keeps it. Everybody who asks meanwhile is answered at
-    /// once when it is ready, and together when it fails.
+    /// Starts the server and keeps it. All callers are answered as soon as it is ready, and together when it fails.
     pub(super) async fn keep(self, mut asked: UnboundedReceiver<Reply<Ready>>) {
         let cell = self.actor.get_cell();
         let mut actor_ends = pin!(cell.wait(None));
@@ -61,7 +59,7 @@ impl Keeper {
         };
         let goes_on = matches!((&started, &held.child), (Some(Ok(())), Some(_)));
         if !goes_on {
-            // From now on the actor starts another keeper for whoever asks.
+            // From now on the actor starts another keeper for further questions.
             asked.close();
             while let Ok(reply) = asked.try_recv() {
                 waiting.push(reply);
@@ -80,7 +78,7 @@ impl Keeper {
                 () = answer_all(&mut asked) => {}
             }
         }
-        // Whoever asked last is not kept waiting while the process is stopped.
+        // The last callers do not wait while the process is stopped.
         drop(asked);
         if let Some(mut child) = held.child.take() {
             child.stop(self.spec.ladder).await;
@@ -116,8 +114,7 @@ impl Keeper {
         }
     }
 
-    /// Whether somebody already runs a server there, and it is ready; waits for one
-    /// that is loading.
+    /// Whether another program runs a server there that is ready; waits for one that is loading.
     async fn somebody_elses(&self) -> bool {
         loop {
             match self.spec.endpoint.health().await {
@@ -166,9 +163,9 @@ impl Keeper {
 
     fn ended_early(&self, exit: Exit, said: &str) -> LlmError {
         let to_do = if said.is_empty() {
-            "it said nothing; run its command by hand to see why"
+            "it printed nothing; run its command manually to see why"
         } else {
-            "mend what it complains about, then try again"
+            "fix the problem above, then try again"
         };
         let what = format!("it {exit} before it was ready{}; {to_do}", self.quoted(said));
         self.error(LlmErrorKind::NotStarted, &what)
@@ -195,7 +192,7 @@ impl Keeper {
         LlmError::new(kind, format!("the model server of `{}` is not ready: {what}", self.spec.provider))
     }
 
-    /// What it said, without what it was given in confidence.
+    /// Its output without its secrets.
     fn quoted(&self, said: &str) -> String {
         match said {
             "" => String::new(),
@@ -204,8 +201,8 @@ impl Keeper {
     }
 }
 
-/// Answers whoever asks a server that is ready. Ends never: when nobody can ask any
-/// more, the actor is about to end, which is noticed elsewhere.
+/// Answers questions while the server is ready. Never ends: when the channel is closed, the actor is about to end,
+/// which is noticed elsewhere.
 async fn answer_all(asked: &mut UnboundedReceiver<Reply<Ready>>) {
     while let Some(reply) = asked.recv().await {
         reply.send(Ok(()));

@@ -29,14 +29,12 @@ pub struct Endpoint {
 )]
 pub struct InvalidEndpoint(String);
 
-/// What a server said to the question whether it is ready.
+/// The response of a server to the readiness probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// Nobody listens.
     Absent,
-    /// Somebody listens and is not ready, or does not speak HTTP.
+    /// A program listens and is not ready, or does not speak HTTP.
     NotReady,
-    /// It takes requests.
     Ready,
 }
 

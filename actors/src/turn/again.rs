@@ -55,7 +55,7 @@ pub(super) fn append_after(
     });
 }
 
-/// Success is told only where it is to be confirmed; a failure always is.
+/// Success is reported only if it is to be confirmed; a failure always is.
 pub(super) fn append(
     store: &Address<StoreMessage>,
     append: Append,

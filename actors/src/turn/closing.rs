@@ -1,5 +1,4 @@
-//! The last words of a stopped turn: the outcome is told when its save is
-//! confirmed, or after a bounded wait without that.
+//! The end of a stopped turn: the outcome is reported when its save is confirmed, or after a bounded wait.
 
 use super::{TurnArguments, again};
 use crate::rooms::Rooms;
@@ -20,7 +19,7 @@ pub(super) struct Closing {
     rooms: Rooms,
     session: SessionId,
     saved: Option<oneshot::Receiver<Result<u64, StoreError>>>,
-    /// Outcomes, and what was said into the turn and is part of that save.
+    /// Outcomes, and the steer messages that are part of that save.
     last: Vec<TurnNews>,
 }
 

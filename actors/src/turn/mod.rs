@@ -1,9 +1,8 @@
 //! TurnActor: the driver of one session's machine, with nothing in it.
 //!
-//! Owns the machine and what it has in flight. Everybody who answers it and the
-//! sessions supervisor talk to it. It never decides, and no handler here waits:
-//! each message goes through [`Turn::apply`], each effect is one send, each answer
-//! comes back as a message with its ticket.
+//! Owns the machine and what it has in flight. It receives answers, and messages of the sessions supervisor. It never
+//! decides, and no handler here waits: each message goes through [`Turn::apply`], each effect is one send, each
+//! answer comes back as a message with its ticket.
 
 mod again;
 mod closing;
@@ -15,9 +14,9 @@ mod tests;
 
 use crate::at_work::Acting;
 use crate::feed::Feed;
-use crate::pulse::Kinds;
 use crate::rooms::Rooms;
 use crate::tools::output::check_apart;
+use crate::watchdog::Kinds;
 use bob_messages::Millis;
 use bob_messages::chat::CallStatus;
 use bob_messages::error::AgentError;
@@ -47,8 +46,8 @@ pub struct TurnArguments {
     pub rooms: Rooms,
     /// Where events go.
     pub feed: Arc<Feed>,
-    /// Why it is stopped: set by the supervisor before it stops the actor, since
-    /// a stopping actor is not told.
+    /// Why the actor is stopped: set by the supervisor before the stop, since a stopping actor does not learn the
+    /// reason.
     pub ending: Arc<OnceLock<Ending>>,
     /// How long the turn that is open in the journal runs already, if another actor of this process began it.
     pub has_run: TimeRun,
@@ -63,13 +62,13 @@ pub struct TimeRun {
     pub ran_ms: u64,
 }
 
-/// Why an actor is stopped, and whose turn that is to end.
+/// Why an actor is stopped, and which turn ends with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// Why.
+    /// The reason of the stop, which becomes that of the turn's end.
     pub reason: EndReason,
-    /// Which submission; `None` for whatever runs. A turn that has begun behind the
-    /// one that is meant is left open: the next actor goes on with it.
+    /// The turn to end; `None` for any running turn. A turn that has begun after it stays open: the next actor
+    /// continues it.
     pub submission: Option<TurnId>,
 }
 
@@ -128,7 +127,7 @@ impl Actor for TurnActor {
         let now = state.now();
         state.turn.watched(state.started.feed.is_watched());
         for (performed, effect) in state.turn.apply(now, message).into_iter().enumerate() {
-            state.started.rooms.pulses.before_effect(&state.started.session, of, performed)?;
+            state.started.rooms.watchdog.before_effect(&state.started.session, of, performed)?;
             state.perform(effect, now.wall, &myself);
         }
         Ok(())
@@ -170,8 +169,8 @@ impl TurnState {
         self.in_flight.push(InFlight { ticket, _interest: interest, so_far });
     }
 
-    /// Performs one effect: one send, no decision. A question that nobody takes is
-    /// answered all the same, because a dropped reply answers.
+    /// Performs one effect: one send, no decision. A question that cannot be sent is answered all the same, because a
+    /// dropped reply answers.
     fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) {
         let rooms = &self.started.rooms;
         match effect {
@@ -258,17 +257,17 @@ impl TurnState {
     }
 }
 
-/// Sends what was answered into the turn's own mailbox; to nobody, if it has ended.
+/// Sends an answer into the turn's own mailbox, if the turn has not ended.
 fn answer<T, F: FnOnce(T) -> TurnMessage>(myself: &ActorRef<TurnMessage>, message: F) -> impl FnOnce(T) + use<T, F> {
     let myself = myself.clone();
     move |answered| drop(myself.cast(message(answered)))
 }
 
 fn compactor_gone() -> AgentError {
-    AgentError::Internal("whoever writes summaries ended during the work".into())
+    AgentError::Internal("the context compactor ended during the work".into())
 }
 
-/// What is said of a call whose room went away while it ran.
+/// The result of a call whose actor ended while it ran.
 fn tool_gone(so_far: &SoFar) -> ToolReturn {
     let text = "outcome unknown: the tool's actor went away during the call".to_owned();
     ToolReturn::note(CallStatus::Unknown, so_far.behind(text))

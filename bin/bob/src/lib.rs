@@ -36,7 +36,6 @@ pub use bob_actors::metrics::{
     LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, TokenCounts, TurnCounts,
 };
 pub use bob_actors::prompt_files::{PromptFiles, PromptReader};
-pub use bob_actors::pulse::Hook;
 pub use bob_actors::skills::SkillPort;
 #[cfg(feature = "skills")]
 pub use bob_actors::skills::{SkillFolders, SkillSource};
@@ -45,6 +44,7 @@ pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 pub use bob_actors::telemetry::TracingEventSink;
 pub use bob_actors::tools::{FnTool, Invocation, Policy, ProgressRoom, ProgressSink, ToolError, ToolPort, tool};
+pub use bob_actors::watchdog::Hook;
 pub use bob_messages::approvals::{CHOICES as APPROVAL_CHOICES, Decision};
 pub use bob_messages::brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use bob_messages::chat::{

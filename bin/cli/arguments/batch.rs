@@ -17,7 +17,7 @@ cannot be read is a result with an error of kind \"invalid\", and the rest goes 
 With --finish, the n-th line of a session and prompt is the n-th such turn of that session in the store: what has an
 outcome there, whatever it is, is printed again; what a crash interrupted is finished; what is not there is run.
 
-Progress and a summary go to stderr. Ctrl-C once begins no further line and lets running turns end; twice cancels them;
+Progress and a summary go to stderr. Ctrl-C once starts no new lines and lets running turns end; twice cancels them;
 three times ends at once. The exit code is 0 when every line has its final answer; else that of the worst line, the
 worst being 70, then 7, 6, 5, 2, 75, 130, 4, 3.
 
@@ -32,7 +32,7 @@ pub(crate) struct BatchArgs {
     /// Turns at the same time at most [default: runtime.max_concurrent_turns, but not more than 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) concurrency: Option<u32>,
-    /// Go on with a batch that broke off: nothing that has an outcome runs again
+    /// Continue an interrupted batch: nothing that has an outcome runs again
     #[arg(long)]
     pub(crate) finish: bool,
     /// The model of lines that name none, as provider:model
@@ -44,7 +44,7 @@ pub(crate) struct BatchArgs {
     /// What a call that needs an approval does: end the turn, to be resumed later, or be denied
     #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
     pub(crate) approvals: ApprovalsArg,
-    /// record:FILE keeps what model and tools say (overwrite:FILE: over an old one), replay:FILE takes it from there
+    /// record:FILE records the replies of model and tools (overwrite:FILE replaces FILE), replay:FILE plays them back
     #[arg(long, value_name = "HOW:FILE")]
     pub(crate) tape: Option<TapeArg>,
     /// No progress and no summary

@@ -20,9 +20,9 @@ pub(crate) enum OutputForm {
 pub(crate) enum ApproveArg {
     /// Nothing
     Never,
-    /// What reads
+    /// Tools that only read
     Low,
-    /// What changes something local
+    /// Tools that change something local
     Medium,
     /// Everything
     All,
@@ -50,7 +50,7 @@ pub(crate) enum ApprovalsArg {
 }
 
 impl ApprovalsArg {
-    /// The same in the words of a request.
+    /// The value in a request.
     pub(crate) fn mode(self) -> ApprovalsMode {
         match self {
             Self::Suspend => ApprovalsMode::Suspend,
@@ -59,8 +59,8 @@ impl ApprovalsArg {
     }
 }
 
-/// The form of output these arguments ask for, read without understanding the rest of them: whoever asked for JSON gets
-/// its one line even when the other arguments make no sense.
+/// The output format these arguments select, read without parsing the rest: with `--output json` there is one line of
+/// JSON even when the other arguments are invalid.
 pub(crate) fn output_form(args: &[String]) -> OutputForm {
     if !args.iter().any(|arg| matches!(arg.as_str(), "run" | "resume")) {
         return OutputForm::Text;

@@ -5,25 +5,25 @@ use clap::Args;
 /// `ps`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It shows the chat, batch or run that uses the store of this configuration: every actor with its state, how long it has
-been in it, how often it was started again, what waits for it, and why it was down last. Of the sessions it shows at
-most 1000, and counts the idle ones.
+Shows the chat, batch or run that uses the store of this configuration: every actor with its state, the time in that
+state, its restarts, its waiting messages and its last error. At most 1000 sessions are shown, and the idle ones are
+only counted.
 
 Examples:
   cli-agent ps
   cli-agent ps --watch
   cli-agent ps --json | jq '.processes[].metrics.turns'")]
 pub(crate) struct PsArgs {
-    /// Again every second, until it ends or Ctrl-C
+    /// Repeat every second, until the process ends or Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
     /// Print JSON instead of text: {"processes": [...]}, with --watch one process a line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Name the idle sessions, too
+    /// Also list idle sessions
     #[arg(long)]
     pub(crate) all: bool,
-    /// Which process, when several use the store
+    /// The process, if several use the store
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
 }
@@ -31,9 +31,9 @@ pub(crate) struct PsArgs {
 /// `top`.
 #[cfg(feature = "top")]
 #[derive(Debug, Args)]
-#[command(after_help = "At the screen: ? lists the keys, q leaves.")]
+#[command(after_help = "Press ? for the keys, q to quit.")]
 pub(crate) struct TopArgs {
-    /// Which process, when several use the store
+    /// The process, if several use the store
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
 }
@@ -41,12 +41,12 @@ pub(crate) struct TopArgs {
 /// `cancel`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Whoever waits for the turn gets the outcome `cancelled`; the session can be used again at once."
+    after_help = "A caller that waits for the turn gets the outcome `cancelled`; the session can be used again at once."
 )]
 pub(crate) struct CancelArgs {
     /// The session
     pub(crate) id: String,
-    /// Which process, when several use the store
+    /// The process, if several use the store
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
 }
@@ -54,13 +54,13 @@ pub(crate) struct CancelArgs {
 /// `drain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A batch begins no further line, prints the results of the turns that run, and ends: with 75 if lines were left, which
-batch --finish runs later. A chat answers what was asked, and leaves. A run is one turn, which ends as always.")]
+A batch starts no more lines, prints the results of the running turns, and exits with 75 if lines are left, which
+batch --finish runs later. A chat finishes its answer and exits. A run finishes its turn as usual.")]
 pub(crate) struct DrainArgs {
     /// Do not wait for the end of the process
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Which process, when several use the store
+    /// The process, if several use the store
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
 }

@@ -12,7 +12,7 @@ use super::ListArgs;
     after_help = "Examples:\n  cli-agent skills list\n  cli-agent skills show code-review\n  cli-agent skills validate ./skills"
 )]
 pub(crate) struct SkillsArgs {
-    /// What to do with them
+    /// The action
     #[command(subcommand)]
     pub(crate) action: SkillsAction,
 }

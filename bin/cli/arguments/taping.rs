@@ -41,9 +41,9 @@ impl FromStr for TapeArg {
 /// `replay`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What the journal says was put in, answered, judged, returned and decided is said to the machine of turns again, and what
-it writes is compared, record by record. Ids are compared, too; times are not. Nothing is started, asked or stored.
-Exit codes: 0 the same, 1 a difference, 2 the journal cannot be read.
+The inputs, replies, verdicts, results and decisions of the journal are fed to the turn's state machine again, and the
+records it writes are compared one by one, ids included, times excluded. Nothing is started, asked or stored.
+Exit codes: 0 no difference, 1 a difference, 2 the journal cannot be read.
 
 Examples:
   cli-agent sessions export notes > notes.jsonl && cli-agent replay notes.jsonl

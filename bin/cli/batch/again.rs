@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bob::store::Fact;
 use bob::{AgentError, AgentRuntime, Record, Runtime, Session, SessionId, TurnId, TurnOutcome};
 
-use super::line::Line;
+use super::line::BatchLine;
 
 /// How often each session and prompt came, by two independent hashes of them.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// How many such lines there were before this one.
-    pub(crate) fn before(&mut self, line: &Line) -> usize {
+    pub(crate) fn before(&mut self, line: &BatchLine) -> usize {
         let pair = (&line.session, &line.prompt);
         let key = (self.hashers.0.hash_one(pair), self.hashers.1.hash_one(pair));
         let times = self.times.entry(key).or_default();
@@ -39,7 +39,7 @@ pub(crate) struct Earlier {
 
 #[derive(Debug)]
 struct EarlierTurn {
-    /// Whose outcome is told: the input's turn, or the reply that resumed one.
+    /// The turn whose outcome is printed: that of the input, or of the reply that resumed one.
     submission: TurnId,
     outcome: Option<Arc<TurnOutcome>>,
     /// Whether it was finished just now.
@@ -94,7 +94,7 @@ impl Earlier {
     }
 
     fn said(&mut self, prompts: &mut HashMap<TurnId, String>, submission: &TurnId, text: String) {
-        // An input that waited behind a question is told of twice: when it came, and when it was taken as the reply.
+        // An input that waited behind a question has two records: when it came, and when it was taken as the reply.
         if prompts.insert(submission.clone(), text.clone()).is_none() {
             let turn = EarlierTurn { submission: submission.clone(), outcome: None, is_new: false };
             self.by_prompt.entry(text).or_default().push(turn);

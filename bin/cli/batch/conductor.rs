@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::Manner;
 use super::again::{Earlier, Seen};
 use super::input::{Found, Input};
-use super::line::Line;
+use super::line::BatchLine;
 use super::one::{self, Ended};
 use super::outbox::Outbox;
 use super::progress::Progress;
@@ -21,7 +21,7 @@ use super::tally::Tally;
 use crate::commands::output::ResultObject;
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::print;
 
@@ -33,7 +33,7 @@ const AT_ONCE: usize = 256;
 
 /// A batch under way.
 pub(crate) struct Conductor<'a> {
-    house: &'a House,
+    opened: &'a OpenRuntime,
     manner: Manner,
     input: Input,
     /// Whether more may be found.
@@ -56,9 +56,9 @@ pub(crate) struct Conductor<'a> {
 
 impl<'a> Conductor<'a> {
     /// A batch that has not begun.
-    pub(crate) fn new(house: &'a House, manner: Manner, input: Input, control: Control) -> Self {
+    pub(crate) fn new(opened: &'a OpenRuntime, manner: Manner, input: Input, control: Control) -> Self {
         Self {
-            house,
+            opened,
             progress: Progress::new(manner.is_quiet),
             manner,
             input,
@@ -84,7 +84,7 @@ impl<'a> Conductor<'a> {
     pub(crate) async fn run(mut self, signals: &mut Signals) -> Result<Exit, Failure> {
         let mut tick = interval_at(Instant::now() + self.progress.every(), self.progress.every());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut tree = self.house.runtime.ended();
+        let mut tree = self.opened.runtime.ended();
         let mut found = Vec::with_capacity(AT_ONCE);
         loop {
             self.begin();
@@ -140,7 +140,7 @@ impl<'a> Conductor<'a> {
     fn begin(&mut self) {
         while self.running.len() < self.manner.concurrency && !self.stop.is_asked() && !self.outbox.is_behind() {
             let Some(line) = self.queue.next() else { return };
-            let (runtime, number) = (self.house.runtime.clone(), line.number);
+            let (runtime, number) = (self.opened.runtime.clone(), line.number);
             self.in_flight.insert(line.session.clone(), number);
             if self.manner.finish {
                 let nth = self.seen.before(&line);
@@ -152,7 +152,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn request(&self, line: Line) -> AgentRequest {
+    fn request(&self, line: BatchLine) -> AgentRequest {
         AgentRequest {
             model: line.model,
             labels: line.labels,
@@ -181,7 +181,7 @@ impl<'a> Conductor<'a> {
         }
         self.rested.rest(&session);
         while let Some(session) = self.rested.beyond(KEPT) {
-            let runtime = self.house.runtime.clone();
+            let runtime = self.opened.runtime.clone();
             tokio::spawn(async move { runtime.close(session).await });
         }
     }
@@ -196,7 +196,7 @@ impl<'a> Conductor<'a> {
             Wish::Drain if self.running.is_empty() => {}
             Wish::Drain => {
                 let running = self.running.len();
-                print::note(&format!("no further line begins; {running} running; Ctrl-C again cancels them"));
+                print::note(&format!("no new lines are started; {running} running; press Ctrl-C again to cancel"));
             }
             Wish::ShutDown => self.shut_down(),
             Wish::Cancel => self.cancel_running(),
@@ -204,7 +204,7 @@ impl<'a> Conductor<'a> {
                 self.cancel_running();
                 self.shut_down();
             }
-            // Whatever still runs as a child is ended by the watcher when this process is gone.
+            // Child processes that still run are ended by the watcher after this process.
             Wish::Leave(exit) => {
                 self.progress.end();
                 exit.leave();
@@ -212,11 +212,11 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Somebody asked from outside: as after one Ctrl-C.
+    /// A drain from outside acts like one Ctrl-C.
     fn drain(&mut self) {
         self.stop.drain();
         let running = self.running.len();
-        print::note(&format!("asked to drain: no further line begins; {running} running; Ctrl-C twice cancels them"));
+        print::note(&format!("draining: no new lines are started; {running} running; press Ctrl-C twice to cancel"));
     }
 
     fn nobody_reads(&mut self) {
@@ -226,13 +226,13 @@ impl<'a> Conductor<'a> {
 
     fn cancel_running(&self) {
         for session in self.in_flight.keys().cloned() {
-            let runtime = self.house.runtime.clone();
+            let runtime = self.opened.runtime.clone();
             tokio::spawn(async move { runtime.cancel(session).await });
         }
     }
 
     fn shut_down(&self) {
-        let runtime = self.house.runtime.clone();
+        let runtime = self.opened.runtime.clone();
         tokio::spawn(async move { runtime.shutdown().await });
     }
 

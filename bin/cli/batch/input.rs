@@ -1,4 +1,4 @@
-//! Where the lines come from: a thread reads them, a few ahead of whoever takes them.
+//! The lines of the input: a thread reads them, a few ahead of the batch.
 //!
 //! Owns the file or stdin. Nothing is kept that was taken, and never more than a few lines that were not: a reader that is
 //! faster than the turns waits.
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::line::{BadLine, Line};
+use super::line::{BadLine, BatchLine};
 use crate::commands::prompt::next_line;
 use crate::exit::Failure;
 use crate::terminal::print;
@@ -25,8 +25,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// What the thread found.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A turn.
-    Line(Line),
+    Line(BatchLine),
     /// A line that is none.
     Bad(BadLine),
     /// The input cannot be read on; nothing follows.
@@ -37,7 +36,7 @@ pub(crate) enum Found {
 pub(crate) struct Input {
     /// The lines, in their order.
     pub(crate) found: mpsc::Receiver<Found>,
-    /// How many there are, as soon as somebody knows.
+    /// The number of lines, as soon as it is known.
     pub(crate) total: Total,
 }
 
@@ -85,7 +84,7 @@ pub(crate) async fn open(file: &str) -> Result<Input, Failure> {
     std::thread::spawn(move || read_to_end(BufReader::with_capacity(1 << 16, source), &sender));
     if let Some(again) = again {
         std::thread::spawn(move || {
-            // A file that cannot be counted is told of by its reader.
+            // A file that cannot be counted is reported by its reader.
             if let Ok(lines) = count(BufReader::with_capacity(1 << 16, again)) {
                 reader.set(lines);
             }
@@ -117,7 +116,7 @@ fn read_to_end(mut source: impl BufRead, to: &mpsc::Sender<Found>) {
                 if line.trim_ascii().is_empty() {
                     continue;
                 }
-                Line::read(number, line).map_or_else(Found::Bad, Found::Line)
+                BatchLine::read(number, line).map_or_else(Found::Bad, Found::Line)
             }
             Err(error) => Found::Broken(format!("cannot read on after line {number}: {error}")),
         };

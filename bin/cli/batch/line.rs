@@ -11,7 +11,7 @@ use crate::commands::prompt::MAX_BYTES;
 
 /// A turn to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct BatchLine {
     /// Where it stands in the input, counted from 1.
     pub(crate) number: u64,
     /// Whose turn it is.
@@ -22,7 +22,6 @@ pub(crate) struct Line {
     pub(crate) model: Option<ModelName>,
     /// The caller's name for it.
     pub(crate) request_id: Option<RequestId>,
-    /// The caller's labels.
     pub(crate) labels: BTreeMap<String, String>,
     /// The schema its answer must fit; judged when it is run.
     pub(crate) output_schema: Option<Arc<Value>>,
@@ -51,7 +50,7 @@ struct Written {
     output_schema: Option<Value>,
 }
 
-impl Line {
+impl BatchLine {
     /// Reads a line; `bytes` is at most one byte longer than what is taken, without its newline.
     ///
     /// # Errors
@@ -70,7 +69,7 @@ impl Line {
         let named = Some(session.clone());
         let session = SessionId::parse(&session).map_err(|error| bad(named.clone(), &error.to_string()))?;
         if prompt.trim().is_empty() {
-            return Err(bad(named, "the prompt is empty; say something"));
+            return Err(bad(named, "the prompt is empty"));
         }
         let model = model.as_deref().map(ModelName::parse).transpose();
         let model = model.map_err(|error| bad(named, &error.to_string()))?;
@@ -109,13 +108,13 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> BadLine {
-        Line::read(7, text.as_bytes()).unwrap_err()
+        BatchLine::read(7, text.as_bytes()).unwrap_err()
     }
 
     #[test]
     fn a_line_says_who_and_what_and_may_say_more() {
         let text = r#"{"session":"s","prompt":"hi","model":"a:b","labels":{"k":"v"},"request_id":"r","theirs":[1]} "#;
-        let line = Line::read(3, text.as_bytes()).unwrap();
+        let line = BatchLine::read(3, text.as_bytes()).unwrap();
         assert_eq!((line.number, line.session.as_str(), line.prompt.as_str()), (3, "s", "hi"));
         assert_eq!(line.model.as_ref().map(ModelName::as_str), Some("a:b"));
         assert_eq!((line.request_id, line.labels["k"].as_str()), (Some(RequestId::new("r")), "v"));
@@ -146,7 +145,7 @@ mod tests {
         let line = |bytes: usize| format!(r#"{{"session":"s","prompt":"{}"}}"#, "a".repeat(bytes - 27));
         let largest = line(MAX_BYTES);
         assert_eq!(largest.len(), MAX_BYTES);
-        assert!(Line::read(1, largest.as_bytes()).is_ok());
+        assert!(BatchLine::read(1, largest.as_bytes()).is_ok());
         assert!(refused(&line(MAX_BYTES + 1)).message.contains("1048576"));
     }
 }

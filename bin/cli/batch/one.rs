@@ -8,7 +8,6 @@ use super::again::Earlier;
 
 /// A line that has ended.
 pub(crate) struct Ended {
-    /// Its number.
     pub(crate) line: u64,
     /// Whose turn it was.
     pub(crate) session: SessionId,
@@ -16,7 +15,7 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Arc<TurnOutcome>, AgentError>,
     /// Whether its turn ran now.
     pub(crate) is_new: bool,
-    /// What its session did before this batch, where somebody asked.
+    /// What its session did before this batch, with `--finish`.
     pub(crate) earlier: Option<Earlier>,
 }
 

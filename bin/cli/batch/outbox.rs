@@ -25,7 +25,7 @@ impl Outbox {
     pub(crate) fn new() -> Self {
         let (to, from) = mpsc::channel(BEHIND);
         let (tell, ended) = oneshot::channel();
-        // Nobody waits for this thread but through `ended`: a pipe that nobody reads may hold it for ever.
+        // This thread is waited for only through `ended`: a pipe without a reader may block it for ever.
         std::thread::spawn(move || {
             let _nobody_waits_any_more = tell.send(write_all(from));
         });

@@ -1,13 +1,14 @@
 //! Which line is next: lines wait by session, and the sessions take turns.
 //!
-//! Plain data. One session's lines leave in their order and one at a time; a session whose line has run goes behind the
-//! others, so that one with thousands of lines holds up nobody. What waits here is bounded by [`Queue::is_full`].
+//! Plain data. One session's lines leave in their order and one at a time; a session whose line has run goes behind
+//! the others, so that one with thousands of lines does not delay the others. What waits here is bounded by
+//! [`Queue::is_full`].
 
 use std::collections::{HashMap, VecDeque};
 
 use bob::SessionId;
 
-use super::line::Line;
+use super::line::BatchLine;
 
 /// Lines that wait at most. A session with more lines than this in a row makes the others wait for it.
 pub(crate) const MOST_LINES: usize = 65_536;
@@ -28,13 +29,13 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    lines: VecDeque<Line>,
+    lines: VecDeque<BatchLine>,
     runs: bool,
 }
 
 impl Queue {
     /// Takes a line in, behind those of its session.
-    pub(crate) fn push(&mut self, line: Line) {
+    pub(crate) fn push(&mut self, line: BatchLine) {
         self.lines += 1;
         self.bytes += line.bytes();
         let waiting = self.sessions.entry(line.session.clone()).or_default();
@@ -45,7 +46,7 @@ impl Queue {
     }
 
     /// The next line to begin; its session waits until [`done`](Self::done).
-    pub(crate) fn next(&mut self) -> Option<Line> {
+    pub(crate) fn next(&mut self) -> Option<BatchLine> {
         let session = self.ready.pop_front()?;
         let waiting = self.sessions.get_mut(&session)?;
         let line = waiting.lines.pop_front()?;
@@ -121,8 +122,8 @@ impl Rested {
 mod tests {
     use super::*;
 
-    fn line(number: u64, session: &str) -> Line {
-        Line::read(number, format!(r#"{{"session":"{session}","prompt":"p"}}"#).as_bytes()).unwrap()
+    fn line(number: u64, session: &str) -> BatchLine {
+        BatchLine::read(number, format!(r#"{{"session":"{session}","prompt":"p"}}"#).as_bytes()).unwrap()
     }
 
     #[test]
@@ -168,7 +169,7 @@ mod tests {
         assert!(queue.is_full());
         let mut queue = Queue::default();
         let big = format!(r#"{{"session":"s","prompt":"{}"}}"#, "a".repeat(1 << 19));
-        (0..64).for_each(|number| queue.push(Line::read(number, big.as_bytes()).unwrap()));
+        (0..64).for_each(|number| queue.push(BatchLine::read(number, big.as_bytes()).unwrap()));
         assert!(queue.is_full());
     }
 

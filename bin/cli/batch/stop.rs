@@ -25,11 +25,11 @@ pub(crate) struct Stop {
 pub(crate) enum Wish {
     /// Begin nothing; what runs may end.
     Drain,
-    /// Begin nothing, and give what runs the grace of a shutdown.
+    /// Start nothing more, and give running turns the grace period of a shutdown.
     ShutDown,
-    /// Cancel what runs, and wait a moment.
+    /// Cancel running turns, and wait a moment.
     Cancel,
-    /// The same; the runtime is shut down as well.
+    /// Cancel what runs, and shut the runtime down.
     CancelAndShutDown,
     /// End this process now.
     Leave(Exit),
@@ -57,12 +57,12 @@ impl Stop {
         self.deadline.get_or_insert(Instant::now() + LAST_WAIT);
     }
 
-    /// Somebody asked this process to drain.
+    /// A request to drain this process.
     pub(crate) fn drain(&mut self) {
         self.is_drained = true;
     }
 
-    /// Whether somebody did.
+    /// Whether draining was requested.
     pub(crate) fn is_drained(&self) -> bool {
         self.is_drained
     }
@@ -77,7 +77,7 @@ impl Stop {
         !self.caught.is_empty() || self.nobody_reads || self.is_drained || self.gave_up
     }
 
-    /// Whether somebody is reading stdout, as far as is known.
+    /// Whether stdout has a reader, as far as is known.
     pub(crate) fn is_read(&self) -> bool {
         !self.nobody_reads
     }

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::exit::{self, Exit, Failure};
 
-/// The longest time that is told as it is, milliseconds: a day. What is longer counts as this.
+/// The longest time that is recorded exactly, in milliseconds: a day. Longer times count as this.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The counts of a batch.
@@ -147,7 +147,7 @@ fn had(count: u64) -> &'static str {
     if count == 1 { "line was" } else { "lines were" }
 }
 
-/// The order in which one code stands for a whole batch: what needs somebody first.
+/// The order in which one code stands for a whole batch: those that need action first.
 fn severity(exit: Exit) -> u8 {
     match exit {
         Exit::Success => 0,
@@ -207,7 +207,7 @@ mod tests {
         let mut tally = Tally::default();
         tally.outcome(&TurnOutcome { saved: false, ..outcome(FinishReason::Final, 1) }, true);
         tally.outcome(&TurnOutcome { saved: false, ..outcome(FinishReason::Suspended, 1) }, true);
-        // One that was stopped is told first and saved then.
+        // A stopped turn is reported first and saved after that.
         tally.outcome(&TurnOutcome { saved: false, ..outcome(FinishReason::Cancelled, 1) }, true);
         let summary = tally.summary(Duration::from_secs(1), Some(0));
         let counts = "finished 0, guarded 0, suspended 0, cancelled 1, failed 2 (store 2)";

@@ -1,8 +1,8 @@
 //! A call that needs a person: how the question looks, and what is understood as a decision.
 //!
-//! The question is made of typed data, each line of it behind a bar that no text of a model or a tool can draw. All of the
-//! arguments are shown as they would run; what has no shape of its own is shown by its number and never left out. Whatever
-//! is not understood is asked again, and an empty line is a no.
+//! The question is made of typed data, each line of it behind a bar that no text of a model or a tool can draw. All
+//! of the arguments are shown as they would run; what has no shape of its own is shown by its number and never left
+//! out. An input that is not understood repeats the question; an empty line means no.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     let title = visible(&print::on_one_line(&question.title, MOST_WORDS));
     let reason = visible(&print::on_one_line(&question.reason, MOST_WORDS));
     let title = if title.is_empty() || title == name { String::new() } else { format!(" ({title})") };
-    row(&mut text, "┌ ", &format!("may this run? {name}{title}"), look);
+    row(&mut text, "┌ ", &format!("allow this call? {name}{title}"), look);
     row(&mut text, "│ ", &format!("risk: {risk}; {reason}"), look);
     let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     let mut lines: Vec<String> = Vec::new();
@@ -51,12 +51,12 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         row(&mut text, "│ ", &format!("… and {} more lines; v shows all of them", lines.len() - most), look);
     }
     if let Some(changes) = &question.changes {
-        row(&mut text, "│ ", "the tool is not what it was when you decided about it:", look);
+        row(&mut text, "│ ", "the tool has changed since you decided about it:", look);
         changes.lines().for_each(|line| row(&mut text, "│ ", &seen(line), look));
     }
     let until = match question.timeout_ms {
-        0 => "it waits for you, and nothing runs before you decide".to_owned(),
-        ms => format!("without an answer it is denied in {}", took(ms)),
+        0 => "waiting for your decision, without a time limit".to_owned(),
+        ms => format!("denied automatically in {}", took(ms)),
     };
     row(&mut text, "└ ", &until, look);
     text.push_str(&choices(question, look));
@@ -65,14 +65,14 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
 
 /// What may be said, in as many lines as it takes.
 fn choices(question: &ApprovalQuestion, look: Look) -> String {
-    let what = if question.exact { "exactly this" } else { "this tool" };
+    let what = if question.exact { "this exact call" } else { "this tool" };
     let choices = [
-        ("allow_once", "[y] once".to_owned()),
+        ("allow_once", "[y] yes, once".to_owned()),
         ("allow_session", format!("[s] {what}, this session")),
         ("allow_always", format!("[a] {what}, always")),
         ("edit", "[e] edit the arguments".to_owned()),
-        ("deny", "[n] no; n REASON says why".to_owned()),
-        ("deny_always", "[never] no, and never".to_owned()),
+        ("deny", "[n] no, or n REASON".to_owned()),
+        ("deny_always", "[never] always deny".to_owned()),
     ];
     let offered = choices.into_iter().filter(|(name, _)| question.choices.iter().any(|choice| choice == name));
     let mut lines = vec![String::new()];
@@ -93,7 +93,6 @@ pub(super) const PROMPT: &str = "allow? [y/s/a/e/N] ";
 /// What was said.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
-    /// A decision.
     Decided(Decision),
     /// The arguments are to be edited.
     Edit,
@@ -138,7 +137,7 @@ pub(super) fn told(decision: &Decision) -> String {
         }
         Decision::Deny { reason } => format!("[denied: {}]", print::on_one_line(reason, MOST_TOLD)),
         Decision::DenyAlways { reason } => {
-            format!("[denied for good: {}]", print::on_one_line(reason, MOST_TOLD))
+            format!("[always denied: {}]", print::on_one_line(reason, MOST_TOLD))
         }
     }
 }
@@ -148,10 +147,10 @@ pub(super) fn told(decision: &Decision) -> String {
 /// # Errors
 /// What is wrong with them.
 pub(super) fn edited(line: &str) -> Result<Decision, String> {
-    let arguments: Value = serde_json::from_str(line).map_err(|error| format!("that is no JSON: {error}"))?;
+    let arguments: Value = serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
     match arguments.is_object() {
         true => Ok(Decision::Edit { arguments }),
-        false => Err("that is no JSON object".to_owned()),
+        false => Err("not a JSON object".to_owned()),
     }
 }
 

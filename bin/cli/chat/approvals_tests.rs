@@ -43,36 +43,36 @@ fn a_question_shows_the_call_as_it_would_run() {
         &asked,
         80,
         expect![[r#"
-        ┌ may this run? local/shell_exec (Run a command)
-        │ risk: high; the tool is of high risk
-        │ {
-        │   "command": "git push --force origin main",
-        │   "quiet": true
-        │ }
-        └ without an answer it is denied in 10 min 0 s
-        [y] once  [s] exactly this, this session  [a] exactly this, always
-        [e] edit the arguments  [n] no; n REASON says why
-    "#]],
+            ┌ allow this call? local/shell_exec (Run a command)
+            │ risk: high; the tool is of high risk
+            │ {
+            │   "command": "git push --force origin main",
+            │   "quiet": true
+            │ }
+            └ denied automatically in 10 min 0 s
+            [y] yes, once  [s] this exact call, this session  [a] this exact call, always
+            [e] edit the arguments  [n] no, or n REASON
+        "#]],
     );
     check(
         &asked,
         40,
         expect![[r#"
-        ┌ may this run? local/shell_exec (Run a
-        │ command)
-        │ risk: high; the tool is of high risk
-        │ {
-        │   "command": "git push --force origin
-        │   main",
-        │   "quiet": true
-        │ }
-        └ without an answer it is denied in 10
-          min 0 s
-        [y] once  [s] exactly this, this session
-        [a] exactly this, always
-        [e] edit the arguments
-        [n] no; n REASON says why
-    "#]],
+            ┌ allow this call? local/shell_exec (Run
+            │ a command)
+            │ risk: high; the tool is of high risk
+            │ {
+            │   "command": "git push --force origin
+            │   main",
+            │   "quiet": true
+            │ }
+            └ denied automatically in 10 min 0 s
+            [y] yes, once
+            [s] this exact call, this session
+            [a] this exact call, always
+            [e] edit the arguments
+            [n] no, or n REASON
+        "#]],
     );
 }
 
@@ -83,16 +83,17 @@ fn a_tool_that_changed_shows_how() {
         &ApprovalQuestion { changes, exact: false, ..question(json!({})) },
         60,
         expect![[r#"
-        ┌ may this run? local/shell_exec (Run a command)
-        │ risk: high; the tool is of high risk
-        │ {}
-        │ the tool is not what it was when you decided about it:
-        │ - reads a file
-        │ + reads a file and sends it<U+202E>
-        └ without an answer it is denied in 10 min 0 s
-        [y] once  [s] this tool, this session  [a] this tool, always
-        [e] edit the arguments  [n] no; n REASON says why
-    "#]],
+            ┌ allow this call? local/shell_exec (Run a command)
+            │ risk: high; the tool is of high risk
+            │ {}
+            │ the tool has changed since you decided about it:
+            │ - reads a file
+            │ + reads a file and sends it<U+202E>
+            └ denied automatically in 10 min 0 s
+            [y] yes, once  [s] this tool, this session
+            [a] this tool, always  [e] edit the arguments
+            [n] no, or n REASON
+        "#]],
     );
 }
 

@@ -24,8 +24,8 @@ pub(super) enum Obeyed {
     NoCommand,
 }
 
-/// Obeys a line that is a command. A person who mistypes one is told so; on a pipe, where messages may begin with a slash
-/// for reasons of their own, what is no command is a message.
+/// Runs a line that is a command. On a terminal an unknown command is an error; on a pipe, where messages may begin
+/// with a slash, it is a message.
 pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure> {
     let line = line.trim();
     if !line.starts_with('/') {
@@ -36,15 +36,15 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     match command {
         "/help" => print::text(&help::help(Look::now().columns))?,
         "/cost" => {
-            let records = chat.house.runtime.records(chat.session.clone()).await?;
+            let records = chat.opened.runtime.records(chat.session.clone()).await?;
             let records = records.iter().map(|record| &**record);
             print::text(&cost::table(records, &chat.prices, Look::now().columns))?;
         }
         "/tools" => {
-            for tool in chat.house.runtime.tools_now() {
+            for tool in chat.opened.runtime.tools_now() {
                 print::line(&tools::row(&tool))?;
             }
-            for server in chat.house.runtime.servers() {
+            for server in chat.opened.runtime.servers() {
                 if server.state != ServerState::Ready {
                     print::note(&format!("[the tool server {} is {}]", server.id, mcp::word(server.state)));
                 }
@@ -52,12 +52,12 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         }
         "/mcp" => servers(chat, argument).await?,
         "/ps" => {
-            let (tree, metrics) = (chat.house.runtime.tree().await, chat.house.runtime.metrics().await);
+            let (tree, metrics) = (chat.opened.runtime.tree().await, chat.opened.runtime.metrics().await);
             print::text(&ps::table::tree(&tree, &metrics, true))?;
         }
         "/sessions" => {
             let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
-            for summary in chat.house.runtime.sessions(filter, None).await?.sessions {
+            for summary in chat.opened.runtime.sessions(filter, None).await?.sessions {
                 print::line(&sessions::row(&summary))?;
             }
         }
@@ -67,18 +67,17 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             chat.is_asked = false;
             print::note(&format!("session {}", chat.session));
         }
-        "/resume" | "/model" if argument.is_empty() => {
-            print::note(&format!("{command} needs to know which one: /help shows how it is written"));
-        }
+        "/resume" if argument.is_empty() => print::note("usage: /resume ID; /sessions lists the sessions"),
+        "/model" if argument.is_empty() => print::note("usage: /model PROVIDER:MODEL"),
         "/resume" => resume(chat, argument).await?,
         "/model" => {
             let model = ModelName::parse(argument)?;
-            chat.house.check_model(&model)?;
+            chat.opened.check_model(&model)?;
             print::note(&format!("model {model}"));
             chat.model = Some(model);
         }
         "/cancel" => {
-            let was_running = chat.house.runtime.cancel(chat.session.clone()).await;
+            let was_running = chat.opened.runtime.cancel(chat.session.clone()).await;
             print::note(if was_running { "cancelled" } else { "nothing is running" });
         }
         "/quit" => return Ok(Obeyed::Leave),
@@ -93,7 +92,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
 async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
     match argument.split_once(char::is_whitespace).unwrap_or((argument, "")) {
         ("", _) => {
-            let servers = chat.house.runtime.servers();
+            let servers = chat.opened.runtime.servers();
             match servers.is_empty() {
                 true => print::note("no tool server is configured; [[mcp.servers]] adds one"),
                 false => print::text(&mcp::table(&servers))?,
@@ -101,10 +100,10 @@ async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
         }
         ("restart", id) if !id.trim().is_empty() => {
             let id = ServerId::new(id.trim());
-            match chat.house.runtime.restart_server(id.clone()).await {
-                true => print::note(&format!("{id} is started again; /mcp shows how it does")),
+            match chat.opened.runtime.restart_server(id.clone()).await {
+                true => print::note(&format!("restarting {id}; /mcp shows its state")),
                 false => {
-                    return Err(Failure::usage(format!("there is no tool server {id}; /mcp names those there are")));
+                    return Err(Failure::usage(format!("there is no tool server {id}; /mcp lists them")));
                 }
             }
         }
@@ -118,15 +117,15 @@ async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
 #[cfg(feature = "mcp")]
 fn reload(chat: &Chat) -> Result<(), Failure> {
     let config = chat.origin.read()?;
-    let reloaded = chat.house.runtime.reload_servers(bob_config::assemble::tool_servers(&config)?)?;
+    let reloaded = chat.opened.runtime.reload_servers(bob_config::assemble::tool_servers(&config)?)?;
     let names = |ids: &[ServerId]| ids.iter().map(ServerId::to_string).collect::<Vec<_>>();
     let [started, changed, stopped, kept] =
         [&reloaded.started, &reloaded.changed, &reloaded.stopped, &reloaded.kept].map(|ids| names(ids));
     print::note(&ps::reloaded([
         ("started", &started),
-        ("started again", &changed),
+        ("restarted", &changed),
         ("stopped", &stopped),
-        ("left alone", &kept),
+        ("unchanged", &kept),
     ]));
     Ok(())
 }
@@ -139,8 +138,8 @@ fn reload(chat: &Chat) -> Result<(), Failure> {
 
 async fn resume(chat: &mut Chat, id: &str) -> Result<(), Failure> {
     let session = SessionId::parse(id)?;
-    if chat.house.runtime.records(session.clone()).await?.is_empty() {
-        return Err(Failure::usage(format!("there is no session {session}; /sessions names those there are")));
+    if chat.opened.runtime.records(session.clone()).await?.is_empty() {
+        return Err(Failure::usage(format!("there is no session {session}; /sessions lists them")));
     }
     print::note(&format!("session {session}"));
     chat.session = session;

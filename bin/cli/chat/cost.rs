@@ -24,7 +24,7 @@ pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, pri
 /// The table of `/cost` for a session's journal.
 pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, prices: &Prices, columns: usize) -> String {
     let last = records.clone().filter(|record| Spending::of_records([*record]).total().calls > 0).last();
-    let Some(last) = last else { return "nothing was used in this session so far\n".to_owned() };
+    let Some(last) = last else { return "no usage in this session yet\n".to_owned() };
     let of_turn = Spending::of_records(records.clone().filter(|record| record.turn == last.turn));
     let session = Spending::of_records(records);
     let mut rows: Vec<Row> = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, price
         text.push_str("no prices are configured: [prices.\"provider:model\"] says what a model costs\n");
     }
     if session.total().unknown > 0 {
-        text.push_str("of some calls the provider said nothing about tokens\n");
+        text.push_str("the provider did not report the tokens of some calls\n");
     }
     text
 }

@@ -70,10 +70,10 @@ fn the_table_counts_the_last_turn_and_the_session_by_model() {
         last turn  a:b        1      0       -       0  unknown
         session    a:b        1      0       -       0  unknown
         no prices are configured: [prices."provider:model"] says what a model costs
-        of some calls the provider said nothing about tokens
+        the provider did not report the tokens of some calls
     "#]]
     .assert_eq(&table([record("t", "a:b", None)].iter(), &Prices::new(), 80));
-    assert_eq!(table([].iter(), &prices(), 80), "nothing was used in this session so far\n");
+    assert_eq!(table([].iter(), &prices(), 80), "no usage in this session yet\n");
 }
 
 #[test]

@@ -30,19 +30,19 @@ impl Draft {
         std::mem::take(&mut self.line.ended)
     }
 
-    /// The same for an answer: the first line that ended, blank or not.
+    /// The first complete line, blank or not, as the answer to a question.
     pub(super) fn take_any(&mut self, bytes: &[u8]) -> Option<String> {
         let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
         let mut ended = self.take(&bytes[..end.unwrap_or(bytes.len())]);
         ended.pop().or_else(|| end.map(|_| self.take_text()))
     }
 
-    /// What stands on the line.
+    /// The text of the incomplete line.
     pub(super) fn text(&self) -> &str {
         &self.line.text
     }
 
-    /// The same, and the line is empty.
+    /// Takes the text of the line, which is empty then.
     pub(super) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.line.text)
     }

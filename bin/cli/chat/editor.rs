@@ -23,7 +23,6 @@ struct Ask {
     prompt: String,
     /// What stands in it already.
     initial: String,
-    /// Where it goes.
     answer: oneshot::Sender<Input>,
     /// Whether it is a message: kept in the history, completed, and maybe of several lines. Otherwise it is the answer to
     /// a question.
@@ -58,8 +57,7 @@ impl Editor {
         self.read(prompt, initial, true).await
     }
 
-    /// The same for the answer to a question, which is not kept in the history. Dropping the future takes the question
-    /// back.
+    /// Reads the answer to a question, which is not kept in the history. Dropping the future withdraws the question.
     pub(super) async fn answer(&mut self, prompt: &str, initial: &str) -> Input {
         self.read(prompt, initial, false).await
     }

@@ -136,7 +136,7 @@ impl<'a> Field<'a> {
         let chosen = |word: &str| {
             let is_it = |(value, title): &&(String, String)| value == word || title.eq_ignore_ascii_case(word);
             let found = choices.iter().find(is_it).map(|(value, _)| Value::from(value.as_str()));
-            found.ok_or_else(|| "that is none of the choices".to_owned())
+            found.ok_or_else(|| "not one of the choices".to_owned())
         };
         match self.text("type") {
             Some("array") => line.split(',').map(|word| chosen(word.trim())).collect(),
@@ -144,17 +144,17 @@ impl<'a> Field<'a> {
             Some("boolean") => match line.to_ascii_lowercase().as_str() {
                 "yes" | "y" | "true" => Ok(Value::Bool(true)),
                 "no" | "n" | "false" => Ok(Value::Bool(false)),
-                _neither => Err("say yes or no".to_owned()),
+                _neither => Err("enter yes or no".to_owned()),
             },
             Some("integer") => {
-                let number: i64 = line.parse().map_err(|_no_number| "that is no whole number".to_owned())?;
+                let number: i64 = line.parse().map_err(|_no_number| "not a whole number".to_owned())?;
                 #[allow(clippy::cast_precision_loss, reason = "only compared with bounds that are of this kind")]
                 self.within(number as f64).map(|()| number.into())
             }
             Some("number") => {
-                let number: f64 = line.parse().map_err(|_no_number| "that is no number".to_owned())?;
+                let number: f64 = line.parse().map_err(|_no_number| "not a number".to_owned())?;
                 self.within(number)?;
-                serde_json::Number::from_f64(number).map(Value::Number).ok_or_else(|| "that is no number".to_owned())
+                serde_json::Number::from_f64(number).map(Value::Number).ok_or_else(|| "not a number".to_owned())
             }
             _text => self.fits(line).map(|()| line.into()),
         }

@@ -3,11 +3,9 @@
 /// What stands behind a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Nothing.
     Nothing,
     /// The id of a session.
     Session,
-    /// A model.
     Model,
     /// Something to do with tool servers.
     Action,
@@ -19,7 +17,7 @@ pub(super) struct Command {
     pub(super) name: &'static str,
     /// What stands behind it.
     pub(super) takes: Takes,
-    /// The same as it is shown.
+    /// The help as displayed text.
     pub(super) form: &'static str,
     does: &'static str,
 }
@@ -36,29 +34,29 @@ pub(super) const COMMANDS: [Command; 11] = [
         "/mcp",
         Takes::Action,
         "",
-        "the tool servers; /mcp restart ID starts one again, /mcp reload reads the configuration again",
+        "the tool servers; /mcp restart ID restarts one, /mcp reload reads the configuration again",
     ),
-    command("/ps", Takes::Nothing, "", "what every actor of this process does"),
+    command("/ps", Takes::Nothing, "", "the state of every actor of this process"),
     command("/sessions", Takes::Nothing, "", "the sessions used last"),
     command("/new", Takes::Nothing, "", "begin another session"),
-    command("/resume", Takes::Session, "ID", "go on with a session, and with what it waits for"),
-    command("/model", Takes::Model, "M", "use another model from now on, as provider:model"),
+    command("/resume", Takes::Session, "ID", "continue a session, and what it waits for"),
+    command("/model", Takes::Model, "M", "use another model, as provider:model"),
     command(
         "/cost",
         Takes::Nothing,
         "",
         "tokens of the last turn and of the session, and what they cost where prices are configured",
     ),
-    command("/cancel", Takes::Nothing, "", "cancel what else runs in this session (an answer: Ctrl-C)"),
+    command("/cancel", Takes::Nothing, "", "cancel other work in this session (an answer: Ctrl-C)"),
     command("/quit", Takes::Nothing, "", "leave, as Ctrl-D does"),
 ];
 
 const KEYS: [(&str, &str); 5] = [
     ("Tab", "completes commands, sessions, models and tool servers"),
     ("Ctrl-C", "cancels the answer; at the prompt it clears the line, and on an empty line leaves"),
-    ("\\", "at the end of a line: the message goes on; pasted lines stay together anyway"),
+    ("\\", "at the end of a line: the message continues; pasted lines stay together anyway"),
     ("\"\"\"", "on a line of its own: begins a message of many lines, and ends it"),
-    ("typing", "while an answer grows, a line and Enter are said into the running turn"),
+    ("typing", "while an answer is written, a line and Enter are sent into the running turn"),
 ];
 
 /// The help, in so many columns.
@@ -69,7 +67,7 @@ pub(super) fn help(columns: usize) -> String {
     });
     let keys = KEYS.iter().map(|(key, does)| ((*key).to_owned(), *does));
     let mut lines = rows(&commands.collect::<Vec<_>>(), columns);
-    lines.push("Everything else is said to the model.\n".to_owned());
+    lines.push("Everything else is sent to the model.\n".to_owned());
     lines.extend(rows(&keys.collect::<Vec<_>>(), columns));
     lines.concat()
 }
@@ -95,6 +93,6 @@ mod tests {
             assert!(help.lines().all(|line| line.chars().count() <= columns), "{help}");
             assert!(COMMANDS.iter().all(|command| help.contains(command.name)), "{help}");
         }
-        assert!(help(80).contains("/resume ID  go on with a session"), "{}", help(80));
+        assert!(help(80).contains("/resume ID  continue a session"), "{}", help(80));
     }
 }

@@ -20,9 +20,7 @@ use crate::terminal::print;
 /// What can be looked up while a person types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Ids of sessions.
     Session,
-    /// Models, as `provider:model`.
     Model,
     /// Ids of tool servers.
     Server,

@@ -1,7 +1,7 @@
 //! The history of what a person typed: a file of theirs beside the sessions, and what does not go into it.
 //!
-//! It holds the last lines only, nobody else may read it, and a line does not go into it that begins with a blank or
-//! holds a secret this program knows: one of the configuration, or one of a variable whose name says that it is one.
+//! It holds the last lines only and is readable by its owner only. A line is left out if it begins with a blank or
+//! contains a secret known to this program: one of the configuration, or the value of a variable named like a secret.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};

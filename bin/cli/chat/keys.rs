@@ -1,7 +1,7 @@
-//! The keyboard while an answer grows: every key is read at once and shown by nobody else. Ctrl-C stays a signal.
+//! The keyboard while an answer grows: every key is read at once and not echoed. Ctrl-C stays a signal.
 //!
-//! It reads from the terminal for as long as it lives, on a thread of its own that is gone when this is dropped, so that
-//! the line editor never finds somebody else at the keyboard.
+//! It reads from the terminal for as long as it lives, on a thread of its own that is gone when this is dropped, so
+//! that it never competes with the line editor for input.
 
 use std::io::stdin;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Bytes read at once.
 const AT_ONCE: usize = 1_024;
 
-/// Somebody listens to the keyboard.
+/// A listener that reads the keyboard.
 pub(super) struct Keys {
     found: Termios,
     /// Closing it ends the thread.
@@ -23,7 +23,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Begins to listen; `None` where the terminal does not allow it, and then nobody listens.
+    /// Starts to read the keyboard; `None` if the terminal does not allow it.
     pub(super) fn listen(typed: UnboundedSender<Vec<u8>>) -> Option<Self> {
         let found = tcgetattr(stdin()).ok()?;
         let mut quiet = found.clone();

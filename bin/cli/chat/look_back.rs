@@ -26,7 +26,7 @@ impl Chat {
     /// # Errors
     /// When it cannot be read.
     pub(super) async fn look_back(&mut self) -> Result<(), Failure> {
-        let records = self.house.runtime.records(self.session.clone()).await?;
+        let records = self.opened.runtime.records(self.session.clone()).await?;
         self.spent = Spending::of_records(records.iter().map(|record| &**record));
         self.is_asked = false;
         self.left = None;
@@ -34,12 +34,12 @@ impl Chat {
         let Some(open) = folded.open.as_ref().filter(|_| self.is_person) else { return Ok(()) };
         match &open.suspended {
             Some(suspension) if suspension.reason == SuspendReason::AskUser => {
-                print::note("[the model asked, and your next line is the answer:]");
+                print::note("[the model asked; your next line is the answer:]");
                 print::note(&suspension.question);
                 self.is_asked = true;
             }
             Some(suspension) if suspension.reason == SuspendReason::ExternalWait => {
-                print::note("[the turn waits for something outside; your next message goes on without it:]");
+                print::note("[the turn waits for an external result; your next message continues without it:]");
                 print::note(&suspension.question);
             }
             Some(suspension) => {
@@ -48,7 +48,7 @@ impl Chat {
             }
             // What else was interrupted is the business of `runtime.on_restart`.
             None if approval::open_question(&self.session, open).is_some() => {
-                print::note("[a turn of this session was left at a question; it goes on]");
+                print::note("[resuming the turn that waits for your decision]");
                 self.left = Some(Left::Turn);
             }
             None => print::note("[the last turn of this session was interrupted]"),

@@ -9,7 +9,7 @@ use bob_config::Config;
 use tokio::runtime::Handle;
 
 use super::helper::{LookUp, Wanted};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 
 /// How many sessions are offered.
 const MOST_SESSIONS: usize = 50;
@@ -17,9 +17,9 @@ const MOST_SESSIONS: usize = 50;
 /// A person who pressed Tab waits no longer for a store.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Looks things up in this house.
-pub(super) fn of(house: &House, config: &Config) -> LookUp {
-    let (runtime, handle) = (house.runtime.clone(), Handle::current());
+/// Looks things up in this opened.
+pub(super) fn of(opened: &OpenRuntime, config: &Config) -> LookUp {
+    let (runtime, handle) = (opened.runtime.clone(), Handle::current());
     let models = models(config);
     Arc::new(move |wanted, prefix| match wanted {
         Wanted::Session => {

@@ -1,7 +1,7 @@
 //! What a person is asked while a turn runs: the port that questions come in by, and one question after the other.
 //!
-//! While a question is asked the screen is quiet and nobody else reads the keyboard; what was typed before the question
-//! was seen does not answer it. A question that is taken back is no longer asked.
+//! While a question is open, no other output is drawn and nothing else reads the keyboard; input typed before the
+//! question was visible does not answer it. A withdrawn question is no longer asked.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::approvals::{self, Said};
 use super::editor::Editor;
-use super::floor::{self, Editing, Floor};
 #[cfg(feature = "mcp")]
 use super::forms;
+use super::terminal_owner::{self, Editing, TerminalOwner};
 use super::{Input, Source};
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
@@ -26,10 +26,10 @@ use crate::terminal::screen::look::Look;
 const EDIT_PROMPT: &str = "arguments> ";
 
 /// What is said when a question is taken back.
-const OVER: &str = "[the question is over: somebody decided, or nobody did in time]";
+const OVER: &str = "[the question is closed: it was answered elsewhere or timed out]";
 
 /// What is said to an answer that is none.
-const UNCLEAR: &str = "[say y, s, a, e, n or never; Enter alone is no]";
+const UNCLEAR: &str = "[enter y, s, a, e, n or never; Enter alone means no]";
 
 /// A question under way, and where its answer goes.
 enum Open {
@@ -69,8 +69,8 @@ impl Asked {
     /// Asks about a call while no turn runs. What was typed before is not the answer. `None` leaves it open.
     pub(super) async fn at_the_prompt(question: &ApprovalQuestion, editor: &mut Editor) -> Option<Decision> {
         print::report(&approvals::shown(question, Look::now(), false));
-        tokio::time::sleep(floor::PAUSE).await;
-        floor::throw_away();
+        tokio::time::sleep(terminal_owner::PAUSE).await;
+        terminal_owner::throw_away();
         let mut arguments: Option<String> = None;
         loop {
             let prompt = if arguments.is_some() { EDIT_PROMPT } else { approvals::PROMPT };
@@ -86,7 +86,7 @@ impl Asked {
             let decision = match arguments.is_some() {
                 true => approvals::edited(&line).map_err(|complaint| {
                     arguments = Some(line);
-                    format!("[{complaint}; mend it, or give up with Ctrl-C]")
+                    format!("[{complaint}; correct it, or press Ctrl-C to give up]")
                 }),
                 false => match approvals::understood(&line, question) {
                     Said::Decided(decision) => Ok(decision),
@@ -108,19 +108,19 @@ impl Asked {
         }
     }
 
-    /// Asks the person whatever comes, one question after the other. Dropping the future takes an open one back. Ctrl-C at
-    /// the line editor calls `interrupt`; anywhere else it is a signal.
+    /// Asks the person one question after the other. Dropping the future withdraws an open one. Ctrl-C at the line
+    /// editor calls `interrupt`; anywhere else it is a signal.
     pub(super) async fn answer(
         &mut self,
         source: &mut Source,
-        floor: &Floor<'_>,
+        owner: &TerminalOwner<'_>,
         interrupt: impl AsyncFn(),
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
         while let Some(open) = self.0.recv().await {
-            let _quiet = floor.quiet();
+            let _quiet = owner.quiet();
             match open {
-                Open::Call(question, mut answer) => match about_call(&question, editor, floor, &mut answer).await {
+                Open::Call(question, mut answer) => match about_call(&question, editor, owner, &mut answer).await {
                     About::Decided(decision) => drop(answer.send(decision)),
                     About::Interrupted => interrupt().await,
                     About::TakenBack => {}
@@ -130,11 +130,11 @@ impl Asked {
                     if answer.is_closed() {
                         continue;
                     }
-                    let editing = floor.edit();
+                    let editing = owner.edit();
                     let form = tokio::select! {
                         form = forms::ask(&question, editor) => form,
                         () = answer.closed() => {
-                            print::note("[the question was taken back; press Enter]");
+                            print::note("[the question was withdrawn; press Enter]");
                             editing.abandon();
                             continue;
                         }
@@ -153,16 +153,15 @@ impl Asked {
 /// How a question about a call ended.
 enum About {
     Decided(Decision),
-    /// Somebody else decided, its time is over, or the turn has ended.
+    /// It was decided elsewhere, it timed out, or the turn has ended.
     TakenBack,
-    /// Ctrl-C.
     Interrupted,
 }
 
 async fn about_call(
     question: &ApprovalQuestion,
     editor: &mut Editor,
-    floor: &Floor<'_>,
+    owner: &TerminalOwner<'_>,
     answer: &mut oneshot::Sender<Decision>,
 ) -> About {
     if answer.is_closed() {
@@ -170,14 +169,14 @@ async fn about_call(
     }
     print::report(&approvals::shown(question, Look::now(), false));
     tokio::select! {
-        () = floor.pause() => {}
+        () = owner.pause() => {}
         () = answer.closed() => {
             print::note(OVER);
             return About::TakenBack;
         }
     }
     loop {
-        let line = match line(editor, floor, answer).await {
+        let line = match line(editor, owner, answer).await {
             Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
             Some(Input::Cleared) => continue,
             Some(Input::End) => String::new(),
@@ -189,12 +188,12 @@ async fn about_call(
                 print::note(&approvals::told(&decision));
                 return About::Decided(decision);
             }
-            Said::Edit => match edit(question, editor, floor, answer).await {
+            Said::Edit => match edit(question, editor, owner, answer).await {
                 Some(Some(decision)) => {
                     print::note(&approvals::told(&decision));
                     return About::Decided(decision);
                 }
-                Some(None) => print::note("[not edited; the question stands]"),
+                Some(None) => print::note("[not edited; the question is still open]"),
                 None => return About::TakenBack,
             },
             Said::Whole => print::report(&approvals::shown(question, Look::now(), true)),
@@ -207,10 +206,10 @@ async fn about_call(
 async fn edit(
     question: &ApprovalQuestion,
     editor: &mut Editor,
-    floor: &Floor<'_>,
+    owner: &TerminalOwner<'_>,
     answer: &mut oneshot::Sender<Decision>,
 ) -> Option<Option<Decision>> {
-    let editing = floor.edit();
+    let editing = owner.edit();
     let mut arguments = approvals::to_edit(question);
     loop {
         let input = tokio::select! {
@@ -223,24 +222,24 @@ async fn edit(
         }
         match approvals::edited(&arguments) {
             Ok(decision) => return Some(Some(decision)),
-            Err(complaint) => print::note(&format!("[{complaint}; mend it, or give up with Ctrl-C]")),
+            Err(complaint) => print::note(&format!("[{complaint}; correct it, or press Ctrl-C to give up]")),
         }
     }
 }
 
 /// One line for a question: below everything else, or by the line editor where nothing can be drawn. `None`: the question
 /// was taken back.
-async fn line(editor: &mut Editor, floor: &Floor<'_>, answer: &mut oneshot::Sender<Decision>) -> Option<Input> {
-    if floor.is_drawn_on() {
+async fn line(editor: &mut Editor, owner: &TerminalOwner<'_>, answer: &mut oneshot::Sender<Decision>) -> Option<Input> {
+    if owner.is_drawn_on() {
         return tokio::select! {
-            line = floor.ask(approvals::PROMPT) => Some(Input::Line(line.into_bytes())),
+            line = owner.ask(approvals::PROMPT) => Some(Input::Line(line.into_bytes())),
             () = answer.closed() => {
                 print::note(OVER);
                 None
             }
         };
     }
-    let editing = floor.edit();
+    let editing = owner.edit();
     tokio::select! {
         input = editor.answer(approvals::PROMPT, "") => Some(input),
         () = answer.closed() => abandon(editing),

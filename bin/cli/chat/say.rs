@@ -7,10 +7,10 @@ use bob::{
     TurnOutcome,
 };
 
-use super::floor::{Floor, Typed};
+use super::terminal_owner::{TerminalOwner, Typed};
 use super::{Chat, Source, cost};
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::runtime::turn::{self, Work};
 use crate::terminal::print;
@@ -20,12 +20,12 @@ use crate::terminal::show::Show;
 use crate::terminal::spending::Spending;
 
 impl Chat {
-    /// What the session is told next.
+    /// The next input for the session.
     pub(super) fn message(&self, text: String) -> Work {
         Work::Say(Box::new(AgentRequest {
             model: self.model.clone(),
             interactive: true,
-            // On a pipe nobody can be asked.
+            // On a pipe no question can be asked.
             approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },
             ..AgentRequest::text(self.session.clone(), text)
         }))
@@ -44,8 +44,8 @@ impl Chat {
         let mut shown = Show::new(grows).talking();
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
-        let floor = Floor::new(&screen, &self.typing, self.live.as_ref());
-        let followed = turn::follow(&self.house, work, signals, |event| {
+        let owner = TerminalOwner::new(&screen, &self.typing, self.live.as_ref());
+        let followed = turn::follow(&self.opened, work, signals, |event| {
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();
             let mut screen = screen.borrow_mut();
@@ -64,7 +64,7 @@ impl Chat {
         });
         let warnings = &mut self.warnings;
         let warned = async {
-            // What came while a person was typing is told now, and not across the line.
+            // Notes that came during typing are printed now, and not across the line.
             let mut news = warnings.now();
             loop {
                 news.iter().for_each(|line| print::note(line));
@@ -72,18 +72,18 @@ impl Chat {
             }
         };
         let interrupt = async || {
-            self.house.runtime.cancel(session.clone()).await;
+            self.opened.runtime.cancel(session.clone()).await;
         };
-        let answered = self.asked.answer(source, &floor, interrupt);
+        let answered = self.asked.answer(source, &owner, interrupt);
         let waiting = &mut self.waiting;
-        let heard = hear(&self.house, &session, &floor, &mut self.typed, |line| waiting.push_back(line));
+        let heard = hear(&self.opened, &session, &owner, &mut self.typed, |line| waiting.push_back(line));
         let followed = tokio::select! {
             followed = followed => followed,
             never = answered => match never {},
             never = heard => match never {},
             () = warned => return Ok(None),
         };
-        drop(floor);
+        drop(owner);
         self.begun = self.typing.end(&mut self.typed, &mut self.waiting);
         let mut screen = screen.into_inner();
         let ended = match followed {
@@ -103,7 +103,7 @@ impl Chat {
         }
         self.sum_up(&ended.outcome, &spent);
         match ended.caught {
-            // A person who presses Ctrl-C during an answer wants to go on talking; on a pipe there is nobody.
+            // Ctrl-C during an answer continues the conversation on a terminal; on a pipe it ends the program.
             Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
             Some(interrupted) => return Ok(Some(interrupted.exit())),
             None => self.count(Exit::of(&ended.outcome)),
@@ -126,30 +126,30 @@ impl Chat {
     }
 }
 
-/// Says into the running turn whatever a person types. A line the turn does not take waits until it is over.
+/// Sends typed lines into the running turn. A line that the turn does not take waits until it is over.
 async fn hear(
-    house: &House,
+    opened: &OpenRuntime,
     session: &SessionId,
-    floor: &Floor<'_>,
+    owner: &TerminalOwner<'_>,
     typed: &mut Typed,
     mut wait: impl FnMut(String),
 ) -> std::convert::Infallible {
     loop {
-        for line in floor.next_lines(typed).await {
+        for line in owner.next_lines(typed).await {
             if line.trim() == "/cancel" {
-                house.runtime.cancel(session.clone()).await;
+                opened.runtime.cancel(session.clone()).await;
                 continue;
             }
             let is_command = line.trim_start().starts_with('/');
             if is_command {
-                print::note(&format!("[{line}: obeyed when the turn is over]"));
+                print::note(&format!("[{line} will run when this answer is finished]"));
                 wait(line);
                 continue;
             }
-            match house.runtime.steer(session.clone(), vec![ContentPart::text(&line)]).await {
+            match opened.runtime.steer(session.clone(), vec![ContentPart::text(&line)]).await {
                 Ok(true) => print::note(&format!("» {line}")),
                 Ok(false) => wait(line),
-                Err(error) => print::note(&format!("error: {error}; not said: {line}")),
+                Err(error) => print::note(&format!("error: {error}; not sent: {line}")),
             }
         }
     }

@@ -23,7 +23,7 @@ const ID_LENGTH: usize = 8;
 /// # Errors
 /// When there is no such decision, and when the memory cannot be read or written.
 pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exit, Failure> {
-    let no_place = || Failure::usage("there is no place for decisions: set HOME");
+    let no_place = || Failure::usage("HOME is not set; lasting decisions are stored below it");
     let place = Place::of(&config.file).ok_or_else(no_place)?;
     let failed =
         |what: &str, error: std::io::Error| Failure::usage(format!("cannot {what} {}: {error}", place.file.display()));
@@ -38,7 +38,7 @@ pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exi
                 print::line(&row(standing, &known))?;
             }
             if known.decided.is_empty() {
-                print::note(&format!("nothing is decided for good in {}", place.folder.display()));
+                print::note(&format!("no lasting decisions for {}", place.folder.display()));
             }
         }
         DecisionsAction::Revoke { ids, json } => {
@@ -46,14 +46,12 @@ pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exi
             for standing in chosen {
                 place.take_back(standing).map_err(|error| failed("write", error))?;
                 if !json {
-                    print::note(&format!("taken back: {}", row(standing, &known)));
+                    print::note(&format!("revoked: {}", row(standing, &known)));
                 }
             }
             match json {
                 true => print::json(&json!({ "revoked": ids }))?,
-                false => print::note(
-                    "such calls are asked about again; a process that runs now does so when it is started anew",
-                ),
+                false => print::note("such calls will ask again; a running process does so after a restart"),
             }
         }
     }
@@ -63,7 +61,7 @@ pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exi
 fn of_id<'a>(id: &str, known: &'a Known) -> Result<&'a Arc<Standing>, Failure> {
     let nothing = || {
         let id = print::on_one_line(id, MOST_SHOWN);
-        Failure::usage(format!("there is no decision {id}; `cli-agent approvals list` names those there are"))
+        Failure::usage(format!("there is no decision {id}; `cli-agent approvals list` lists them"))
     };
     known.decided.iter().find(|standing| id_of(standing) == id).ok_or_else(nothing)
 }

@@ -27,7 +27,7 @@ pub(crate) fn parts(files: &[impl AsRef<Path>]) -> Result<Vec<ContentPart>, Fail
 
 fn part(path: &Path) -> Result<ContentPart, Failure> {
     let refuse = |why: &str| Failure::usage(format!("--attach {}: {why}", path.display()));
-    // Looked at before it is opened, since opening a pipe waits for whoever writes to it.
+    // Checked before it is opened, since opening a pipe waits for a writer.
     let kind_of_file = std::fs::metadata(path).map_err(|error| refuse(&error.to_string()))?;
     if !kind_of_file.is_file() {
         return Err(refuse("it is not a regular file"));

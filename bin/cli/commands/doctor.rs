@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::runtime::trust;
 use crate::terminal::{print, progress};
@@ -50,7 +50,7 @@ async fn prompt_files(config: &Config) -> Result<String, String> {
     let read = tokio::task::spawn_blocking(move || reader.layers(None)).await.map_err(|error| error.to_string())?;
     let layers = read.map_err(|error| error.to_string())?;
     let bytes = [&layers.instructions, &layers.bootstrap, &layers.memory, &layers.tool_notes].map(|text| text.len());
-    Ok(format!("{} bytes of text and files before each conversation", bytes.iter().sum::<usize>()))
+    Ok(format!("instructions and prompt files: {} bytes", bytes.iter().sum::<usize>()))
 }
 
 /// Checks everything there is to check and prints what it found.
@@ -64,8 +64,8 @@ pub(crate) async fn doctor(file: &Path, is_named: bool, as_json: bool) -> Result
         checked = examine(file, is_named, &mut report) => checked,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    if let Some(house) = checked? {
-        house.close(&mut signals).await;
+    if let Some(opened) = checked? {
+        opened.close(&mut signals).await;
     }
     let first_bad = report.findings.iter().find(|finding| !finding.ok).map(|finding| finding.exit);
     if as_json {
@@ -87,14 +87,14 @@ impl Report {
             Err(message) => (false, message),
         };
         if !self.as_json {
-            print::line(&format!("{:<6} {check}: {message}", if ok { "ok" } else { "FAULT" }))?;
+            print::line(&format!("{:<6} {check}: {message}", if ok { "ok" } else { "FAIL" }))?;
         }
         self.findings.push(Finding { check, ok, message, exit });
         Ok(())
     }
 }
 
-async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Option<House>, Failure> {
+async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Option<OpenRuntime>, Failure> {
     let config = match bob_config::load(file, &Environment::of_process(), &Overrides::default()) {
         Ok(config) => config,
         Err(error) => {
@@ -121,35 +121,35 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
         spares_servers: true,
         ..Choices::default()
     };
-    let house = match House::open(&config, choices).await {
-        Ok(house) => house,
+    let opened = match OpenRuntime::open(&config, choices).await {
+        Ok(opened) => opened,
         Err(failure) => {
             report.add("config", failure.exit, Err(failure.message))?;
             report.add("store", Exit::Store, stored)?;
             return Ok(None);
         }
     };
-    let keyed = house.check_model(&house.default_model);
+    let keyed = opened.check_model(&opened.default_model);
     let is_keyed = keyed.is_ok();
-    report.add("key", Exit::Usage, keyed.map(|()| house.default_model.to_string()).map_err(|why| why.message))?;
+    report.add("key", Exit::Usage, keyed.map(|()| opened.default_model.to_string()).map_err(|why| why.message))?;
     if is_keyed {
-        report.add("model", Exit::Model, model(&config, &house).await)?;
+        report.add("model", Exit::Model, model(&config, &opened).await)?;
     }
-    let on_offer = house.runtime.tools().await;
+    let on_offer = opened.runtime.tools().await;
     let names: Vec<&str> = on_offer.iter().map(|tool| tool.id.as_str()).collect();
     let names = print::on_one_line(&names.join(" "), MOST_NAMES);
-    let health = house.runtime.health().await;
+    let health = opened.runtime.health().await;
     let tools = match health.tools_ready {
-        true if names.is_empty() => Ok("none on offer".to_owned()),
-        true => Ok(format!("{} on offer: {names}", on_offer.len())),
-        false => Err("the tools room does not answer; start again with log.level = \"debug\"".to_owned()),
+        true if names.is_empty() => Ok("no tools available".to_owned()),
+        true => Ok(format!("{} available: {names}", on_offer.len())),
+        false => Err("the tools actor does not answer; restart with log.level = \"debug\"".to_owned()),
     };
     report.add("tools", Exit::Tools, tools)?;
-    for server in house.runtime.servers() {
+    for server in opened.runtime.servers() {
         report.add("server", Exit::Tools, reached(&server))?;
     }
     report.add("store", Exit::Store, stored)?;
-    Ok(Some(house))
+    Ok(Some(opened))
 }
 
 /// How a tool server that had its time to start is doing.
@@ -158,7 +158,7 @@ fn reached(server: &ServerStatus) -> Result<String, String> {
         ServerState::Ready => {
             let name = server.server.as_deref().unwrap_or("it does not say its name");
             Ok(format!(
-                "{}: ready, {} tools on offer ({})",
+                "{}: ready, {} tools available ({})",
                 server.id,
                 server.tools,
                 print::first_line(name, MOST_NAMES)
@@ -181,10 +181,10 @@ fn reached(server: &ServerStatus) -> Result<String, String> {
     }
 }
 
-/// A tiny real request, in a session nobody keeps.
-async fn model(config: &Config, house: &House) -> Result<String, String> {
+/// A tiny real request, in a session that is not stored.
+async fn model(config: &Config, opened: &OpenRuntime) -> Result<String, String> {
     let session = SessionId::parse("doctor").map_err(|error| error.to_string())?;
-    let starting = config.providers.get(house.default_model.provider()).and_then(|provider| provider.start.as_ref());
+    let starting = config.providers.get(opened.default_model.provider()).and_then(|provider| provider.start.as_ref());
     let patience =
         MODEL_PATIENCE + starting.map_or(Duration::ZERO, |start| Duration::from_millis(start.ready_timeout_ms));
     let turn_timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
@@ -194,7 +194,7 @@ async fn model(config: &Config, house: &House) -> Result<String, String> {
         interactive: true,
         ..AgentRequest::text(session, "Say ok.")
     };
-    match house.runtime.run(request).await {
+    match opened.runtime.run(request).await {
         Ok(result) => judged(result.response(), patience),
         Err(error) => Err(advice(&error)),
     }

@@ -29,7 +29,7 @@ pub(crate) fn init(args: &InitArgs, file: &Path) -> Result<Exit, Failure> {
     let written = options.open(file).and_then(|mut opened| opened.write_all(Config::example().as_bytes()));
     match written {
         Ok(()) => {
-            // Whoever has just asked for it need not be asked about it.
+            // The user has just asked for this file, so it is trusted.
             trust::take(file, Config::example());
             print::note(&format!("wrote {}; next: cli-agent doctor", file.display()));
             if !file.with_file_name(MODEL_SCRIPT).exists() {
@@ -41,7 +41,7 @@ pub(crate) fn init(args: &InitArgs, file: &Path) -> Result<Exit, Failure> {
             Ok(Exit::Success)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(Failure::usage(format!("{} is there already; --force replaces it", file.display())))
+            Err(Failure::usage(format!("{} already exists; use --force to overwrite it", file.display())))
         }
         Err(error) => Err(Failure::usage(format!("cannot write {}: {error}", file.display()))),
     }

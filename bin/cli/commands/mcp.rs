@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::commands::tools;
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
 
@@ -35,15 +35,15 @@ const MOST_ERROR: usize = 600;
 /// When the configuration cannot be used.
 pub(crate) async fn list(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    // Whoever lists servers wants nothing of the sessions, and sees a required one that fails in the list.
+    // The list needs no sessions, and shows a required server that fails.
     let choices = Choices { store: Some(MemoryStore::new()), spares_servers: true, ..Choices::default() };
-    let house = House::open(config, choices).await?;
+    let opened = OpenRuntime::open(config, choices).await?;
     let tools = tokio::select! {
-        tools = house.runtime.tools() => Ok(tools),
+        tools = opened.runtime.tools() => Ok(tools),
         caught = signals.next() => Err(Failure::signalled(caught.exit())),
     };
-    let mut servers = house.runtime.servers();
-    house.close(&mut signals).await;
+    let mut servers = opened.runtime.servers();
+    opened.close(&mut signals).await;
     let tools = tools?;
     for server in &mut servers {
         server.required = config.mcp.servers.iter().any(|written| written.id == server.id.as_str() && written.required);

@@ -18,7 +18,7 @@ use crate::arguments::OutputForm;
 use crate::exit::{self, Failure};
 use crate::terminal::print;
 
-/// Whether this process has printed its result object: there is exactly one, whatever happens after it.
+/// Whether this process has printed its result object. Exactly one is printed, even if an error follows.
 static IS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// What has no turn has no labels that counted.
@@ -43,7 +43,6 @@ pub(crate) struct ResultObject<'a> {
     duration_ms: u64,
     saved: bool,
     denied: &'a [DeniedCall],
-    /// The caller's labels.
     labels: &'a BTreeMap<String, String>,
     error: Option<ErrorObject>,
     /// The line of a batch, counted from 1.
@@ -123,7 +122,7 @@ impl<'a> ResultObject<'a> {
         }
     }
 
-    /// The same for a line of a batch, counted from 1.
+    /// The result object for a line of a batch, counted from 1.
     pub(crate) fn at_line(self, line: u64) -> Self {
         Self { line: Some(line), ..self }
     }

@@ -34,7 +34,7 @@ pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
         Failure::usage(format!("the message is not valid UTF-8 at byte {at}; send it as UTF-8 text"))
     })?;
     match text.trim().is_empty() {
-        true => Err(Failure::usage("the message is empty; say something as an argument or on stdin")),
+        true => Err(Failure::usage("the message is empty; pass it as an argument or on stdin")),
         false => Ok(text),
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{CancelArgs, DrainArgs, PsArgs};
 use crate::control::client::{self, Process};
-use crate::control::wire::{Hello, Look, Question, Said};
+use crate::control::wire::{Hello, Look, Request, Response};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
@@ -118,12 +118,12 @@ fn as_json(hello: &Hello, look: &Look) -> Value {
 pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, Failure> {
     let session = bob::SessionId::parse(&args.id)?;
     let mut process = client::the_one(config, args.pid).await?;
-    match process.ask(Question::Cancel { session: session.to_string() }).await? {
-        Said::Cancelled { was_running: true } => {
+    match process.ask(Request::Cancel { session: session.to_string() }).await? {
+        Response::Cancelled { was_running: true } => {
             print::note(&format!("cancelled what ran in {session}"));
             Ok(Exit::Success)
         }
-        Said::Cancelled { was_running: false } => {
+        Response::Cancelled { was_running: false } => {
             Err(Failure::usage(format!("nothing runs in the session {session} of process {}", process.hello.pid)))
         }
         _no_answer_to_that => Err(client::unexpected()),
@@ -137,11 +137,11 @@ pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, F
 pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut process = client::the_one(config, args.pid).await?;
-    let Said::Draining { running, waiting } = process.ask(Question::Drain).await? else {
+    let Response::Draining { running, waiting } = process.ask(Request::Drain).await? else {
         return Err(client::unexpected());
     };
     let pid = process.hello.pid;
-    print::note(&format!("process {pid} begins no new turn; {running} running, {waiting} waiting"));
+    print::note(&format!("process {pid} is draining; {running} running, {waiting} waiting"));
     if args.no_wait {
         return Ok(Exit::Success);
     }
@@ -163,9 +163,9 @@ pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Fai
 /// When there is no such process or no such server.
 pub(crate) async fn restart_server(id: &str, pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
     let mut process = client::the_one(config, pid).await?;
-    match process.ask(Question::RestartServer { server: id.to_owned() }).await? {
-        Said::Restarted => {
-            print::note(&format!("{id} is started again; ps shows how it does"));
+    match process.ask(Request::RestartServer { server: id.to_owned() }).await? {
+        Response::Restarted => {
+            print::note(&format!("restarting {id}; ps shows its state"));
             Ok(Exit::Success)
         }
         _no_answer_to_that => Err(client::unexpected()),
@@ -178,14 +178,14 @@ pub(crate) async fn restart_server(id: &str, pid: Option<u32>, config: &Config) 
 /// When there is no such process, or what it reads is wrong; then nothing changed there.
 pub(crate) async fn reload_servers(pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
     let mut process = client::the_one(config, pid).await?;
-    let Said::Reloaded { started, changed, stopped, kept } = process.ask(Question::ReloadServers).await? else {
+    let Response::Reloaded { started, changed, stopped, kept } = process.ask(Request::ReloadServers).await? else {
         return Err(client::unexpected());
     };
     print::note(&reloaded([
         ("started", &started),
-        ("started again", &changed),
+        ("restarted", &changed),
         ("stopped", &stopped),
-        ("left alone", &kept),
+        ("unchanged", &kept),
     ]));
     Ok(Exit::Success)
 }

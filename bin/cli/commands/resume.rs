@@ -10,7 +10,7 @@ use crate::arguments::ResumeArgs;
 use crate::commands::{prompt, run};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::terminal::{approval, print, progress};
@@ -25,26 +25,26 @@ const DECISIONS: &str = "allow, allow-session, always, deny [REASON], deny-alway
 pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let token = ResumeToken::new(args.token.as_str());
-    let session = token.session().ok_or_else(|| {
-        Failure::usage("that is no token; copy the whole of what the suspended turn printed: SESSION~SECRET")
-    })?;
+    let session = token
+        .session()
+        .ok_or_else(|| Failure::usage("invalid token; copy all of SESSION~SECRET as the suspended turn printed it"))?;
     let progress = Some(progress::to_stderr());
     let choices = Choices { progress, take_over: args.take_over, ..Choices::default() };
-    let house = House::open(&config, choices).await?;
-    house.warnings().print();
-    let control = Control::open(&house.runtime, &config, "resume", origin).await;
+    let opened = OpenRuntime::open(&config, choices).await?;
+    opened.warnings().print();
+    let control = Control::open(&opened.runtime, &config, "resume", origin).await;
     let said = tokio::select! {
-        said = reply(args, &house, &session, &token) => said,
+        said = reply(args, &opened, &session, &token) => said,
         caught = signals.next() => Err(Failure::signalled(caught.exit())),
     };
     let result = match said {
-        Ok(said) => match house.runtime.resume_stream(token, said).await {
-            Ok(stream) => run::told(&house, stream, args.output, &mut signals).await,
+        Ok(said) => match opened.runtime.resume_stream(token, said).await {
+            Ok(stream) => run::told(&opened, stream, args.output, &mut signals).await,
             Err(error) => Err(error.into()),
         },
         Err(failure) => Err(failure),
     };
-    house.close(&mut signals).await;
+    opened.close(&mut signals).await;
     drop(control);
     result
 }
@@ -57,11 +57,11 @@ pub(crate) fn session_of(token: &str) -> Option<String> {
 /// What is said to the turn: a decision where one is waited for, and a text elsewhere.
 async fn reply(
     args: &ResumeArgs,
-    house: &House,
+    opened: &OpenRuntime,
     session: &SessionId,
     token: &ResumeToken,
 ) -> Result<ResumeReply, Failure> {
-    let records = house.runtime.records(session.clone()).await?;
+    let records = opened.runtime.records(session.clone()).await?;
     let folded = Session::fold(session.clone(), &records);
     let nobodys = || Failure::usage("no suspended turn has this token; it may have been answered already");
     let open = folded.open.as_ref().ok_or_else(nobodys)?;
@@ -87,7 +87,7 @@ async fn reply(
 /// A decision in the words of the command line.
 ///
 /// # Errors
-/// When it is none: then nobody has decided.
+/// When it is no decision.
 fn decision(text: &str) -> Result<Decision, Failure> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();

@@ -17,7 +17,7 @@ use crate::commands::output::{self, ResultObject};
 use crate::commands::{attach, output_schema, prompt};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::runtime::turn::{self, Work};
@@ -37,18 +37,18 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
         prepared = prepare(args, &config) => prepared?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let Prepared { house, said, folder, schema } = prepared;
+    let Prepared { opened, said, folder, schema } = prepared;
     // A process with one turn drains by ending as it does anyway.
-    let control = Control::open(&house.runtime, &config, "run", origin).await;
-    let result = one_turn(args, &house, said, (folder, schema), &mut signals).await;
-    house.close(&mut signals).await;
+    let control = Control::open(&opened.runtime, &config, "run", origin).await;
+    let result = one_turn(args, &opened, said, (folder, schema), &mut signals).await;
+    opened.close(&mut signals).await;
     drop(control);
     result
 }
 
 /// What a turn needs that was looked at before it.
 struct Prepared {
-    house: House,
+    opened: OpenRuntime,
     /// The prompt and what is attached.
     said: Vec<ContentPart>,
     /// The folder of `--cwd`.
@@ -75,11 +75,11 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
         tape: args.tape.as_ref().map(TapeArg::choice),
         ..Choices::default()
     };
-    let house = House::open(config, choices).await?;
-    house.warnings().print();
-    house.check_model(&house.default_model)?;
+    let opened = OpenRuntime::open(config, choices).await?;
+    opened.warnings().print();
+    opened.check_model(&opened.default_model)?;
     let said = std::iter::once(ContentPart::text(prompt)).chain(attached).collect();
-    Ok(Prepared { house, said, folder, schema })
+    Ok(Prepared { opened, said, folder, schema })
 }
 
 /// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.
@@ -98,16 +98,16 @@ pub(crate) fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Fai
 
 async fn one_turn(
     args: &RunArgs,
-    house: &House,
+    opened: &OpenRuntime,
     said: Vec<ContentPart>,
     (folder, output_schema): (Option<PathBuf>, Option<Arc<Value>>),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let session = session(args, house).await?;
+    let session = session(args, opened).await?;
     if let Some(folder) = folder {
         let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
         let patch = OptionsPatch { cwd: Change::Set(cwd.to_owned()), ..OptionsPatch::default() };
-        house.runtime.configure(session.clone(), patch, None).await?;
+        opened.runtime.configure(session.clone(), patch, None).await?;
     }
     let request = AgentRequest {
         model: args.model.as_deref().map(ModelName::parse).transpose()?,
@@ -118,8 +118,8 @@ async fn one_turn(
         input: said,
         ..AgentRequest::text(session, String::new())
     };
-    let stream = house.runtime.run_stream(request).await?;
-    told(house, stream, args.output, signals).await
+    let stream = opened.runtime.run_stream(request).await?;
+    told(opened, stream, args.output, signals).await
 }
 
 /// Prints a turn as it goes and its outcome at the end.
@@ -127,7 +127,7 @@ async fn one_turn(
 /// # Errors
 /// When it was not taken, or stdout cannot be written.
 pub(crate) async fn told(
-    house: &House,
+    opened: &OpenRuntime,
     stream: AgentStream,
     form: OutputForm,
     signals: &mut Signals,
@@ -137,7 +137,7 @@ pub(crate) async fn told(
     let mut shown = Show::new(is_text && io::stdout().is_terminal());
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
-    let ended = turn::follow(house, Work::Begun(Box::new(stream)), signals, |event| match form {
+    let ended = turn::follow(opened, Work::Begun(Box::new(stream)), signals, |event| match form {
         OutputForm::Text => {
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();
@@ -145,7 +145,7 @@ pub(crate) async fn told(
             screen.print(shown.event(&event.event, event.step))
         }
         OutputForm::Json => Ok(()),
-        OutputForm::StreamJson => print::json(&streamed(event, house)),
+        OutputForm::StreamJson => print::json(&streamed(event, opened)),
     })
     .await?;
     if let Some(error) = ended.unread {
@@ -178,18 +178,18 @@ pub(crate) async fn told(
 }
 
 /// Which session the turn belongs to.
-async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
+async fn session(args: &RunArgs, opened: &OpenRuntime) -> Result<SessionId, Failure> {
     if args.continue_last {
         let filter = SessionFilter { limit: 1, ..SessionFilter::default() };
-        let last = house.runtime.sessions(filter, None).await?.sessions.into_iter().next();
+        let last = opened.runtime.sessions(filter, None).await?.sessions.into_iter().next();
         let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
         return last.map(|summary| summary.session).ok_or_else(nothing);
     }
     if let Some(id) = &args.resume {
         let session = SessionId::parse(id)?;
-        if house.runtime.records(session.clone()).await?.is_empty() {
+        if opened.runtime.records(session.clone()).await?.is_empty() {
             return Err(Failure::usage(format!(
-                "there is no session {session}; `cli-agent sessions list` names those there are, --session creates one"
+                "there is no session {session}; `cli-agent sessions list` lists them, --session creates one"
             )));
         }
         return Ok(session);
@@ -200,7 +200,7 @@ async fn session(args: &RunArgs, house: &House) -> Result<SessionId, Failure> {
     }
 }
 
-/// A session nobody has used before.
+/// A new session id.
 ///
 /// # Errors
 /// Never, as long as a UUID is a session id.
@@ -209,10 +209,10 @@ pub(crate) fn new_session() -> Result<SessionId, Failure> {
 }
 
 /// An event as programs get it; the first one says where they are.
-fn streamed(event: &Envelope, house: &House) -> Value {
+fn streamed(event: &Envelope, opened: &OpenRuntime) -> Value {
     let mut json = event.to_json();
     if let (AgentEvent::TurnStarted { cwd, .. }, Some(keys)) = (&event.event, json.as_object_mut()) {
-        started(keys, cwd.clone().unwrap_or_else(|| house.workspace.display().to_string()));
+        started(keys, cwd.clone().unwrap_or_else(|| opened.workspace.display().to_string()));
     }
     json
 }

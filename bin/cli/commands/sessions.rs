@@ -58,7 +58,7 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             let options = set(&*store, &id, &patch).await?;
             match json {
                 true => print::json(&json!({ "session_id": id, "options": options }))?,
-                false => print::note(&format!("{id} is changed, from its next turn on")),
+                false => print::note(&format!("changed {id}, from its next turn on")),
             }
         }
         (SessionsAction::List(list), _) => match list.json {
@@ -97,7 +97,7 @@ async fn read(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<Arc<Record
 }
 
 fn no_such(id: &SessionId) -> Failure {
-    Failure::usage(format!("there is no session {id}; `cli-agent sessions list` names those there are"))
+    Failure::usage(format!("there is no session {id}; `cli-agent sessions list` lists them"))
 }
 
 /// One line for a session, as lists show it: when it was used last, the day on which it was begun, its size, state and id,
@@ -140,7 +140,7 @@ fn patch(
         ..OptionsPatch::default()
     };
     if patch == OptionsPatch::default() {
-        return Err(Failure::usage("nothing is to change: --model, --cwd, --instructions or --clear says what"));
+        return Err(Failure::usage("nothing to change; use --model, --cwd, --instructions or --clear"));
     }
     Ok(patch)
 }
@@ -176,10 +176,10 @@ fn table(page: &SessionPage) -> Result<(), Failure> {
         print::line(&row(summary))?;
     }
     for (name, reason) in &page.quarantined {
-        print::note(&format!("damaged and left as it is: {name}: {reason}"));
+        print::note(&format!("damaged, left unchanged: {name}: {reason}"));
     }
     if page.sessions.is_empty() {
-        print::note("there are no sessions yet");
+        print::note("no sessions yet");
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Result<(), Fa
     }
     let turns = print::counted(session.turns, "turn");
     match (&session.open, &session.last) {
-        (Some(_), _) => print::note(&format!("{turns} ended; one is not over")),
+        (Some(_), _) => print::note(&format!("{turns} ended, one is unfinished")),
         (None, Some(last)) => {
             let reason = serde_json::to_value(last.finish_reason).unwrap_or_default();
             let reason = reason.as_str().unwrap_or_default().to_owned();

@@ -83,7 +83,7 @@ fn list(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
         print::note(&told(finding));
     }
     if skills.is_empty() {
-        print::note("there are no skills; [[skills.sources]] in the configuration names folders of them");
+        print::note("no skills found; add [[skills.sources]] to agent.toml");
     }
     Ok(Exit::Success)
 }
@@ -92,7 +92,7 @@ fn show(index: &SkillIndex, name: &str, as_json: bool) -> Result<Exit, Failure> 
     let Some(skill) = index.get(name) else {
         let broken =
             index.findings.iter().find(|finding| finding.is_broken && finding.path.contains(&format!("/{name}/")));
-        let why = broken.map_or_else(|| "`cli-agent skills list` names those there are".to_owned(), told);
+        let why = broken.map_or_else(|| "`cli-agent skills list` lists them".to_owned(), told);
         return Err(Failure::usage(format!("there is no skill {name:?}; {why}")));
     };
     if as_json {

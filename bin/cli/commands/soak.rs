@@ -39,7 +39,7 @@ pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure
     let judged = tokio::select! {
         judged = &mut run => judged,
         _caught = signals.next() => {
-            print::note("the soak is ended and judged as far as it came");
+            print::note("the soak was stopped; what ran so far is checked");
             stop.store(true, Ordering::Relaxed);
             // A signal that is not waited for ends the program, so the next one is waited for as well.
             tokio::select! {
@@ -52,7 +52,7 @@ pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure
     judged.write(args)?;
     let exit = if judged.passes() { Exit::Success } else { Exit::Failed };
     if let Some(folder) = judged.keep(args) {
-        print::note(&format!("what it left is kept in {}", folder.display()));
+        print::note(&format!("its files are kept in {}", folder.display()));
     }
     Ok(exit)
 }

@@ -8,28 +8,28 @@ use bob_config::assemble::Choices;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
 
 /// How many characters of a description are shown.
 const MOST_DESCRIPTION: usize = 60;
 
-/// Lists the tools on offer.
+/// Lists the tools available.
 ///
 /// # Errors
 /// When the runtime cannot be made from the configuration.
 pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    // Whoever lists tools wants nothing of the sessions.
+    // The list of tools needs no sessions.
     let choices = Choices { store: Some(MemoryStore::new()), ..Choices::default() };
-    let house = House::open(config, choices).await?;
+    let opened = OpenRuntime::open(config, choices).await?;
     let listed = tokio::select! {
-        tools = house.runtime.tools() => Ok(tools),
+        tools = opened.runtime.tools() => Ok(tools),
         caught = signals.next() => Err(Failure::signalled(caught.exit())),
     };
-    let warnings = house.warnings().now();
-    house.close(&mut signals).await;
+    let warnings = opened.warnings().now();
+    opened.close(&mut signals).await;
     let tools = listed?;
     if as_json {
         let tools: Vec<Value> = tools.iter().map(|tool| described(tool)).collect();
@@ -42,7 +42,7 @@ pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failur
             print::note(warning);
         }
         if tools.is_empty() {
-            print::note("no tool is on offer; policy.allow_tools and policy.deny_tools say which may be");
+            print::note("no tool is available; policy.allow_tools and policy.deny_tools say which may be");
         }
     }
     Ok(Exit::Success)

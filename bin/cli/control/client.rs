@@ -7,8 +7,8 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
 use tokio_util::codec::{Framed, LinesCodec};
 
-use super::place;
-use super::wire::{Answer, Hello, LONGEST_ANSWER, Look, Question, Said, VERSION};
+use super::socket;
+use super::wire::{Hello, LONGEST_RESPONSE, Look, Request, Response, ResponseLine, VERSION};
 use crate::exit::Failure;
 
 /// How long an answer is waited for.
@@ -16,7 +16,6 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running process, connected.
 pub(crate) struct Process {
-    /// Who it is.
     pub(crate) hello: Hello,
     line: Framed<UnixStream, LinesCodec>,
     asked: u64,
@@ -24,16 +23,16 @@ pub(crate) struct Process {
 
 /// All processes that use this configuration's store and let this user in.
 pub(crate) async fn processes(config: &Config) -> Vec<Process> {
-    let sockets = place::sockets(&place::folder(config));
-    let greeted = sockets.iter().map(async |socket| greeted(place::connect(socket).await?).await);
+    let sockets = socket::sockets(&socket::folder(config));
+    let greeted = sockets.iter().map(async |socket| greeted(socket::connect(socket).await?).await);
     futures_util::future::join_all(greeted).await.into_iter().flatten().collect()
 }
 
 async fn greeted(stream: UnixStream) -> Option<Process> {
-    let mut line = Framed::new(stream, LinesCodec::new_with_max_length(LONGEST_ANSWER));
+    let mut line = Framed::new(stream, LinesCodec::new_with_max_length(LONGEST_RESPONSE));
     let greeting = tokio::time::timeout(ANSWERS_WITHIN, line.next()).await.ok()??.ok()?;
-    match serde_json::from_str::<Answer>(&greeting).ok()?.answer {
-        Said::Hello(hello) => Some(Process { hello, line, asked: 0 }),
+    match serde_json::from_str::<ResponseLine>(&greeting).ok()?.answer {
+        Response::Hello(hello) => Some(Process { hello, line, asked: 0 }),
         _no_greeting => None,
     }
 }
@@ -61,7 +60,7 @@ pub(crate) async fn the_one(config: &Config, pid: Option<u32>) -> Result<Process
 
 fn nobody(config: &Config) -> String {
     let store = match config.store_path() {
-        Some(_) => format!("the store at {}", place::store_name(config)),
+        Some(_) => format!("the store at {}", socket::store_name(config)),
         None => format!("the configuration {} (its store is memory)", config.file.display()),
     };
     format!("no running cli-agent was found for {store}; start one, or name its configuration with --config")
@@ -72,7 +71,7 @@ impl Process {
     ///
     /// # Errors
     /// When the process refuses, ends, or does not answer.
-    pub(crate) async fn ask(&mut self, question: Question) -> Result<Said, Failure> {
+    pub(crate) async fn ask(&mut self, question: Request) -> Result<Response, Failure> {
         self.asked += 1;
         let (id, pid) = (self.asked, self.hello.pid);
         let line = question.line(id);
@@ -80,27 +79,27 @@ impl Process {
             self.line.send(line).await.ok()?;
             loop {
                 let line = self.line.next().await?.ok()?;
-                let answer: Answer = serde_json::from_str(&line).ok()?;
+                let answer: ResponseLine = serde_json::from_str(&line).ok()?;
                 if answer.v == VERSION && (answer.id == id || answer.id == 0) {
                     return Some(answer.answer);
                 }
             }
         };
         match tokio::time::timeout(ANSWERS_WITHIN, talk).await {
-            Ok(Some(Said::Refused { message, .. })) => Err(Failure::usage(message)),
+            Ok(Some(Response::Refused { message, .. })) => Err(Failure::usage(message)),
             Ok(Some(said)) => Ok(said),
             Ok(None) => Err(Failure::gone(format!("process {pid} has ended"))),
             Err(_elapsed) => Err(Failure::gone(format!("process {pid} does not answer"))),
         }
     }
 
-    /// How everybody is there.
+    /// A snapshot of its actor tree and metrics.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
     pub(crate) async fn look(&mut self) -> Result<Box<Look>, Failure> {
-        match self.ask(Question::Look).await? {
-            Said::Look(look) => Ok(look),
+        match self.ask(Request::Look).await? {
+            Response::Look(look) => Ok(look),
             _no_look => Err(unexpected()),
         }
     }
@@ -108,5 +107,5 @@ impl Process {
 
 /// A process that was asked something and says something else.
 pub(crate) fn unexpected() -> Failure {
-    Failure::gone("the process answered something else than it was asked")
+    Failure::gone("the process sent an unexpected response")
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::wire::{ChildFigures, ProcessFigures};
 
-/// The most children that are told.
+/// The most child processes that are listed.
 const MOST_CHILDREN: usize = 200;
 
 /// This process now. Reads some hundred small files, so it is called where blocking is allowed.

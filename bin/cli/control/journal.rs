@@ -4,16 +4,16 @@ use bob::Record;
 use bob::store::Fact;
 use serde::Serialize;
 
-use super::wire::Entry;
+use super::wire::JournalEntry;
 use crate::terminal::print;
 
-/// How many characters of a record are told.
+/// How many characters of a record are sent.
 const MOST: usize = 300;
 
 /// The record in a line.
-pub(super) fn entry(record: &Record) -> Entry {
+pub(super) fn entry(record: &Record) -> JournalEntry {
     let (kind, text) = said(&record.fact);
-    Entry { at: record.at, kind: kind.to_owned(), text: print::on_one_line(&text, MOST) }
+    JournalEntry { at: record.at, kind: kind.to_owned(), text: print::on_one_line(&text, MOST) }
 }
 
 fn said(fact: &Fact) -> (&'static str, String) {

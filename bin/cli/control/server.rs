@@ -1,7 +1,8 @@
 //! The connections of a control socket.
 //!
 //! Every bound here is on the side of the process: a line has a longest length, an answer a time to be read in, a
-//! silence an end, and there are only so many connections. What goes beyond is told why, if it reads at all.
+//! silence an end, and there are only so many connections. A client that exceeds one gets the reason, if it reads at
+//! all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
 
-use super::desk::Desk;
-use super::wire::{LONGEST_QUESTION, Said};
+use super::handler::Handler;
+use super::wire::{LONGEST_REQUEST, Response};
 
 /// Connections at once.
 const MOST_CONNECTIONS: usize = 32;
@@ -28,9 +29,9 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(200);
 
 type Line = Framed<UnixStream, LinesCodec>;
 
-/// Serves whoever connects, until the task is dropped; its connections end with it.
-pub(super) async fn listen(listener: UnixListener, desk: Desk) {
-    let desk = Arc::new(desk);
+/// Serves connections until the task is dropped; they end with it.
+pub(super) async fn listen(listener: UnixListener, handler: Handler) {
+    let handler = Arc::new(handler);
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -42,23 +43,23 @@ pub(super) async fn listen(listener: UnixListener, desk: Desk) {
             tokio::time::sleep(AFTER_REFUSAL).await;
             continue;
         };
-        let line = Framed::new(stream, LinesCodec::new_with_max_length(LONGEST_QUESTION));
+        let line = Framed::new(stream, LinesCodec::new_with_max_length(LONGEST_REQUEST));
         if !is_own(line.get_ref().peer_cred().map(|peer| peer.uid()).ok()) {
-            connections.spawn(refuse(line, Said::refused("not_allowed", "this process belongs to another user")));
+            connections.spawn(refuse(line, Response::refused("not_allowed", "this process belongs to another user")));
             continue;
         }
         match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => {
-                let desk = Arc::clone(&desk);
+                let handler = Arc::clone(&handler);
                 connections.spawn(async move {
-                    serve(line, &desk).await;
+                    serve(line, &handler).await;
                     drop(place);
                 });
             }
             // What is refused has no place, and is gone when it was told or does not read.
             Err(_full) if connections.len() < MOST_CONNECTIONS * 2 => {
-                let why = format!("{MOST_CONNECTIONS} others ask already; try again later");
-                connections.spawn(refuse(line, Said::refused("busy", why)));
+                let why = format!("{MOST_CONNECTIONS} connections are open already; try again later");
+                connections.spawn(refuse(line, Response::refused("busy", why)));
             }
             Err(_full) => drop(line),
         }
@@ -70,20 +71,20 @@ fn is_own(uid: Option<u32>) -> bool {
     uid.is_some_and(|uid| uid == 0 || uid == rustix::process::geteuid().as_raw())
 }
 
-async fn refuse(mut line: Line, why: Said) {
+async fn refuse(mut line: Line, why: Response) {
     let _nobody_reads = say(&mut line, why.line(0)).await;
 }
 
-async fn serve(mut line: Line, desk: &Desk) {
-    let greeting = Said::Hello(desk.hello().clone()).line(0);
+async fn serve(mut line: Line, handler: &Handler) {
+    let greeting = Response::Hello(handler.hello().clone()).line(0);
     let mut is_read = say(&mut line, greeting).await;
     while is_read {
         let Ok(Some(question)) = tokio::time::timeout(SILENT_FOR, line.next()).await else { return };
         let answer = match question {
-            Ok(question) => desk.answer(&question).await,
+            Ok(question) => handler.answer(&question).await,
             Err(LinesCodecError::MaxLineLengthExceeded) => {
-                let why = format!("a line has more than {LONGEST_QUESTION} bytes");
-                return refuse(line, Said::refused("too_long", why)).await;
+                let why = format!("a line has more than {LONGEST_REQUEST} bytes");
+                return refuse(line, Response::refused("too_long", why)).await;
             }
             Err(LinesCodecError::Io(_)) => return,
         };

@@ -1,7 +1,7 @@
 //! What is said over a control socket: one JSON object a line, and one answer for each question.
 //!
-//! Whoever connects is greeted first. An [`Ask`] carries a number of the asker's choice, which its answer repeats. Both
-//! sides ignore keys they do not know; a question of another version is refused.
+//! A connection begins with a greeting. An [`RequestLine`] carries a number chosen by the client, which its response repeats.
+//! Both sides ignore keys they do not know; a question of another version is refused.
 
 use bob::{MetricsSnapshot, NodeState};
 use serde::{Deserialize, Serialize};
@@ -10,48 +10,42 @@ use serde::{Deserialize, Serialize};
 pub(crate) const VERSION: u32 = 1;
 
 /// The longest line a process takes, bytes.
-pub(crate) const LONGEST_QUESTION: usize = 64 * 1024;
+pub(crate) const LONGEST_REQUEST: usize = 64 * 1024;
 
 /// The longest line a client takes, bytes.
-pub(crate) const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
+pub(crate) const LONGEST_RESPONSE: usize = 16 * 1024 * 1024;
 
-/// The most records of a session that are told at once.
+/// The most records of a session in one response.
 pub(crate) const MOST_RECORDS: usize = 200;
 
 /// A line to the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ask {
-    /// [`VERSION`].
+pub(crate) struct RequestLine {
     pub(crate) v: u32,
     /// Repeated by the answer.
     pub(crate) id: u64,
-    /// The question.
-    pub(crate) ask: Question,
+    pub(crate) ask: Request,
 }
 
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Question {
-    /// How is everybody?
+pub(crate) enum Request {
     Look,
     /// Cancel what runs in this session.
     Cancel {
-        /// The session.
         session: String,
     },
     /// Begin no new turn, let those that run end, then end.
     Drain,
     /// Start a tool server again.
     RestartServer {
-        /// The server.
         server: String,
     },
     /// Read the tool servers from the configuration again.
     ReloadServers,
     /// The last records of a session's journal.
     Records {
-        /// The session.
         session: String,
         /// At most so many, and never more than [`MOST_RECORDS`].
         most: usize,
@@ -60,58 +54,44 @@ pub(crate) enum Question {
 
 /// A line from the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    /// [`VERSION`].
+pub(crate) struct ResponseLine {
     pub(crate) v: u32,
     /// The number of the question; 0 for what was not asked.
     pub(crate) id: u64,
-    /// What is said.
-    pub(crate) answer: Said,
+    pub(crate) answer: Response,
 }
 
 /// What can be answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Said {
-    /// The greeting.
+pub(crate) enum Response {
     Hello(Hello),
-    /// To [`Question::Look`].
     Look(Box<Look>),
-    /// To [`Question::Cancel`].
     Cancelled {
-        /// Whether something ran.
         was_running: bool,
     },
-    /// To [`Question::Drain`].
     Draining {
-        /// Turns that run.
         running: usize,
-        /// Inputs that wait at the door.
+        /// Queued inputs.
         waiting: usize,
     },
-    /// To [`Question::RestartServer`]; the new start is not waited for.
+    /// To [`Request::RestartServer`]; the new start is not waited for.
     Restarted,
-    /// To [`Question::ReloadServers`].
     Reloaded {
-        /// New ones.
         started: Vec<String>,
-        /// Those that changed.
         changed: Vec<String>,
-        /// Those that left.
         stopped: Vec<String>,
         /// Those that were left alone.
         kept: Vec<String>,
     },
-    /// To [`Question::Records`], the oldest first.
+    /// To [`Request::Records`], the oldest first.
     Records {
-        /// The records.
-        records: Vec<Entry>,
+        records: Vec<JournalEntry>,
     },
     /// It was not done.
     Refused {
         /// In one word: `invalid`, `version`, `too_long`, `busy`, `not_found`, `not_allowed`, `failed`.
         kind: String,
-        /// Why, for people.
         message: String,
     },
 }
@@ -119,9 +99,7 @@ pub(crate) enum Said {
 /// Who is at the other end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    /// The program's version.
     pub(crate) version: String,
-    /// The process.
     pub(crate) pid: u32,
     /// What it does: `chat`, `batch`, `run`.
     pub(crate) command: String,
@@ -131,14 +109,12 @@ pub(crate) struct Hello {
     pub(crate) store: String,
 }
 
-/// How everybody is.
+/// A snapshot of the actor tree and metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Look {
     /// The live tree; of the sessions the first 1,000, those whose turns run before the others.
     pub(crate) tree: Vec<NodeState>,
-    /// What was counted.
     pub(crate) metrics: MetricsSnapshot,
-    /// The process itself.
     pub(crate) process: ProcessFigures,
     /// Whether it was asked to drain.
     pub(crate) is_draining: bool,
@@ -149,18 +125,14 @@ pub(crate) struct Look {
 pub(crate) struct ProcessFigures {
     /// Memory it holds, in bytes.
     pub(crate) rss_bytes: Option<u64>,
-    /// Its threads.
     pub(crate) threads: Option<u64>,
-    /// Its open files.
     pub(crate) files: Option<u64>,
-    /// Its children.
     pub(crate) children: Vec<ChildFigures>,
 }
 
 /// A child process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChildFigures {
-    /// Its number.
     pub(crate) pid: u32,
     /// Its name, as the system has it.
     pub(crate) name: String,
@@ -172,7 +144,7 @@ pub(crate) struct ChildFigures {
 
 /// A record of a journal, in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     /// When it was made, in milliseconds since 1970.
     pub(crate) at: i64,
     /// What kind of fact.
@@ -181,14 +153,14 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-impl Question {
+impl Request {
     /// The question as a line, without its end.
     pub(crate) fn line(self, id: u64) -> String {
-        crate::terminal::print::json_text(&Ask { v: VERSION, id, ask: self })
+        crate::terminal::print::json_text(&RequestLine { v: VERSION, id, ask: self })
     }
 }
 
-impl Said {
+impl Response {
     /// A refusal.
     pub(crate) fn refused(kind: &str, message: impl Into<String>) -> Self {
         Self::Refused { kind: kind.to_owned(), message: message.into() }
@@ -196,6 +168,6 @@ impl Said {
 
     /// The answer as a line, without its end.
     pub(crate) fn line(self, id: u64) -> String {
-        crate::terminal::print::json_text(&Answer { v: VERSION, id, answer: self })
+        crate::terminal::print::json_text(&ResponseLine { v: VERSION, id, answer: self })
     }
 }

@@ -10,7 +10,6 @@ use crate::runtime::trust;
 /// Where the configuration came from.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
-    /// The file.
     pub(crate) file: PathBuf,
     /// What the command line lays over it.
     pub(crate) overrides: Overrides,
@@ -22,14 +21,14 @@ impl Origin {
     /// Reads it again.
     ///
     /// # Errors
-    /// What is wrong with it, or that nobody trusts it.
+    /// An invalid configuration, or one that is not trusted.
     pub(crate) fn read(&self) -> Result<Config, Failure> {
         let config = self.load()?;
         trust::check(&config, self.is_named)?;
         Ok(config)
     }
 
-    /// The same where nobody can be asked whether it is trusted.
+    /// Reads the configuration where no question of trust can be asked.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -1,8 +1,8 @@
 //! What this user decided about tools for good: one line of JSON for each decision, in the user's own state folder.
 //!
-//! A decision holds for the folder of a configuration, a tool and its definition. The file is read once, when the runtime
-//! is opened, and only ever added to, also when a decision is taken back; of two lines about the same the later one
-//! counts. Nobody waits for its writing but the end of the process. A line nobody understands decides nothing.
+//! A decision holds for the folder of a configuration, a tool and its definition. The file is read once, when the
+//! runtime is opened, and only ever added to, also when a decision is taken back; of two lines about the same the
+//! later one counts. Only the end of the process waits for its writes. A line that cannot be parsed is ignored.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::runtime::trust;
 use crate::terminal::print;
 
-/// No larger memory is read, bytes; a real one has a few kilobytes. Of a part of it nobody could say what counts.
+/// No larger memory is read, bytes; a real one has a few kilobytes. In a part of it the latest decisions could be
+/// missing.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The decisions for one configuration.
@@ -40,7 +41,6 @@ pub(crate) struct Place {
 /// What the lines say together.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// What holds.
     pub(crate) decided: Vec<Arc<Standing>>,
     /// What held once, and journals of sessions may still have.
     taken_back: Vec<Arc<Standing>>,
@@ -62,8 +62,8 @@ struct Line {
 }
 
 impl Remembered {
-    /// The decisions for configurations in the folder of this one; `None` where there is no place for any. An absent file
-    /// holds none; one that cannot be read holds none either, which asks again, and is told.
+    /// The decisions for configurations in the folder of this one; `None` where there is no place for any. An absent
+    /// file holds none; one that cannot be read holds none either, which is reported, and calls ask again.
     pub(crate) fn open(config: &Path) -> Option<Arc<Self>> {
         Place::of(config).map(Self::at)
     }

@@ -1,8 +1,8 @@
 //! The signals that ask this process to end.
 //!
-//! They are caught from the moment this is made: nothing else ends the process for them any more, so whoever makes it
-//! must listen until the end. Whoever cannot, since a write waits for a reader that has stopped reading, is not waited
-//! for: a guard catches them, too, and ends the process when nobody listens any more.
+//! They are caught from the moment this is made: the process no longer ends by itself, so the owner must listen until
+//! the end. For an owner that cannot, because a write blocks, a guard catches the signals too, and ends the process
+//! when there is no listener.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::exit::Exit;
 use crate::runtime;
 
-/// How long nobody may listen once a signal came. What a front end does between two looks at the signals takes less.
+/// How long a signal may wait for a listener. Front ends check the signals more often than that.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// The caught signals.
@@ -31,19 +31,19 @@ struct Streams {
     terminate: Signal,
 }
 
-/// What the guard knows of whoever listens.
+/// What the guard knows about the listener.
 #[derive(Clone, Debug, Default)]
 struct Ear(Arc<Heard>);
 
 #[derive(Debug, Default)]
 struct Heard {
-    /// Odd while somebody listens, and another number each time.
+    /// Odd while there is a listener, and different each time.
     times: AtomicU64,
     /// What was caught does not mean the end of the program.
     forgotten: AtomicBool,
 }
 
-/// Somebody listens for as long as this is held.
+/// Marks a listener for as long as it is held.
 struct Listening<'a>(&'a Ear);
 
 /// Which one came.
@@ -51,7 +51,7 @@ struct Listening<'a>(&'a Ear);
 pub(crate) enum Caught {
     /// The terminal was closed.
     HangUp,
-    /// A person pressed Ctrl-C, or somebody acts like it.
+    /// Ctrl-C, or a request that acts like it.
     Interrupt,
     /// The program shall end.
     Terminate,
@@ -85,7 +85,7 @@ impl Signals {
         self.ear.0.forgotten.store(true, Ordering::Release);
     }
 
-    /// Waits for the next one. Cancel-safe. Equal signals that come while nobody waits count once.
+    /// Waits for the next one. Cancel-safe. Equal signals that come while nothing waits count once.
     pub(crate) async fn next(&mut self) -> Caught {
         let _until_this_is_dropped = self.ear.listen();
         self.caught.next().await
@@ -116,7 +116,7 @@ impl Ear {
         Listening(self)
     }
 
-    /// Whether nobody listens at any moment of this time.
+    /// Whether there is no listener during all of this time.
     async fn is_closed_for(&self, time: Duration) -> bool {
         let before = self.0.times.load(Ordering::Acquire);
         tokio::time::sleep(time).await;
@@ -135,8 +135,7 @@ impl Drop for Listening<'_> {
     }
 }
 
-/// Ends the process when nobody listens any more after a signal: in order if that is possible, and on the spot at the
-/// next signal.
+/// Ends the process if a signal has no listener: in order if possible, and immediately at the next signal.
 async fn guard(mut caught: Streams, ear: Ear) {
     loop {
         let first = caught.next().await;
@@ -146,7 +145,7 @@ async fn guard(mut caught: Streams, ear: Ear) {
                     () = runtime::close_unheard() => {}
                     _at_once = caught.next() => {}
                 }
-                // Whatever still runs as a child is ended by the watcher when this process is gone.
+                // Child processes that still run are ended by the watcher after this process.
                 first.exit().leave();
             }
         }

@@ -1,10 +1,10 @@
 //! Trust in a configuration that was found, not named.
 //!
-//! A configuration that lies in the current folder may have come with somebody else's files. What it does beyond choosing a
-//! model that is built in is shown (what it starts, where it sends, what it loosens), and so is a store that came with it;
-//! a person is asked once, and again with the difference when it changed. The answer is kept outside the project, for
-//! exactly this file with exactly this content. Whoever names a file with `--config` has decided already; one line says
-//! what is different since its last use.
+//! A configuration in the current folder may have come with foreign files. What it does beyond choosing a model that
+//! is built in is shown (what it starts, where it sends, what it loosens), and so is a store that came with it; a
+//! person is asked once, and again with the difference when it changed. The answer is kept outside the project, for
+//! exactly this file with exactly this content. A file that is named with `--config` counts as trusted; one line
+//! shows what has changed since its last use.
 //!
 //! - `memory`: what is trusted, and what was used; `used`: what is said of a named configuration
 //! - `stores`: which stores are this user's
@@ -71,7 +71,7 @@ impl<'a> Question<'a> {
         self.deeds.is_empty() || self.is_trusted
     }
 
-    /// The store, if nobody knows where it is from.
+    /// The store, if its origin is unknown.
     fn brings(&self) -> Option<&Kept> {
         match &self.store {
             Some((store, Standing::Unknown | Standing::Replaced)) => Some(store),
@@ -128,7 +128,7 @@ pub(crate) fn check(config: &Config, is_named: bool) -> Result<(), Failure> {
     }
 }
 
-/// The same where nobody can be asked.
+/// Checks the trust where no question can be asked.
 ///
 /// # Errors
 /// As [`check`].
@@ -141,8 +141,8 @@ pub(crate) fn check_quietly(config: &Config, is_named: bool) -> Result<(), Failu
     if question.is_settled() { Ok(()) } else { Err(question.refusal()) }
 }
 
-/// The same for a replay, which starts nothing, sends nothing and runs no tool: where it keeps its session, and what is in
-/// the store, is still the configuration's.
+/// Checks the trust for a replay, which starts nothing, sends nothing and runs no tool, but uses the store of the
+/// configuration.
 ///
 /// # Errors
 /// As [`check`].
@@ -177,7 +177,7 @@ fn take_named(config: &Config) -> Result<(), Failure> {
 /// `trust`: shows what the configuration does, asks, and remembers.
 ///
 /// # Errors
-/// When nobody can be asked, when the answer is no, and when it cannot be kept.
+/// When no question can be asked, when the answer is no, and when it cannot be stored.
 pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> {
     if args.revoke {
         let forgotten = Trusted::open()?.forget(&config.file)?;
@@ -186,7 +186,7 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
     }
     let question = Question::about(config);
     if question.deeds.is_empty() && question.brings().is_none() {
-        print::note("it only chooses a model that is built in; there is nothing to trust");
+        print::note("nothing to trust: the configuration only selects a built-in model");
         return Ok(Exit::Success);
     }
     // Said early where nothing can be remembered.
@@ -232,7 +232,7 @@ fn ask(question: &Question<'_>) -> Result<bool, Failure> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Where a file is, whatever it is called from here.
+/// The canonical path of a file.
 fn place(file: &Path) -> Result<PathBuf, Failure> {
     file.canonicalize().map_err(|error| Failure::usage(format!("cannot find {}: {error}", file.display())))
 }

@@ -1,4 +1,4 @@
-//! One turn on its way: its events to whoever shows them, and the signals of this process to it.
+//! Follows one turn: passes its events to the display, and the signals of this process to the turn.
 //!
 //! The first Ctrl-C cancels the turn and keeps everything else alive. A second signal gives up waiting for its outcome,
 //! and a third one ends the process on the spot. SIGTERM and SIGHUP shut the runtime down, which gives the turn its grace.
@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::exit::{Exit, Failure};
-use crate::runtime::House;
+use crate::runtime::OpenRuntime;
 use crate::runtime::signals::{Caught, Signals};
 
 /// How long the outcome is still waited for after a second signal.
@@ -23,7 +23,6 @@ const LAST_WAIT: Duration = Duration::from_millis(1_500);
 
 /// A turn that ended.
 pub(crate) struct Ended {
-    /// How.
     pub(crate) outcome: Box<TurnOutcome>,
     /// The event that said so, when there was one.
     pub(crate) event: Option<Arc<Envelope>>,
@@ -62,7 +61,6 @@ impl Interrupted {
 
 /// A turn to be run.
 pub(crate) enum Work {
-    /// A message.
     Say(Box<AgentRequest>),
     /// A suspended turn goes on.
     Resume(SessionId, ResumeToken, ResumeReply),
@@ -91,8 +89,8 @@ impl Work {
         }
     }
 
-    async fn begin(self, house: &House) -> Result<Source, AgentError> {
-        let runtime = house.runtime.clone();
+    async fn begin(self, opened: &OpenRuntime) -> Result<Source, AgentError> {
+        let runtime = opened.runtime.clone();
         Ok(match self {
             Self::Say(request) => Source::Turn(Box::new(runtime.run_stream(*request).await?)),
             Self::Resume(_session, token, said) => Source::Turn(Box::new(runtime.resume_stream(token, said).await?)),
@@ -123,19 +121,19 @@ impl Source {
     }
 }
 
-/// Runs one turn and shows each of its events but the last; of several turns the last event of each but the last one is
-/// shown, too. When showing fails, nobody reads, and the turn is cancelled.
+/// Runs one turn and shows each of its events but the last; of several turns the last event of each but the last one
+/// is shown, too. When an event cannot be shown, the turn is cancelled.
 ///
 /// # Errors
 /// When the request was not taken.
 pub(crate) async fn follow(
-    house: &House,
+    opened: &OpenRuntime,
     work: Work,
     signals: &mut Signals,
     mut show: impl FnMut(&Envelope) -> io::Result<()>,
 ) -> Result<Ended, Failure> {
     let session = work.session();
-    let mut source = work.begin(house).await?;
+    let mut source = work.begin(opened).await?;
     let (mut caught, mut unread, mut deadline) = (Vec::new(), None, None);
     // The last event so far, if a turn ended with it: there may be another one.
     let mut last: Option<Arc<Envelope>> = None;
@@ -144,7 +142,7 @@ pub(crate) async fn follow(
             biased;
             signal = signals.next() => {
                 caught.push(signal);
-                obey(house, &session, &caught, &mut deadline);
+                obey(opened, &session, &caught, &mut deadline);
                 continue;
             }
             event = source.next() => event,
@@ -158,14 +156,14 @@ pub(crate) async fn follow(
             && let Err(error) = shown.try_for_each(|event| show(event))
         {
             unread = Some(error);
-            house.runtime.cancel(session.clone()).await;
+            opened.runtime.cancel(session.clone()).await;
         }
         last = is_last.then_some(event);
     }
     let outcome = match source {
         Source::Turn(stream) => match stream.ended() {
             Some(ended) => ended.clone()?.response().clone(),
-            None => without_outcome(house, session, stream.turn().clone(), !caught.is_empty()),
+            None => without_outcome(opened, session, stream.turn().clone(), !caught.is_empty()),
         },
         Source::Turns(.., ended) => {
             let ends = ended.transpose()?.unwrap_or_default();
@@ -176,29 +174,29 @@ pub(crate) async fn follow(
     Ok(Ended { outcome: Box::new(outcome), event: last, caught: Interrupted::of(&caught), unread })
 }
 
-fn obey(house: &House, session: &SessionId, caught: &[Caught], deadline: &mut Option<Instant>) {
+fn obey(opened: &OpenRuntime, session: &SessionId, caught: &[Caught], deadline: &mut Option<Instant>) {
     match caught {
-        [Caught::Interrupt] => cancel(house, session),
+        [Caught::Interrupt] => cancel(opened, session),
         [Caught::HangUp | Caught::Terminate] => {
-            let runtime = house.runtime.clone();
+            let runtime = opened.runtime.clone();
             tokio::spawn(async move { runtime.shutdown().await });
         }
         [_, second] => {
-            cancel(house, session);
+            cancel(opened, session);
             *deadline = Some(Instant::now() + LAST_WAIT);
             if *second != Caught::Interrupt {
-                let runtime = house.runtime.clone();
+                let runtime = opened.runtime.clone();
                 tokio::spawn(async move { runtime.shutdown().await });
             }
         }
-        // Whatever still runs as a child is ended by the watcher when this process is gone.
+        // Child processes that still run are ended by the watcher after this process.
         [first, ..] => first.exit().leave(),
         [] => {}
     }
 }
 
-fn cancel(house: &House, session: &SessionId) {
-    let (runtime, session) = (house.runtime.clone(), session.clone());
+fn cancel(opened: &OpenRuntime, session: &SessionId) {
+    let (runtime, session) = (opened.runtime.clone(), session.clone());
     tokio::spawn(async move { runtime.cancel(session).await });
 }
 
@@ -210,12 +208,12 @@ async fn until(deadline: Option<Instant>) {
 }
 
 /// What is said of a turn whose stream broke off.
-fn without_outcome(house: &House, session: SessionId, turn: TurnId, is_cancelled: bool) -> TurnOutcome {
+fn without_outcome(opened: &OpenRuntime, session: SessionId, turn: TurnId, is_cancelled: bool) -> TurnOutcome {
     if is_cancelled {
         let content = "Cancelled; what the turn did until then is in the session.";
         return TurnOutcome::bare(session, turn, FinishReason::Cancelled, content);
     }
-    let gave_up = house.runtime.ended().borrow().is_some();
+    let gave_up = opened.runtime.ended().borrow().is_some();
     let text = if gave_up { "the runtime gave up; its log says why" } else { "the turn ended without an outcome" };
     TurnOutcome::failed(session, turn, AgentError::Internal(text.to_owned()))
 }

@@ -19,8 +19,8 @@ const MOST_CHANGES: usize = 60;
 /// How many blanks in a row are still shown as blanks.
 const MOST_BLANKS: usize = 8;
 
-/// The question about the first call of an open turn that waits for a decision, as the journal has it. It waits for ever:
-/// nobody's clock runs.
+/// The question about the first call of an open turn that waits for a decision, as the journal has it. It has no time
+/// limit.
 pub(crate) fn open_question(session: &SessionId, open: &OpenTurn) -> Option<ApprovalQuestion> {
     let calls = open.step.iter().flat_map(|step| &step.calls);
     let mut waiting = calls.filter(|open| open.result.is_none());
@@ -60,10 +60,10 @@ pub(crate) fn lines(question: &ApprovalQuestion) -> Vec<String> {
     }
     lines.extend(arguments(&call.arguments));
     if *exact {
-        lines.push("  for the session or for good this is about exactly these arguments".to_owned());
+        lines.push("  a lasting decision applies to exactly these arguments".to_owned());
     }
     if let Some(changes) = changes {
-        lines.push("  the tool is not as it was when it was decided about:".to_owned());
+        lines.push("  the tool has changed since it was decided about:".to_owned());
         let count = changes.lines().count();
         lines.extend(changes.lines().take(MOST_CHANGES).map(|line| format!("  | {}", cut(line, MOST_WORDS))));
         if count > MOST_CHANGES {

@@ -41,8 +41,8 @@ fn a_question_says_all_there_is_to_know() {
           arguments, exactly as they run:
             command: "ls\nrm -r x"
             more: {"a":[1,"b"]}
-          for the session or for good this is about exactly these arguments
-          the tool is not as it was when it was decided about:
+          a lasting decision applies to exactly these arguments
+          the tool has changed since it was decided about:
           | @@ -1 +1 @@
           | -Runs a line.
           | +Runs a line as root."#]]

@@ -1,5 +1,5 @@
-//! Stderr as the terminal on which lines are drawn below everything else. Drawings go through the queue in front of stderr:
-//! a terminal that takes nothing, after Ctrl-S, stops nobody who draws on it.
+//! Stderr as the terminal on which lines are drawn below all other output. Drawings go through the queue in front of
+//! stderr, so a terminal that is stopped with Ctrl-S blocks no writer.
 //!
 //! The library pads a bar to the width of the terminal. A terminal echoes Ctrl-C as two characters; behind a full line they
 //! would begin a new one, and the bar above it could not be taken away any more. So a bar keeps a few columns

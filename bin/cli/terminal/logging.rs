@@ -1,8 +1,8 @@
 //! Log records on stderr: which of them, and what they look like.
 //!
-//! A record is queued and never waited for: whoever logs may be an actor, and the reader of stderr may have stopped reading.
-//! Records may quote text of models, tools and servers, so every record passes the sanitiser as a whole before it is
-//! written.
+//! A record is queued and never waited for: the caller may be an actor, and the reader of stderr may have stopped
+//! reading. Records may quote text of models, tools and servers, so every record passes the sanitiser as a whole
+//! before it is written.
 
 use std::io::{self, Write};
 
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn libraries_are_never_louder_than_warnings() {
         let targets = targets(&at(LevelFilter::TRACE));
-        for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::family", module_path!()] {
+        for ours in ["bob::facade", "bob_actors::llm", "bob_supervisors::children", module_path!()] {
             assert!(targets.would_enable(ours, &Level::TRACE), "{ours}");
         }
         for library in ["ractor::actor", "hyper_util::client", "h2::codec", "reqwest::connect", "rustls::client"] {

@@ -1,5 +1,5 @@
-//! The one way out: every byte this program writes to stdout or stderr passes here, and the sanitiser with it. Only the
-//! bar of a batch, which quotes nobody, is drawn in a way of its own.
+//! The one way out: every byte this program writes to stdout or stderr passes here, and the sanitiser with it. Only
+//! the progress bar of a batch, which contains no foreign text, is drawn separately.
 //!
 //! Results go to stdout and everything else to stderr, by way of a queue (`stderr.rs`) whose reader never holds up more than
 //! a front end, and that for a moment only. Writing never panics: a reader of stdout that left is an error for the command

@@ -14,8 +14,7 @@ pub(crate) fn remember() {
     }
 }
 
-/// Gives the terminal back as it was found, also when somebody still reads from it. Does nothing where nothing was
-/// changed.
+/// Restores the terminal's settings, also while it is still being read. Does nothing if nothing was changed.
 pub(crate) fn restore() {
     if let Some(found) = FOUND.get() {
         let _the_terminal_may_be_gone = tcsetattr(stdin(), OptionalActions::Now, found);

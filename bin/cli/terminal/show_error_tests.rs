@@ -66,35 +66,35 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
         llm: error: RateLimited
             [what was said and done is in the session s; try again later]
         llm: error: QuotaExhausted
-            [what was said and done is in the session s; see to the account, or use another model]
+            [what was said and done is in the session s; check the account, or use another model]
         llm: error: Timeout
             [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
         llm: error: Unauthorized
-            [what was said and done is in the session s; mend the key and send it again]
+            [what was said and done is in the session s; fix the API key, then retry]
         llm: error: UnknownModel
-            [what was said and done is in the session s; name another model with --model]
+            [what was said and done is in the session s; choose another model with --model]
         llm: error: UnknownProvider
-            [what was said and done is in the session s; name another model with --model]
+            [what was said and done is in the session s; choose another model with --model]
         llm: error: MissingKey
-            [what was said and done is in the session s; mend the key and send it again]
+            [what was said and done is in the session s; fix the API key, then retry]
         llm: error: ContextExceeded
-            [what was said and done is in the session s; say less, or begin a new session]
+            [what was said and done is in the session s; shorten the message, or begin a new session]
         llm: error: Rejected
-            [what was said and done is in the session s; say it differently, or use another model]
+            [what was said and done is in the session s; rephrase the message, or use another model]
         llm: error: TooLarge
             [what was said and done is in the session s; ask for a shorter answer]
         llm: error: Malformed
             [what was said and done is in the session s; try again, or use another model]
         llm: error: NotScripted
-            [what was said and done is in the session s; add the answer to the script, or record the tape anew]
+            [what was said and done is in the session s; add the answer to the script, or record a new tape]
         llm: error: NotStarted
-            [what was said and done is in the session s; mend its start command; `cli-agent doctor` tries it]
+            [what was said and done is in the session s; fix its start command; `cli-agent doctor` tests it]
         llm: error: Gone
             [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
         tool: error: WHAT FAILED
             [what was said and done is in the session s; `cli-agent doctor` shows what is wrong with the tools]
         skill: error: WHAT FAILED
-            [what was said and done is in the session s; go on without the skill, or mend it]
+            [what was said and done is in the session s; continue without the skill, or fix it]
         policy: error: WHAT FAILED
             [what was said and done is in the session s; ask for something else, or change [policy]]
         timeout: error: WHAT FAILED
@@ -110,17 +110,17 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
         internal: error: WHAT FAILED
             [what was said and done is in the session s; try again, and report it if it happens again]
         store: error: the session is at version 7, not where this writer believed it to be
-            [what was said and done is in the session s; go on where the session is used now]
+            [what was said and done is in the session s; continue where the session is in use now]
         store: error: the session was taken over by another owner (epoch 7)
-            [what was said and done is in the session s; go on where the session is used now]
+            [what was said and done is in the session s; continue where the session is in use now]
         store: error: the session is in use by WHAT FAILED
             [what was said and done is in the session s; end the other process, or use another session]
         store: error: it is not known whether the records were stored: WHAT FAILED
-            [what was said and done is in the session s; look at the session before you send it again]
+            [what was said and done is in the session s; check the session before you retry]
         store: error: the store is unavailable: WHAT FAILED
-            [what was said and done is in the session s; see to the disk and `store.path`, then send it again]
+            [what was said and done is in the session s; check the disk and `store.path`, then retry]
         store: error: the journal is damaged: WHAT FAILED
-            [what was said and done is in the session s; keep the file, and go on in another session]
+            [what was said and done is in the session s; keep the file, and continue in another session]
         store: error: the journal has format 9, this program knows 1: use the newer program
             [what was said and done is in the session s; use the newer program]
     "#]]

@@ -75,7 +75,7 @@ impl Spending {
         spending
     }
 
-    /// Adds what somebody else counted.
+    /// Adds the counts of another instance.
     pub(crate) fn extend(&mut self, other: &Self) {
         for (model, more) in &other.by_model {
             self.add_used(model, more);

@@ -23,7 +23,7 @@ const MOST_BEFORE_DRAWING: usize = 16 * 1024;
 /// A reader that has let this pass is not waited for again until it has read everything.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
 
-/// The same on a terminal, where what is drawn late would be drawn over what comes after it.
+/// The limit on a terminal, where late output would be drawn over what follows it.
 const DRAWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long until a full non-blocking pipe is tried again.

@@ -60,7 +60,7 @@ impl Warnings {
             }
             (ServerState::Restarting, None) => {
                 self.down.insert(server.id.clone(), ServerState::Restarting);
-                Some(format!("warning: {}; it is started again", why()))
+                Some(format!("warning: {}; restarting it", why()))
             }
             (ServerState::GaveUp, None | Some(ServerState::Restarting)) => {
                 self.down.insert(server.id.clone(), ServerState::GaveUp);

@@ -6,23 +6,23 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::figures::bold;
-use super::model::{Mode, Model, Serious};
+use super::model::{Confirmable, Mode, Model};
 use super::rows::clean;
-use crate::control::wire::Entry;
+use crate::control::wire::JournalEntry;
 
 const HELP: &str = "\
- up, down, k, j     the line before, the next one
- PgUp PgDn Home End further
+ up, down, k, j     previous line, next line
+ PgUp PgDn Home End scroll
  c                  cancel what runs in the selected session
  e, Enter           the last records of the selected session
- r                  start the selected tool server again
- / or f             show only names and states with this; Esc: all
- q, Ctrl-C          leave; the process goes on
+ r                  restart the selected tool server
+ / or f             filter by name or state; Esc shows all
+ q, Ctrl-C          quit; the process continues
 
- age: how long it has been in its state; queue: what waits for it.
+ age: time in the current state; queue: messages that wait for it.
  Latencies are those of the last 10 to 20 s; with * since the
- beginning, when there were none lately. door: the wait for a place
- among runtime.max_concurrent_turns. turns: inputs with an outcome.";
+ beginning, if there were none lately. Latency queue: wait for
+ one of runtime.max_concurrent_turns. turns: inputs with an outcome.";
 
 /// Draws what lies over the picture, if anything does.
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
@@ -34,17 +34,17 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         }
         Mode::Confirm(asked) => {
             let what = match asked {
-                Serious::Cancel(session) => format!(" cancel what runs in {}?", clean(session, 48)),
-                Serious::Restart(server) => format!(" start the tool server {} again?", clean(server, 36)),
+                Confirmable::Cancel(session) => format!(" cancel what runs in {}?", clean(session, 48)),
+                Confirmable::Restart(server) => format!(" restart the tool server {}?", clean(server, 36)),
             };
-            let lines = vec![Line::raw(what), Line::raw(" y does it, any other key does not")];
-            show(frame, area, 72, " sure? ".to_owned(), lines);
+            let lines = vec![Line::raw(what), Line::raw(" y confirms, any other key goes back")];
+            show(frame, area, 72, " confirm ".to_owned(), lines);
         }
         Mode::Events { session, records, scrolled } => {
             let title = format!(" {} ", clean(session, 60));
             let room = usize::from(area.height.saturating_sub(4));
             let lines = match records {
-                None => vec![Line::raw(" its journal is read …")],
+                None => vec![Line::raw(" reading its journal …")],
                 Some(records) => {
                     let last = records.len().saturating_sub(*scrolled);
                     records[last.saturating_sub(room)..last].iter().map(|entry| record(entry, area.width)).collect()
@@ -55,7 +55,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-fn record(entry: &Entry, width: u16) -> Line<'static> {
+fn record(entry: &JournalEntry, width: u16) -> Line<'static> {
     let time = jiff::Timestamp::from_millisecond(entry.at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let text = clean(&entry.text, usize::from(width.saturating_sub(30)));
     Line::raw(format!(" {} {:<12} {text}", time.strftime("%H:%M:%S"), entry.kind))

@@ -44,7 +44,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
 }
 
 fn head_lines(model: &Model) -> Vec<Line<'static>> {
-    let Some(look) = &model.look else { return vec![Line::raw(" nothing was seen yet")] };
+    let Some(look) = &model.look else { return vec![Line::raw(" no data yet")] };
     let metrics = &look.metrics;
     let process = &look.process;
     let state = match (model.is_gone, look.is_draining) {
@@ -110,13 +110,13 @@ fn latency(metrics: &MetricsSnapshot) -> String {
     };
     let (turn, turn_mark) = shown(&metrics.turn_latency);
     let (cancel, cancel_mark) = shown(&metrics.cancel_latency);
-    let (door, door_mark) = shown(&metrics.door_wait);
+    let (queue, queue_mark) = shown(&metrics.queue_wait);
     format!(
-        "turn{turn_mark} p50 {} p99 {}   cancel{cancel_mark} p99 {}   door{door_mark} p99 {}",
+        "turn{turn_mark} p50 {} p99 {}   cancel{cancel_mark} p99 {}   queue{queue_mark} p99 {}",
         micros(turn.p50_us),
         micros(turn.p99_us),
         micros(cancel.p99_us),
-        micros(door.p99_us)
+        micros(queue.p99_us)
     )
 }
 

@@ -164,12 +164,12 @@ fn boxes_lie_over_the_picture() {
     let asked = screen(&model, 80, 24);
     assert!(asked.contains("cancel what runs in customer-0007?"), "{asked}");
     press(&mut model, [KeyCode::Char('n'), KeyCode::Char('e')]);
-    let records = (0..40).map(|number| crate::control::wire::Entry {
+    let records = (0..40).map(|number| crate::control::wire::JournalEntry {
         at: 1_700_000_000_000 + number * 1_000,
         kind: "answered".into(),
         text: format!("\u{1b}[2Jnumber {number} {}", "and more ".repeat(20)),
     });
-    model.told(Ok(crate::control::wire::Said::Records { records: records.collect() }));
+    model.told(Ok(crate::control::wire::Response::Records { records: records.collect() }));
     expect_file!["snapshots/events.txt"].assert_eq(&screen(&model, 80, 24));
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::rows::{self, Kind, Row};
-use crate::control::wire::{Entry, Hello, Look, Question, Said};
+use crate::control::wire::{Hello, JournalEntry, Look, Request, Response};
 use crate::exit::{Exit, Failure};
 
 /// How many looks are remembered: two minutes.
@@ -36,7 +36,6 @@ pub(crate) struct Model {
     pub(crate) note: String,
     /// The process has ended.
     pub(crate) is_gone: bool,
-    /// No colours.
     pub(crate) is_plain: bool,
     /// Turns that ended between two looks, for each second, and memory in bytes; the newest last.
     pub(crate) past: VecDeque<Sample>,
@@ -58,20 +57,18 @@ pub(crate) struct Sample {
 /// What a key is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The picture.
     Tree,
     /// The filter is typed.
     Filter,
     /// The keys are explained.
     Help,
     /// Whether that is meant.
-    Confirm(Serious),
+    Confirm(Confirmable),
     /// A session's last records, and how many of the newest are scrolled away.
     Events {
-        /// The session.
         session: String,
         /// Its records, the oldest first; `None` while they are on their way.
-        records: Option<Vec<Entry>>,
+        records: Option<Vec<JournalEntry>>,
         /// How many of the newest are not shown.
         scrolled: usize,
     },
@@ -79,20 +76,19 @@ pub(crate) enum Mode {
 
 /// What is done only when a person says so twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Serious {
+pub(crate) enum Confirmable {
     /// Cancel what runs in this session.
     Cancel(String),
     /// Start this server again.
     Restart(String),
 }
 
-/// What a key asks of whoever has the terminal and the connection.
+/// What a key requests from the owner of the terminal and the connection.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wish {
-    /// The end.
+pub(crate) enum UserAction {
     Leave,
     /// A question to the process.
-    Ask(Question),
+    Request(Request),
 }
 
 impl Model {
@@ -142,15 +138,15 @@ impl Model {
     }
 
     /// The process said something.
-    pub(crate) fn told(&mut self, said: Result<Said, Failure>) {
+    pub(crate) fn told(&mut self, said: Result<Response, Failure>) {
         match said {
-            Ok(Said::Look(look)) => self.take(*look),
-            Ok(Said::Cancelled { was_running: true }) => self.note = "cancelled".to_owned(),
-            Ok(Said::Cancelled { was_running: false }) => self.note = "nothing runs there".to_owned(),
-            Ok(Said::Restarted) => self.note = "it is started again".to_owned(),
-            Ok(Said::Records { records }) => {
+            Ok(Response::Look(look)) => self.take(*look),
+            Ok(Response::Cancelled { was_running: true }) => self.note = "cancelled".to_owned(),
+            Ok(Response::Cancelled { was_running: false }) => self.note = "nothing is running there".to_owned(),
+            Ok(Response::Restarted) => self.note = "restarting it".to_owned(),
+            Ok(Response::Records { records }) => {
                 if let Mode::Events { records: shown, .. } = &mut self.mode {
-                    let clean = |entry: Entry| Entry {
+                    let clean = |entry: JournalEntry| JournalEntry {
                         kind: rows::clean(&entry.kind, 40),
                         text: rows::clean(&entry.text, 400),
                         ..entry
@@ -158,7 +154,9 @@ impl Model {
                     *shown = Some(records.into_iter().map(clean).collect());
                 }
             }
-            Ok(Said::Hello(_) | Said::Draining { .. } | Said::Reloaded { .. } | Said::Refused { .. }) => {}
+            Ok(
+                Response::Hello(_) | Response::Draining { .. } | Response::Reloaded { .. } | Response::Refused { .. },
+            ) => {}
             Err(failure) => {
                 self.is_gone |= failure.exit == Exit::TryLater;
                 self.note = rows::clean(&failure.message, 200);
@@ -170,9 +168,9 @@ impl Model {
     }
 
     /// A key was pressed.
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<Wish> {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Option<UserAction> {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Some(Wish::Leave);
+            return Some(UserAction::Leave);
         }
         match &mut self.mode {
             Mode::Tree => return self.tree_key(key.code),
@@ -184,9 +182,9 @@ impl Model {
                 if key.code != KeyCode::Char('y') {
                     return None;
                 }
-                return Some(Wish::Ask(match asked {
-                    Serious::Cancel(session) => Question::Cancel { session },
-                    Serious::Restart(server) => Question::RestartServer { server },
+                return Some(UserAction::Request(match asked {
+                    Confirmable::Cancel(session) => Request::Cancel { session },
+                    Confirmable::Restart(server) => Request::RestartServer { server },
                 }));
             }
             Mode::Events { records, scrolled, .. } => {
@@ -203,11 +201,11 @@ impl Model {
         None
     }
 
-    fn tree_key(&mut self, key: KeyCode) -> Option<Wish> {
+    fn tree_key(&mut self, key: KeyCode) -> Option<UserAction> {
         self.note.clear();
         let selected = self.selected().cloned();
         match (key, selected.map(|row| row.kind)) {
-            (KeyCode::Char('q'), _) => return Some(Wish::Leave),
+            (KeyCode::Char('q'), _) => return Some(UserAction::Leave),
             (KeyCode::Up | KeyCode::Char('k'), _) => self.step(|at| at.saturating_sub(1)),
             (KeyCode::Down | KeyCode::Char('j'), _) => self.step(|at| at + 1),
             (KeyCode::PageUp, _) => self.step(|at| at.saturating_sub(PAGE)),
@@ -221,12 +219,12 @@ impl Model {
             }
             (KeyCode::Char('?' | 'h'), _) => self.mode = Mode::Help,
             (KeyCode::Char('c'), Some(Kind::Session(session))) => {
-                self.mode = Mode::Confirm(Serious::Cancel(session));
+                self.mode = Mode::Confirm(Confirmable::Cancel(session));
             }
-            (KeyCode::Char('r'), Some(Kind::Server(server))) => self.mode = Mode::Confirm(Serious::Restart(server)),
+            (KeyCode::Char('r'), Some(Kind::Server(server))) => self.mode = Mode::Confirm(Confirmable::Restart(server)),
             (KeyCode::Char('e') | KeyCode::Enter, Some(Kind::Session(session))) => {
                 self.mode = Mode::Events { session: session.clone(), records: None, scrolled: 0 };
-                return Some(Wish::Ask(Question::Records { session, most: RECORDS }));
+                return Some(UserAction::Request(Request::Records { session, most: RECORDS }));
             }
             (KeyCode::Char('c' | 'e'), _) => self.note = "select a session for that".to_owned(),
             (KeyCode::Char('r'), _) => self.note = "select a tool server for that".to_owned(),

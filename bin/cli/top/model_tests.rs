@@ -43,7 +43,7 @@ fn model() -> Model {
     model
 }
 
-fn press(model: &mut Model, key: KeyCode) -> Option<Wish> {
+fn press(model: &mut Model, key: KeyCode) -> Option<UserAction> {
     model.key(KeyEvent::from(key))
 }
 
@@ -66,16 +66,16 @@ fn what_is_serious_is_asked_about_first() {
     assert_eq!(press(&mut model, KeyCode::Char('x')), None, "anything but yes is no");
     assert_eq!(press(&mut model, KeyCode::Char('y')), None, "the question is gone");
     press(&mut model, KeyCode::Char('c'));
-    let cancel = Question::Cancel { session: "works".into() };
-    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Wish::Ask(cancel)));
+    let cancel = Request::Cancel { session: "works".into() };
+    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(UserAction::Request(cancel)));
     press(&mut model, KeyCode::Home);
     press(&mut model, KeyCode::Down);
     press(&mut model, KeyCode::Char('r'));
-    let restart = Question::RestartServer { server: "files".into() };
-    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Wish::Ask(restart)));
-    assert_eq!(press(&mut model, KeyCode::Char('q')), Some(Wish::Leave));
+    let restart = Request::RestartServer { server: "files".into() };
+    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(UserAction::Request(restart)));
+    assert_eq!(press(&mut model, KeyCode::Char('q')), Some(UserAction::Leave));
     let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(model.key(ctrl_c), Some(Wish::Leave));
+    assert_eq!(model.key(ctrl_c), Some(UserAction::Leave));
 }
 
 #[test]
@@ -136,10 +136,12 @@ fn a_process_that_ends_leaves_its_last_picture() {
 fn records_are_scrolled_and_left() {
     let mut model = model();
     press(&mut model, KeyCode::End);
-    let Some(Wish::Ask(Question::Records { session, .. })) = press(&mut model, KeyCode::Char('e')) else { panic!() };
+    let Some(UserAction::Request(Request::Records { session, .. })) = press(&mut model, KeyCode::Char('e')) else {
+        panic!()
+    };
     assert_eq!(session, "idle");
-    let entry = |number: i64| Entry { at: number, kind: "input".into(), text: "\u{1b}[2Jx".into() };
-    model.told(Ok(Said::Records { records: (0..5).map(entry).collect() }));
+    let entry = |number: i64| JournalEntry { at: number, kind: "input".into(), text: "\u{1b}[2Jx".into() };
+    model.told(Ok(Response::Records { records: (0..5).map(entry).collect() }));
     (0..9).for_each(|_| drop(press(&mut model, KeyCode::Up)));
     let Mode::Events { records: Some(records), scrolled, .. } = &model.mode else { panic!() };
     assert_eq!((*scrolled, records[0].text.as_str()), (4, "x"));

@@ -43,7 +43,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
 
     let mut lines = vec![row(["", "count", "p50", "p90", "p99", "max"])];
     for (name, figures) in
-        [("turn", &metrics.turn_latency), ("cancel", &metrics.cancel_latency), ("door", &metrics.door_wait)]
+        [("turn", &metrics.turn_latency), ("cancel", &metrics.cancel_latency), ("queue", &metrics.queue_wait)]
     {
         lines.push(latency(name, figures));
     }

@@ -1,4 +1,4 @@
-//! The live tree as a list of lines, cleaned of whatever could steer a terminal.
+//! The live tree as a list of lines, without characters that could control a terminal.
 
 use bob::{NodeState, NodeStatus, ServerStatus};
 
@@ -21,11 +21,10 @@ pub(crate) struct Row {
     pub(crate) kind: Kind,
     /// How deep it stands.
     pub(crate) depth: usize,
-    /// Its name.
     pub(crate) name: String,
     /// What it does, for its colour.
     pub(crate) status: NodeStatus,
-    /// The same in a word.
+    /// The state in a word.
     pub(crate) state: &'static str,
     /// For how long, in milliseconds.
     pub(crate) age_ms: u64,

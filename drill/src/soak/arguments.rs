@@ -36,7 +36,7 @@ pub struct SoakArgs {
     /// How many turns each session has [default: 5, with --prompts 2]
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) turns: Option<u32>,
-    /// For how long turns begin, such as 90s, 30m or 2h
+    /// Keep starting turns for this long, such as 90s, 30m or 2h
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) duration: Option<Duration>,
     /// How long a session waits before a turn, in the mean [default: 2s, beyond 666 sessions 3 ms for each of them]

@@ -3,7 +3,7 @@
 use super::OpenTurn;
 use super::keep::Keep;
 use super::known::{Submissions, is_of_runtime};
-use super::open::{OpenApproval, Outside, Replier};
+use super::open::{ExternalResult, OpenApproval, RunCaller};
 use crate::approvals::Standing;
 use crate::chat::Message;
 use crate::ids::{RequestId, SessionId, TurnId};
@@ -35,9 +35,10 @@ pub struct Session {
     /// The names of the last changes of its options: one that is repeated changes nothing.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub configured: VecDeque<RequestId>,
-    /// What was said, in order; of a live session what a prompt can still use. Every call in it has its result.
+    /// The messages in order; a live session keeps those that a prompt can still use. Every call in it has its
+    /// result.
     pub history: Vec<Arc<Message>>,
-    /// What stands in a prompt for what was said before the history.
+    /// The summary that replaces the messages before the history.
     #[serde(default)]
     pub summary: Option<Arc<str>>,
     /// Accepted inputs whose turn has not begun, oldest first.
@@ -60,7 +61,7 @@ pub struct Session {
     /// What people decided beyond single calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Arc<Standing>>,
-    /// The names of what was said into turns, the newest last.
+    /// The request ids of steer messages, the newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub steers: VecDeque<RequestId>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
@@ -150,7 +151,7 @@ impl Session {
             Fact::Resumed { submission, reply, request_id, labels } => {
                 // A name that the runtime gave it is known by the submission.
                 let named = request_id.clone().filter(|request| !is_of_runtime(request, submission));
-                let replier = Replier { request_id: named, labels: labels.clone() };
+                let replier = RunCaller { request_id: named, labels: labels.clone() };
                 self.resume(submission, reply, replier, record.at);
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
@@ -165,7 +166,7 @@ impl Session {
             }
             Fact::Waits { call, what } => {
                 if let Some(open) = self.open_call(call) {
-                    open.outside = Some(Outside { what: what.clone(), came: None });
+                    open.outside = Some(ExternalResult { what: what.clone(), came: None });
                 }
             }
         }
@@ -186,8 +187,8 @@ impl Session {
         self.last.as_ref().filter(|last| self.last_submission.as_ref() == Some(submission) || ended(last))
     }
 
-    /// The outcome a repeated request is told, if the first one has one. One that is
-    /// suspended has: the question.
+    /// The outcome with which a repeated request is answered, if the first one has one. For a suspended turn that is
+    /// the question.
     pub fn first_outcome(&self, request: &RequestId) -> Option<TurnOutcome> {
         if let Some(answered) = self.answered.get(request) {
             return Some((**answered).clone());

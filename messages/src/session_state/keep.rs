@@ -23,7 +23,7 @@ const OUTCOMES_KEPT: usize = 16;
 /// About how many messages a turn has: as many outcomes are at hand as turns are remembered.
 const MESSAGES_A_TURN: usize = 4;
 
-/// What a session keeps, and what it has let go of.
+/// What a session keeps in memory, and what it has dropped.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Keep {
     /// How many messages before the open turn; `None` keeps everything.
@@ -42,7 +42,7 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    /// Whether it is kept for turns that run, and not for somebody who reads it.
+    /// Whether it is kept for running turns rather than for a reader of the whole session.
     pub(super) fn is_live(&self) -> bool {
         self.messages.is_some()
     }
@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    /// A turn is over: messages that no prompt can use any more are let go of. A call stays with its results, and what
+    /// A turn is over: messages that no prompt can use any more are dropped. A call stays with its results, and what
     /// is left begins with its user, as the prompts that are made of it do.
     pub(super) fn forget(&mut self) {
         let Some(most) = self.keep.messages.filter(|most| self.history.len() > *most) else { return };
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// The history was condensed: what the summary stands for is let go of, but for the open turn's own message.
+    /// The history was condensed: the messages it replaces are dropped, except the open turn's own.
     pub(super) fn condense(&mut self, condensed: &Condensed) {
         self.outdates_snapshot();
         if condensed.summary.is_some() {
@@ -128,7 +128,7 @@ impl Session {
         }
         let is_result = |at: &usize| matches!(self.history.get(*at).map(Arc::as_ref), Some(Message::Tool { .. }));
         let cut = self.history.len().saturating_sub(condensed.keeps);
-        // A journal of somebody else may say anything; a call stays with its results all the same.
+        // A foreign journal may contain anything; a call still stays with its results.
         let cut = (0..=cut).rev().find(|at| !is_result(at)).unwrap_or(0);
         if self.keep.messages.is_none() || cut == 0 {
             return;

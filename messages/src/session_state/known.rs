@@ -1,9 +1,9 @@
-//! The submissions a session has answered last, by name, so that one that is sent again is told what it came to and
-//! runs nothing.
+//! The last submissions a session has answered, by id, so that a repeated one is answered from the journal and runs
+//! nothing.
 //!
-//! What is sent again comes from whoever did not hear the answer: a supervisor that is behind by several turns, or a
-//! caller who repeats the request id that the runtime gave. The session keeps the names only; the outcomes are in its
-//! journal.
+//! A submission is repeated by a sender that did not receive the answer: a supervisor that is behind by several
+//! turns, or a caller who repeats the request id that the runtime gave. The session keeps the names only; the
+//! outcomes are in its journal.
 
 use super::Session;
 use super::runs::withdrawn;

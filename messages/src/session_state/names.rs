@@ -1,6 +1,6 @@
 //! Names of requests in little room: of each only a fingerprint, which says "perhaps" of two names that share it.
 //!
-//! Two of a session's names share one about once in 10^14; whoever asks then looks the name up where it is written.
+//! Two of a session's names share one about once in 10^14; the caller then looks the name up in the journal.
 
 use crate::ids::RequestId;
 use crate::trace::fnv64;

@@ -48,12 +48,12 @@ pub struct OpenTurn {
     pub closed: Vec<(Arc<ToolCall>, Arc<ToolResult>)>,
     /// What it waits for, when it is suspended.
     pub suspended: Option<Suspension>,
-    /// What was said into the turn while a step was open or the model was asked.
+    /// Steer messages that came while a step was open or the model was asked.
     pub steered: Vec<Arc<Message>>,
     /// The plain inputs that answered its questions, oldest first. The last one's caller
     /// is owed the outcome, under its own name and labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub repliers: Vec<Replier>,
+    pub repliers: Vec<RunCaller>,
     /// What was replied when it was resumed last; empty for a decision, and of one that was not resumed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reply: String,
@@ -62,9 +62,9 @@ pub struct OpenTurn {
     pub skills: Option<SelectedSkills>,
 }
 
-/// Who answered a question of a suspended turn with a plain input.
+/// A caller that answered the question of a suspended turn with a plain input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replier {
+pub struct RunCaller {
     /// The caller's name for the request.
     pub request_id: Option<RequestId>,
     /// The caller's labels.
@@ -97,15 +97,15 @@ pub struct OpenCall {
     pub approval: Option<OpenApproval>,
     /// Set once it came back without its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outside: Option<Outside>,
+    pub outside: Option<ExternalResult>,
     /// Its result.
     pub result: Option<Arc<ToolResult>>,
 }
 
-/// A result that comes from outside.
+/// A result that is supplied from outside the runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outside {
-    /// What is waited for, in words for people.
+pub struct ExternalResult {
+    /// A description for people of what is awaited.
     pub what: String,
     /// The reply that is the result, once it came.
     pub came: Option<String>,
@@ -163,7 +163,7 @@ impl OpenTurn {
         named.any(|known| known.as_ref() == Some(request)) || self.submission.as_str() == request.as_str()
     }
 
-    /// The turn's outcome as the caller of this request of it is told.
+    /// The turn's outcome for the caller of this request.
     pub fn outcome_for(&self, request: &RequestId, outcome: &TurnOutcome) -> TurnOutcome {
         let replier = self.repliers.iter().find(|replier| replier.request_id.as_ref() == Some(request));
         let labels = replier.map_or(&self.input.labels, |replier| &replier.labels).clone();

@@ -1,8 +1,8 @@
-//! The fold, turn by turn: one begins, is suspended, goes on and ends, and what its callers are told.
+//! The fold, turn by turn: one begins, is suspended, continues and ends, and the outcomes for its callers.
 
 use super::known::is_of_runtime;
 use super::steps::said;
-use super::{OpenTurn, Replier, Session};
+use super::{OpenTurn, RunCaller, Session};
 use crate::Millis;
 use crate::chat::{CallStatus, FinishReason, Message, ToolResult, Usage};
 use crate::ids::{ModelName, SessionId, TurnId};
@@ -55,7 +55,7 @@ impl Session {
         });
     }
 
-    pub(super) fn resume(&mut self, submission: &TurnId, reply: &str, replier: Replier, at: Millis) {
+    pub(super) fn resume(&mut self, submission: &TurnId, reply: &str, replier: RunCaller, at: Millis) {
         // An input that waited behind the question is its reply.
         let waited = self.waiting.iter().position(|input| input.turn == *submission);
         let waited = waited.and_then(|at| self.waiting.remove(at));
@@ -63,11 +63,11 @@ impl Session {
             self.next_options = Some(Box::new(options));
         }
         let Some(turn) = &mut self.open else { return };
-        // Whoever goes on to something else says so under the name of whoever was told the question.
+        // A reply that begins something else carries the id of the caller that received the question.
         let is_given_up = turn.submission == *submission;
         turn.submission = submission.clone();
         reply.clone_into(&mut turn.reply);
-        // The first that brings neither speaks for the input; behind a named one it is somebody else.
+        // The first without either is the input's own; after a named one it belongs to another caller.
         if replier.request_id.is_some() || !replier.labels.is_empty() || !turn.repliers.is_empty() {
             turn.repliers.push(replier);
         }
@@ -111,8 +111,8 @@ impl Session {
             return;
         }
         self.history.append(&mut turn.steered);
-        // What a turn said at a guard, a cancel or an error belongs to the
-        // conversation too; roles then also alternate for providers that insist.
+        // The text of a turn ended by a guard, a cancel or an error belongs to the conversation too; it also keeps
+        // the roles alternating, on which some providers insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
         if !spoke {
             self.history.push(said(&ended.content));
@@ -143,8 +143,8 @@ pub(crate) fn withdrawn(input: &TurnInput, session: &SessionId) -> TurnOutcome {
     }
 }
 
-/// The outcome that follows from a turn and its end. `saved` is for whoever
-/// stores it to say; here it is what a reader of the journal sees: true.
+/// The outcome that follows from a turn and its end. The writer of the record decides about `saved`; here it is true,
+/// as for any reader of the journal.
 fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> TurnOutcome {
     let input = (&turn.input.request_id, &turn.input.labels);
     let (request_id, labels) = turn.repliers.last().map_or(input, |replier| (&replier.request_id, &replier.labels));

@@ -1,9 +1,8 @@
-//! A session written down whole, so that whoever takes it up need not read its journal from the beginning.
+//! The whole state of a session as a record, so that an owner need not read its journal from the beginning.
 //!
-//! A snapshot stands in the journal as a record and says nothing new: it is the fold of the records before it, as a live
-//! session keeps it. A fold that begins with it and one that begins with the first record come to the same session.
-//! Whoever cannot use one, since its form is unknown, it does not read, or it keeps less than is wanted, reads the
-//! whole journal instead.
+//! A snapshot contains nothing new: it is the fold of the records before it, as a live session keeps it. A fold that
+//! begins with it and one that begins with the first record give equal sessions. If a snapshot cannot be used,
+//! because its format is unknown, it is damaged, or it keeps too little, the whole journal is read instead.
 
 use super::Session;
 use crate::ids::SessionId;

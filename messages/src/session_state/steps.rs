@@ -9,7 +9,7 @@ use crate::store::{Answered, StepCost};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// How many names of what was said into its turns a session knows.
+/// The most request ids of steer messages a session keeps.
 const MOST_STEERS_KNOWN: usize = 256;
 
 impl Session {
@@ -20,7 +20,8 @@ impl Session {
         turn.malformed_in_a_row = 0;
         turn.text.clone_from(&answered.text);
         if answered.calls.is_empty() {
-            // What was said while the model spoke is asked next; when no step is left, the answer stays the last word.
+            // Steer messages that came while the model answered are part of the next prompt; if no step is left, the
+            // answer is final.
             let goes_on = turn.spent.forbids_step(&turn.input.limits).is_none();
             if goes_on {
                 self.history.push(said(&answered.text));

@@ -1,9 +1,9 @@
-//! Live sessions from outside: what they do, and how much there is to do.
+//! Snapshots of the live sessions and of the load.
 
 use crate::ids::SessionId;
 use serde::{Deserialize, Serialize};
 
-/// A live session from outside: one that has an actor, or an input at the door.
+/// A session with an actor or a queued submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveSession {
     /// Its id.
@@ -12,10 +12,10 @@ pub struct LiveSession {
     pub state: LiveState,
     /// For how long it has done so, in milliseconds.
     pub age_ms: u64,
-    /// How many callers are owed an outcome.
-    pub owed: usize,
-    /// How many of these wait at the door: not accepted yet.
-    pub at_door: usize,
+    /// The number of callers waiting for an outcome.
+    pub pending: usize,
+    /// How many of these are queued and not accepted yet.
+    pub queued: usize,
     /// How often its actor was started again in the running turn.
     pub restarts: u32,
     /// Why its actor last crashed, if one did since the session became live.
@@ -26,7 +26,7 @@ pub struct LiveSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveState {
-    /// Nothing; its actor is let go after a while.
+    /// Nothing; its actor is stopped after a while.
     Idle,
     /// It waits until a turn may run.
     Waiting,
@@ -35,16 +35,16 @@ pub enum LiveState {
     /// A person is being asked; the turn counts as running.
     Asking,
     /// Its actor is being stopped.
-    Leaving,
+    Stopping,
 }
 
 /// How much there is to do in all sessions together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionsLoad {
-    /// Sessions that have an actor, or an input at the door.
+    /// Sessions with an actor or a queued submission.
     pub live: usize,
     /// Turns that run; at most one a session.
     pub running: usize,
-    /// Submissions at the door: not accepted until a turn may run.
+    /// Queued submissions, which are not accepted until a turn may run.
     pub waiting: usize,
 }

@@ -70,8 +70,8 @@ impl Turn {
         let Some((open, suspension)) = suspended.filter(|(_, suspension)| suspension.token == *token) else {
             return effects.push(refused_token(&submission));
         };
-        // What is said to the session itself needs no token. A token is good across processes, so its time is that of the
-        // day: a clock that is put forward ends it early, and one that is put back late.
+        // A reply to the session itself needs no token. A token is valid across processes, so it expires by the wall
+        // clock: a clock that is set forward ends it early, one that is set back late.
         if brought_by.is_none() && suspension.expires_at.is_some_and(|at| self.now.wall >= at) {
             let text = "the token has expired; say something to the session instead: that answers a question, and \
                         leaves a call that waits for a decision undone";
@@ -90,7 +90,7 @@ impl Turn {
             ResumeReply::Answer(text) => (undecided.next(), text.clone()),
             ResumeReply::Decision(_) => (undecided.next(), String::new()),
             ResumeReply::Decided { approval, .. } => match undecided.find(|asked| asked == approval) {
-                // Said of one call, it is no decision about another, nor the answer to a question.
+                // A decision about one call does not apply to another, and does not answer a question.
                 None => {
                     let text = "the turn does not wait for this decision; it may have been made already";
                     return effects.push(refused(&submission, AgentError::Invalid(text.into())));

@@ -1,4 +1,4 @@
-//! What callers are told when the records of their requests are durable, or cannot be made so.
+//! Acknowledgements: sent when the records of a request are durable, or cannot be made so.
 
 use super::news::{configured, finished, in_doubt, steered};
 use super::{Effect, Turn};
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 /// An answer that waits for the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Ack {
-    /// An input, or a reply to a suspended turn: its caller is told the outcome of the turn, and nothing before that.
+    /// An input, or a reply to a suspended turn: its caller receives the outcome of the turn and nothing before it.
     Input(TurnId),
     /// An input was taken out of those that wait.
     Withdrawn(Box<TurnOutcome>),
     /// The session's options were changed.
     Configured(RequestId),
-    /// Something was said into the running turn.
+    /// A steer message.
     Steered(RequestId),
     /// A reader of the journal waits until the records have gone to the store, durable or not.
     Flushed,
@@ -100,7 +100,7 @@ impl Turn {
                 (Ack::Steered(request), Settled::Lost(error)) if !outbox.may_hold(*version) => {
                     steered(request, Err(AgentError::Store(error.clone())))
                 }
-                // The turn has taken it, or the journal may have it: said again, it would be said twice.
+                // The turn has taken it, or the journal may have it; sent again, it would be there twice.
                 (Ack::Steered(request), Settled::NotTaken { error, .. } | Settled::Lost(error)) => {
                     steered(request, Err(in_doubt(error.to_string())))
                 }

@@ -1,8 +1,7 @@
 //! One model reply → what the model decided.
 //!
-//! The envelope is read strictly: exactly one JSON object, no other text around it
-//! (a Markdown fence is tolerated), no key twice. What is wrong is said precisely,
-//! because the model is asked again with those words.
+//! The envelope is read strictly: exactly one JSON object, no other text around it (a Markdown fence is tolerated),
+//! no key twice. Errors are precise, because the model is asked again with their text.
 
 use super::strict;
 use crate::chat::StopReason;
@@ -12,25 +11,25 @@ use crate::tools::ToolSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a model decided, as the envelope says it.
+/// The decision of a model, as its envelope contains it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentAction {
-    /// It answers.
+    /// The final answer.
     Final {
-        /// The answer.
+        /// The text of the answer.
         content: String,
     },
-    /// It calls a tool.
+    /// A call of a tool.
     ToolCall {
-        /// Which.
+        /// The name of the tool.
         name: String,
-        /// With what: a JSON object.
+        /// The arguments, a JSON object.
         arguments: Value,
     },
-    /// It asks the user.
+    /// A question to the user.
     AskUser {
-        /// What.
+        /// The text of the question.
         question: String,
     },
 }
@@ -38,7 +37,6 @@ pub enum AgentAction {
 /// A reply that was understood.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Understood {
-    /// The answer.
     Final(String),
     /// Words and calls; the question to the user is a call of `ask_user`.
     Calls(String, Vec<Asked>),
@@ -126,8 +124,8 @@ fn spoken(name: &str, tools: &ToolSet) -> ToolName {
 /// Reads one envelope.
 ///
 /// # Errors
-/// Invalid JSON, text around it, a missing field, a wrong type and an unknown
-/// action are told apart, in words for the model.
+/// Invalid JSON, text around it, a missing field, a wrong type and an unknown action have different error texts,
+/// written for the model.
 pub fn parse_action(text: &str) -> Result<AgentAction, String> {
     read_action(text, false)
 }

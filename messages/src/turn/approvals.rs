@@ -18,7 +18,8 @@ use std::sync::Arc;
 const MOST_ASKED: u32 = 3;
 
 impl Turn {
-    /// Whether a decision is about an open question of the turn that runs, which is told. The first one counts.
+    /// Checks whether a decision is about an open question of the running turn, and reports it. The first decision
+    /// counts.
     pub(super) fn counts(&self, approval: &ApprovalId, asker: Option<Ticket>, effects: &mut Vec<Effect>) -> bool {
         // A turn that is being suspended is decided by its token, and one that is only looked at by the owner that goes
         // on with it.

@@ -17,7 +17,7 @@ use crate::store::{Fact, StoreError};
 use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
 use std::sync::Arc;
 
-/// What is said of a call whose room went away while it ran.
+/// The result of a call whose actor ended while it ran.
 const GONE: &str = "outcome unknown: the tool's actor went away during the call";
 
 /// The most bytes in which a tool says what it waits for.
@@ -126,7 +126,7 @@ impl Turn {
         calling.slots[at] = match verdict {
             Some(Verdict::Running) => {
                 self.called(&call, CallState::Running, effects);
-                // It takes its time: what the model said is not kept until it is over.
+                // A call that takes long: the model's reply is not kept until it has ended.
                 self.flush(effects);
                 self.running(ticket, true, false)
             }
@@ -347,7 +347,7 @@ impl Turn {
             Some(_) => options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect(),
             None => Arc::clone(&brief.roots),
         };
-        // What skills leave of the tools is told name by name: two lists of patterns have no common one.
+        // The tools that skills allow are listed by name: two lists of patterns have no common list.
         let is_limited = open.skills.as_ref().is_some_and(|skills| skills.allow_tools.is_some());
         let names = |frame: &Frame| frame.tools.tools().iter().map(|tool| tool.id.as_str().to_owned()).collect();
         let limit: Option<Arc<[String]>> = self.frame.as_ref().filter(|_| is_limited).map(names);

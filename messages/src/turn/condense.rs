@@ -1,9 +1,9 @@
 //! Condensation: a history that fills too much of the model's context becomes a summary and its newest messages.
 //!
-//! What is to go is decided here, the summary is somebody else's. It is asked for twice, the second time more tightly;
-//! without a usable one the messages go all the same, and either is told and journaled. A call stays with its results,
-//! the message the turn is about stays as it is, and nothing changes before the record of it: whoever crashes meanwhile
-//! finds the history as it was.
+//! What is dropped is decided here; the summary comes from the compactor. It is requested twice, the second time with
+//! a tighter limit; without a usable one the messages are dropped all the same. Both cases are reported and
+//! journaled. A call stays with its results, the message the turn is about stays as it is, and nothing changes before
+//! its record: after a crash the history is as it was.
 
 use super::prompt::Frame;
 use super::state::{Condensing, Plan, State};
@@ -133,7 +133,7 @@ impl Turn {
         most > 0 && spent >= most
     }
 
-    /// The history becomes what was planned; what was said into the turn meanwhile stays.
+    /// Applies the plan to the history; steer messages that came meanwhile stay.
     fn shorten(&mut self, plan: &Plan, condensed: Condensed, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let Some(open) = session.running() else { return };

@@ -1,7 +1,7 @@
 //! A change of the session's options: journaled at once, in force from the next turn.
 //!
-//! It begins nothing: a session whose journal was read only for this is left as it is, with
-//! whatever an earlier process left in it, until an input comes.
+//! It begins nothing: a session whose journal was read only for this is left as it is, including what an earlier
+//! process left in it, until an input comes.
 
 use super::acks::Ack;
 use super::news::configured;
@@ -11,7 +11,7 @@ use crate::options::{Configuring, SessionChange};
 use crate::store::Fact;
 
 impl Turn {
-    /// Takes a change up, once: one whose name is known is only told of when it is durable.
+    /// Applies a change once: a known one is only acknowledged when it is durable.
     pub(super) fn configure(&mut self, asked: &Configuring, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let request_id = &asked.request_id;

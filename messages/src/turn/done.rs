@@ -1,4 +1,4 @@
-//! Done: every way a turn ends, and what is written before it is told.
+//! Done: every way a turn ends, and what is written before its outcome is reported.
 
 use super::acks::Settled;
 use super::news::finished;
@@ -99,14 +99,14 @@ impl Turn {
         effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
     }
 
-    /// The outcome is journaled; it is told when it is durable.
+    /// Journals the outcome; it is reported when it is durable.
     pub(super) fn done(&mut self, finishing: &mut Finishing, ended: Ended, effects: &mut Vec<Effect>) {
         self.record_end(ended);
         finishing.version = Some(self.awaited());
         self.flush(effects);
     }
 
-    /// The outcome is durable, or the store did not take it: it is told, and the next turn begins.
+    /// Reports the outcome, which is durable or was refused by the store, and begins the next turn.
     pub(super) fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
         self.report_outcome(finishing.submission, saved, effects);
         self.begin_next(effects);
@@ -117,8 +117,8 @@ impl Turn {
         effects.push(finished(submission, TurnOutcome { saved, ..(**last).clone() }));
     }
 
-    /// The actor is being stopped: the turn is closed with every call paired, what
-    /// is written is sent, and the outcome is told. Nothing comes after this.
+    /// Handles the stop of the actor: closes the turn with every call paired, sends buffered records, and reports the
+    /// outcome. Nothing comes after this.
     pub(super) fn stopped(
         &mut self,
         state: &State,
@@ -130,7 +130,7 @@ impl Turn {
         effects.push(Effect::AbandonAll);
         if self.session.is_none() {
             // The journal was not read yet; what came with the first input ends here,
-            // the guest book sends the others again.
+            // the sessions supervisor sends the others again.
             let first =
                 self.deferred.iter().find_map(|request| Some((request.submission()?.clone(), request.limits())));
             if let Some((submission, limits)) = first {
@@ -145,7 +145,7 @@ impl Turn {
         }
         let submission = match state {
             State::Done(Finishing { submission, version: Some(_) }) => Some(submission.clone()),
-            // An actor that is let go for idleness takes no turn with it, should one have just begun.
+            // An actor that is stopped for idleness does not end a turn that has just begun.
             _ if reason == EndReason::Passivated || self.unrecovered => None,
             _ => self.submission().filter(|running| meant.is_none_or(|meant| meant == running)).inspect(|_| {
                 self.settle_calls(state.slots(), effects);
@@ -161,7 +161,7 @@ impl Turn {
         let ticket = self.ticket();
         self.outbox.flush_last(&self.id, ticket, effects);
         if let Some(submission) = submission {
-            // Whoever performs this knows whether the append was confirmed in time.
+            // The driver knows whether the append was confirmed in time.
             self.report_outcome(submission, false, effects);
         }
         self.settle_acks(Settled::Stopped, effects);

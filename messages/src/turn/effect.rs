@@ -18,40 +18,35 @@ use std::sync::Arc;
 /// One thing to be done for a turn: one send, no decision. An effect with a
 /// ticket is a question; its answer comes back as the message of that ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum Effect {
     /// Send this to the turn itself.
     Tell(TurnMessage),
     /// Take the session over; answered by `Loaded`.
     Claim {
-        /// Names the question.
         ticket: Ticket,
-        /// Which session.
         session: SessionId,
         /// All records are needed, and not only those from the last snapshot on.
         whole: bool,
     },
     /// Store these records; answered by `Saved`.
     Append {
-        /// Names the question.
         ticket: Ticket,
-        /// Whether success is to be told: something waits for it. A failure always is.
+        /// Whether success is to be reported, because something waits for it. A failure always is.
         confirm: bool,
         /// How long to wait before it is sent, in milliseconds: the store did not take it before.
         #[serde(default)]
         pause_ms: u64,
-        /// What to store.
         append: Append,
     },
     /// This actor no longer owns the session.
     Release {
-        /// Which session.
         session: SessionId,
         /// Under which epoch it was owned.
         epoch: u64,
     },
     /// Which tools may be used? Answered by `ToolsListed`.
     ListTools {
-        /// Names the question.
         ticket: Ticket,
         /// What the session is limited to.
         allow: Option<Arc<[String]>>,
@@ -60,78 +55,41 @@ pub enum Effect {
         brought: Arc<[ServerSpec]>,
     },
     /// What can this model do? Answered by `Profiled`.
-    Profile {
-        /// Names the question.
-        ticket: Ticket,
-        /// The model.
-        model: ModelName,
-    },
+    Profile { ticket: Ticket, model: ModelName },
     /// What do the files say that stand before the history? Answered by `LayersRead`.
     ReadLayers {
-        /// Names the question.
         ticket: Ticket,
         /// The session's working folder; `None` for one that names none.
         cwd: Option<String>,
     },
     /// Which skills are there? Answered by `SkillsListed`.
     ListSkills {
-        /// Names the question.
         ticket: Ticket,
         /// The folder the session works in; their places are looked up there first.
         cwd: Option<String>,
     },
     /// Does this answer fit its schema? Answered by `OutputChecked`.
-    CheckOutput {
-        /// Names the question.
-        ticket: Ticket,
-        /// The schema.
-        schema: Arc<Value>,
-        /// The answer.
-        output: Arc<Value>,
-    },
+    CheckOutput { ticket: Ticket, schema: Arc<Value>, output: Arc<Value> },
     /// Ask the model; answered by `ParseAction`.
     Infer {
-        /// Names the question.
         ticket: Ticket,
-        /// What to ask.
         request: Arc<LlmRequest>,
         /// What is left of the turn's time, in milliseconds.
         remaining_ms: u64,
     },
     /// Make a summary of what no longer fits; answered by `Condensed`.
-    Condense {
-        /// Names the question.
-        ticket: Ticket,
-        /// What to condense.
-        request: Arc<CondenseRequest>,
-    },
+    Condense { ticket: Ticket, request: Arc<CondenseRequest> },
     /// May this call run? Answered by `Checked`; one that may run at once is noted
     /// as running when it takes its time.
-    Check {
-        /// Names the question.
-        ticket: Ticket,
-        /// The call.
-        check: CheckRequest,
-        /// Who asks.
-        context: Arc<CallContext>,
-    },
+    Check { ticket: Ticket, check: CheckRequest, context: Arc<CallContext> },
     /// Run this call; answered by `ToolReturned`.
-    Call {
-        /// Names the question.
-        ticket: Ticket,
-        /// The call.
-        call: Arc<ToolCall>,
-        /// The permission.
-        grant: Grant,
-        /// Who asks.
-        context: Arc<CallContext>,
-    },
+    Call { ticket: Ticket, call: Arc<ToolCall>, grant: Grant, context: Arc<CallContext> },
     /// What a person decided for good, beyond this session.
     Remember(Arc<Standing>),
-    /// Nobody wants the answers to what is in flight any more.
+    /// Abandon all questions in flight.
     AbandonAll,
     /// Tell the sessions supervisor.
     Report(TurnNews),
-    /// Tell whoever watches.
+    /// Send to the subscribers.
     Emit(Box<StepEvent>),
 }

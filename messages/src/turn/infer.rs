@@ -97,7 +97,7 @@ impl Turn {
         }
     }
 
-    /// A final answer is the end of the turn, unless somebody said something behind it.
+    /// A final answer ends the turn, unless a steer message came after it.
     pub(super) fn answered_finally(
         &mut self,
         text: String,
@@ -113,7 +113,7 @@ impl Turn {
         self.finish_final(text, effects);
     }
 
-    /// An answer was understood: its words are told and written.
+    /// Reports and journals an answer that was understood.
     fn answered(&mut self, answered: Answered, effects: &mut Vec<Effect>) {
         if let Some(open) = self.open_turn().filter(|_| !self.unwatched)
             && let Some(told) = event::answered(&open.input.turn, open.spent.steps + 1, &answered)

@@ -11,7 +11,7 @@ use crate::chat::{CallStatus, ToolCall};
 use crate::session_state::OpenCall;
 use crate::tools::ToolReturn;
 
-/// What is said of calls that no tool answered; an older journal has the same beginnings.
+/// The results of calls that no tool answered; those in older journals begin alike.
 pub(crate) const NOT_BEGUN: &str = "cancelled: the turn ended first";
 pub(crate) const INTERRUPTED: &str = "outcome unknown: the turn ended while the tool was running";
 pub(crate) const PROGRAM_STOPPED: &str = "outcome unknown: the program stopped while the tool was running";
@@ -68,7 +68,7 @@ impl Turn {
         match returned.status {
             // Refused where it was to run; whether it ran before the crash is as unknown as it was.
             CallStatus::Denied if running.doubted => doubted(&returned),
-            // Whoever ran it is gone, and with it the time it took.
+            // Its actor is gone, and with it the time it took.
             CallStatus::Unknown if returned.duration_ms == 0 => {
                 ToolReturn { duration_ms: self.now.lasted_ms.saturating_sub(running.since_ms), ..returned }
             }
@@ -77,7 +77,7 @@ impl Turn {
     }
 }
 
-/// The same of a call that may have run before a crash of the program.
+/// The result of a call that may have run before a crash of the program.
 pub(super) fn doubted(why: &ToolReturn) -> ToolReturn {
     let text = format!("{PROGRAM_STOPPED}; it was not run again: {}", why.output.for_model());
     ToolReturn::note(CallStatus::Unknown, text)

@@ -44,7 +44,7 @@ impl Known {
 }
 
 impl Turn {
-    /// Reads the journal again for this input; a session that is busy says so.
+    /// Reads the journal again for this input, or refuses it when the session is busy.
     pub(super) fn look_up(&mut self, request: &TurnMessage, effects: &mut Vec<Effect>) {
         if !self.is_quiet() {
             // What the store did not take goes again: it would be waited for in vain.

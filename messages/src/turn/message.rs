@@ -17,14 +17,14 @@ use crate::tools::{ToolReturn, ToolSet, Verdict};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The mailbox of a TurnActor. The six variants named after the states mean
-/// "enter this state with this in hand"; the others are facts that arrive while a
-/// state waits. Whatever answers a question carries the question's ticket.
+/// The mailbox of a TurnActor. The six variants named after the states mean "enter this state with this in hand"; the
+/// others are facts that arrive while a state waits. An answer carries the ticket of its question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum TurnMessage {
     /// An input: its turn begins, or waits behind the one that runs.
     Start {
-        /// What is said, and within which limits.
+        /// The message of the user, with the limits of the turn.
         input: Arc<TurnInput>,
         /// How turns are run here.
         brief: Arc<Brief>,
@@ -35,23 +35,18 @@ pub enum TurnMessage {
     LlmInfer {
         /// Names the question to the model.
         ticket: Ticket,
-        /// The prompt.
         request: Arc<LlmRequest>,
     },
     /// The model's answer, to be understood.
     ParseAction {
         /// Which question it answers.
         ticket: Ticket,
-        /// The answer.
         result: Result<Arc<LlmAnswer>, LlmError>,
     },
     /// The model's calls are to be judged and run.
     CallTool,
-    /// The turn is over in this way; it is journaled, then told.
-    Done {
-        /// How.
-        ended: Box<Ended>,
-    },
+    /// The turn ends in this way; the outcome is journaled, then reported.
+    Done { ended: Box<Ended> },
 
     /// The actor was started again: look into the journal and go on.
     Wake {
@@ -89,9 +84,8 @@ pub enum TurnMessage {
     ToolsListed {
         /// Which question it answers.
         ticket: Ticket,
-        /// The tools.
         tools: Arc<ToolSet>,
-        /// The tool servers, to be told.
+        /// The tool servers, for the event of the turn's beginning.
         #[serde(default)]
         servers: Vec<ServerBrief>,
     },
@@ -99,7 +93,6 @@ pub enum TurnMessage {
     Profiled {
         /// Which question it answers.
         ticket: Ticket,
-        /// The profile.
         result: Result<Arc<ModelProfile>, LlmError>,
     },
     /// What the files say that stand before the history.
@@ -113,14 +106,12 @@ pub enum TurnMessage {
     Condensed {
         /// Which question it answers.
         ticket: Ticket,
-        /// The summary.
         result: Result<Arc<Summary>, AgentError>,
     },
     /// The skills there are.
     SkillsListed {
         /// Which question it answers.
         ticket: Ticket,
-        /// The skills.
         index: Arc<SkillIndex>,
     },
     /// An answer was held against its schema.
@@ -134,49 +125,39 @@ pub enum TurnMessage {
     Checked {
         /// Which question it answers.
         ticket: Ticket,
-        /// The verdict; `None` when nobody was there to judge.
+        /// The verdict; `None` when the tools actor was not there.
         verdict: Option<Verdict>,
     },
     /// A call has ended.
-    ToolReturned {
-        /// Which call.
-        ticket: Ticket,
-        /// How.
-        returned: Box<ToolReturn>,
-    },
-    /// What a running call has put out until now. Said while the actor stops, before `Stopped`: the result of a call that
+    ToolReturned { ticket: Ticket, returned: Box<ToolReturn> },
+    /// The output of a running call so far. Sent while the actor stops, before `Stopped`: the result of a call that
     /// is interrupted holds it.
     SaidSoFar {
-        /// Which call.
         ticket: Ticket,
         /// Its output, as text.
         output: String,
     },
     /// A person decided about a call.
     Decided {
-        /// Which question.
         approval: ApprovalId,
-        /// The decision.
         decision: Box<Decision>,
-        /// Who wants to hear whether it counts; nobody for one that comes by the clock.
+        /// The caller that waits to hear whether it counts; `None` for a decision by timeout.
         #[serde(default)]
         asker: Option<Ticket>,
     },
-    /// The user said something into the running turn.
+    /// A message of the user for the running turn.
     Steered {
         /// What, and into which.
         steer: Box<Steer>,
     },
-    /// Somebody reads the journal: what is written goes to the store now, and whoever asks is told then.
+    /// A subscriber reads the journal: buffered records are sent to the store now, and the caller is told when they
+    /// were.
     Flush,
-    /// Nobody wants this submission any more. What waits is taken out; a turn that has
-    /// begun meanwhile is closed; one that has ended stays as it is.
-    Withdrawn {
-        /// Which submission.
-        submission: TurnId,
-    },
-    /// Whoever runs the turn step by step ends it in these words. The last message, and
-    /// never a mailbox one: an actor is stopped.
+    /// This submission is cancelled. If it waits, it is removed; if its turn has begun meanwhile, the turn is closed;
+    /// if it has ended, it stays as it is.
+    Withdrawn { submission: TurnId },
+    /// The caller of the stepwise runner ends the turn with this text. The last message, and never in a mailbox: an
+    /// actor is stopped instead.
     Dismissed {
         /// What the outcome says.
         words: String,
@@ -184,13 +165,12 @@ pub enum TurnMessage {
     /// The actor is being stopped. The last message, and not a mailbox one: the
     /// driver says it while it stops.
     Stopped {
-        /// Why.
         reason: EndReason,
-        /// Whose turn that is to end; `None` for whatever runs. A turn that has begun
-        /// behind the one that is meant is left open: the next actor goes on with it.
+        /// The turn to end; `None` for any running turn. A turn that has begun after the one to end stays open: the
+        /// next actor continues it.
         submission: Option<TurnId>,
     },
-    /// Somebody changes the session's options; answered by the news of that name.
+    /// A change of the session's options; answered by `TurnNews::Configured`.
     Configure {
         /// What is to be.
         asked: Arc<Configuring>,
@@ -255,7 +235,7 @@ impl TurnMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recover {
-    /// Finish it.
+    /// Continue the turn and finish it.
     Continue,
     /// Close it for this reason: its actor was killed before it could.
     Close(EndReason),

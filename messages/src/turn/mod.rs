@@ -109,7 +109,7 @@ pub struct Turn {
     /// Requests that wait for the journal to be read: for the first time, or once more for an old outcome, which is done
     /// when nothing runs.
     deferred: Vec<TurnMessage>,
-    /// Who is told what when the record of this version is durable, oldest first.
+    /// Acknowledgements to be sent when the record of a version is durable, oldest first.
     acks: Vec<(u64, Ack)>,
     brief: Option<Arc<Brief>>,
     /// What the prompts of the running turn share.
@@ -121,12 +121,12 @@ pub struct Turn {
     recover: Option<Recover>,
     /// The version at which the session was too large for a snapshot; 0 when it never was.
     oversized_at: u64,
-    /// What comes may be in the journal already: it was said to an actor before, or it has ended.
+    /// A request may be in the journal already: it was sent to an earlier actor, or its turn has ended.
     came_before: bool,
     tickets: u64,
     /// When the last message came, and how long the turn has run.
     now: Time,
-    /// No events are made, since nothing subscribes. Whatever drives the machine says so anew.
+    /// No events are made, since there are no subscribers. Not part of the state: the driver sets it anew.
     #[serde(skip)]
     unwatched: bool,
 }
@@ -153,14 +153,15 @@ impl Turn {
         }
     }
 
-    /// Says whether anybody sees the events of what follows; without being told,
-    /// somebody does. Nothing else depends on it.
+    /// Sets whether there are subscribers for the events that follow; by default there are. Nothing else depends on
+    /// it.
     pub fn watched(&mut self, watched: bool) {
         self.unwatched = !watched;
     }
 
-    /// The turn that is open in the journal runs in this process since before this machine: for so long, and for so long
-    /// without the time in which a person was asked, in milliseconds. Whoever starts a machine in place of another says so.
+    /// The turn that is open in the journal runs in this process since before this machine: for so long, and for so
+    /// long without the time in which a person was asked, in milliseconds. Set when a machine is started in place of
+    /// another.
     pub fn has_run(&mut self, lasted_ms: u64, ran_ms: u64) {
         self.now.go_on(lasted_ms, ran_ms);
     }
@@ -284,7 +285,7 @@ impl Turn {
                 self.state = state;
                 self.steer(*steer, behind_reply, e);
             }
-            // Its outcome is told.
+            // Its outcome is reported.
             (State::Done(finishing), M::Withdrawn { submission }) if finishing.submission == submission => {
                 self.state = State::Done(finishing);
             }
@@ -340,7 +341,7 @@ impl Turn {
         self.session.as_ref().and_then(Session::running)
     }
 
-    /// Tells whoever watches.
+    /// Sends an event to the subscribers.
     fn emit<E: Into<StepEvent>>(&self, effects: &mut Vec<Effect>, event: impl FnOnce() -> E) {
         if !self.unwatched {
             effects.push(Effect::Emit(Box::new(event().into())));

@@ -1,4 +1,4 @@
-//! What the callers of a session are told, as effects.
+//! Effects that answer the callers of a session.
 
 use super::{Effect, TurnMessage};
 use crate::error::AgentError;
@@ -17,7 +17,7 @@ pub(super) fn refused(submission: &TurnId, error: AgentError) -> Effect {
     Effect::Report(TurnNews::Refused { submission: submission.clone(), error })
 }
 
-/// An input, a reply or a change of the options is not taken; of other requests nothing is told.
+/// Refuses an input, a reply or a change of the options; other requests have no refusal.
 pub(super) fn refused_request(request: &TurnMessage, error: AgentError) -> Option<Effect> {
     match request {
         TurnMessage::Configure { asked, .. } => Some(configured(&asked.request_id, Err(error))),
@@ -36,7 +36,7 @@ pub(super) fn configured(request_id: &RequestId, result: Result<(), AgentError>)
     Effect::Report(TurnNews::Configured { request_id: request_id.clone(), result })
 }
 
-/// What was said into a turn is durable, has no turn, or is not taken.
+/// Answers a steer message: it is durable, has no turn, or is not taken.
 pub(super) fn steered(request_id: &RequestId, result: Result<bool, AgentError>) -> Effect {
     Effect::Report(TurnNews::Steered { request_id: request_id.clone(), result })
 }

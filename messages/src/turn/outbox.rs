@@ -18,11 +18,10 @@ pub(super) struct Outbox {
     pub(super) epoch: u64,
     /// How many records are known to be durable.
     pub(super) durable: u64,
-    /// The version somebody waits for; it is confirmed.
+    /// The version that has to be confirmed, because something waits for it.
     awaited: u64,
     /// The appends that were sent and not answered, oldest first.
     in_flight: Vec<Sent>,
-    /// Their records.
     sent: Vec<Arc<Record>>,
     /// Records for the next one.
     unsent: Vec<Arc<Record>>,
@@ -119,7 +118,7 @@ impl Outbox {
         self.sent.iter().chain(&self.unsent).filter(ends).any(|record| record.turn.as_ref() == Some(turn))
     }
 
-    /// Whether what was said into a turn under this name is not known to be durable.
+    /// Whether the steer message with this request id may not be durable yet.
     pub(super) fn holds_steer(&self, request: &RequestId) -> bool {
         let mut facts = self.sent.iter().chain(&self.unsent).map(|record| &record.fact);
         facts.any(|fact| matches!(fact, Fact::Steered { request_id: Some(id), .. } if id == request))
@@ -135,7 +134,7 @@ impl Outbox {
         self.in_flight.iter().any(|sent| sent.ticket == ticket)
     }
 
-    /// Whether appends nobody confirmed are on their way before this one.
+    /// Whether earlier appends are not confirmed yet.
     pub(super) fn follows(&self, ticket: Ticket) -> bool {
         self.in_flight.first().is_some_and(|first| first.ticket != ticket)
     }
@@ -153,7 +152,7 @@ impl Outbox {
     /// This append failed, and with it those behind it: what is not known to be durable
     /// goes with the next one.
     pub(super) fn refused(&mut self, ticket: Ticket, may_be_stored: bool) {
-        // Those before it were not answered, as those are that nobody waits for.
+        // Those before it have no confirmation, since nothing waits for them.
         let before = self.in_flight.iter().take_while(|sent| sent.ticket != ticket).map(|sent| sent.records).sum();
         let sent = if may_be_stored { self.sent.len() } else { before };
         self.doubted = self.doubted.max(self.durable + sent as u64);

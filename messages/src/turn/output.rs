@@ -1,8 +1,8 @@
 //! An answer that must fit a schema: asked for in words and, where the provider takes one,
 //! by its schema; judged before it is journaled.
 //!
-//! Whether an answer fits is a question to whoever can check schemas, with a ticket like
-//! any other. What does not fit counts as a malformed reply, and the model is told where.
+//! Whether an answer fits is a question with a ticket, answered outside the machine. An answer that does not fit
+//! counts as a malformed reply, and the model is told where it does not.
 
 use super::action;
 use super::infer::parsed;

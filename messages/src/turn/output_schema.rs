@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-/// What a model without an envelope is told.
+/// The instruction for a model without an envelope.
 pub(super) fn in_words(schema: &Value) -> String {
     format!(
         "Your final answer must be one JSON value that fits the JSON schema below, with no other text around it.\n{schema}"
     )
 }
 
-/// What a model with an envelope is told beside the contract.
+/// The instruction for a model with an envelope, beside the contract.
 pub(super) fn in_words_of_content(schema: &Value) -> String {
     format!("The `content` of a final answer is JSON that fits this JSON schema:\n{schema}")
 }

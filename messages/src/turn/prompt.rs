@@ -1,9 +1,8 @@
 //! Session and tools → what the model reads.
 //!
-//! The frame (instructions, action contract, envelope schema) is made once per
-//! turn; each step adds the history that fits. Every layer has a size cap, and
-//! what was cut is said. No clock and no randomness: the same session and brief
-//! always give the same prompt.
+//! The frame (instructions, action contract, envelope schema) is made once per turn; each step adds the history that
+//! fits. Every layer has a size cap, and cuts are marked. No clock and no randomness: equal sessions and briefs give
+//! equal prompts.
 
 use super::{history, output_schema};
 use crate::brief::{Brief, PromptLayers};
@@ -30,7 +29,7 @@ const CAPS: [(&str, usize); 6] = [
     ("tool notes", 16 * 1024),
 ];
 
-/// The cap of the skills, in bytes. What is chosen for a turn fits beside what is said in every turn.
+/// The cap of the skills, in bytes. The skills chosen for a turn fit beside the list that is part of every turn.
 pub(super) const SKILLS_CAP: usize = 64 * 1024;
 
 /// What all prompts of one turn share.
@@ -268,8 +267,7 @@ fn schema(tools: &ToolSet, content: Value) -> Value {
     json!({ "anyOf": branches })
 }
 
-/// The same for a turn whose final answer has a schema of its own; `None` when that one
-/// cannot stand inside another.
+/// The envelope for a turn whose final answer has a schema of its own; `None` when that schema cannot be nested.
 fn schema_with(tools: &ToolSet, output: &Value) -> Option<Value> {
     let (content, definitions) = output_schema::as_a_part(output)?;
     let mut schema = schema(tools, content);

@@ -49,7 +49,7 @@ impl Turn {
         self.outbox.flush(&self.id, next, effects);
     }
 
-    /// The version of what is written now, for whatever goes on only when it is durable.
+    /// The version of the newest record, for effects that wait until it is durable.
     pub(super) fn awaited(&mut self) -> u64 {
         let version = self.version();
         self.outbox.wait_for(version);

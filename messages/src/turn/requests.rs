@@ -1,7 +1,7 @@
 //! Requests: what callers want of a session, before the state decides about it.
 //!
-//! What comes before the journal was read waits until then. What the journal knows already is not taken a second time,
-//! and what has its outcome is told that.
+//! A request that comes before the journal was read waits until then. One that the journal contains already is not
+//! taken a second time; if it has an outcome, it is answered with that.
 
 use super::acks::Ack;
 use super::lookup::has_ended;
@@ -14,8 +14,8 @@ use crate::outcome::TurnOutcome;
 use std::sync::Arc;
 
 impl Turn {
-    /// Does what does not depend on the state: requests wait for the journal or are known to it, and what the store has
-    /// answered is told. Whether the state decides what follows from the message.
+    /// Handles what does not depend on the state: requests that wait for the journal or are known to it, and
+    /// acknowledgements. Returns whether the state decides about the message.
     pub(super) fn admits(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
         match message {
             TurnMessage::Start { brief, .. }
@@ -67,8 +67,8 @@ impl Turn {
         }
     }
 
-    /// The journal was read: what waited for it is taken up as if it came now. What is said into a turn comes behind
-    /// the inputs, which may begin one.
+    /// Handles the requests that waited for the journal as if they came now. Steer messages come after the inputs,
+    /// which may begin a turn.
     pub(super) fn take_deferred(&mut self, effects: &mut Vec<Effect>) {
         // A request that has to wait for something else is put back at the end.
         for _ in 0..self.deferred.len() {
@@ -92,7 +92,7 @@ impl Turn {
     /// Whether an input or a reply is new. One that is known is answered here, or by the turn that it is.
     fn is_new(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
         let (Some(submission), Some(session)) = (message.submission(), &self.session) else { return true };
-        // An outcome that is being journaled is told when it is durable, and not before.
+        // An outcome that is being journaled is reported when it is durable, and not before.
         let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
         let is_withdrawn = |ack: &Ack| matches!(ack, Ack::Withdrawn(outcome) if outcome.turn_id == *submission);
         if is_ending || self.acks.iter().any(|(_, ack)| is_withdrawn(ack)) {
@@ -152,8 +152,8 @@ fn is_again(known: &TurnMessage, message: &TurnMessage) -> bool {
     }
 }
 
-/// The order in which requests that waited for the journal are taken up: decisions find the questions of the turn that
-/// goes on, what was cancelled does not begin, and something is said into a turn that has begun.
+/// The order in which requests that waited for the journal are handled: decisions find the questions of the turn that
+/// continues, a cancelled input does not begin, and a steer message finds a turn that has begun.
 fn rank(message: &TurnMessage) -> u8 {
     match message {
         TurnMessage::Decided { .. } => 0,

@@ -26,7 +26,7 @@ pub(super) struct Chosen {
 }
 
 impl Turn {
-    /// Asks which skills there are, where the house has any.
+    /// Asks which skills there are, if any are configured.
     pub(super) fn ask_for_skills(&mut self, effects: &mut Vec<Effect>) -> Option<Ticket> {
         self.brief.as_ref()?.skills?;
         let cwd = self.cwd().or_else(|| self.brief.as_ref()?.roots.first().cloned());

@@ -19,13 +19,13 @@ impl Turn {
         }
         match session.snapshot() {
             Some(snapshot) => self.record_in_turn(Fact::Snapshot(snapshot)),
-            // It is tried again when it may have let go of what made it so large.
+            // It is tried again when the session may have dropped what made it so large.
             None => self.oversized_at = session.version,
         }
     }
 
-    /// The session that was claimed; `None` when more of its journal is needed: its snapshot cannot be used, or somebody
-    /// asks for an outcome from before it.
+    /// The session that was claimed; `None` when more of its journal is needed: its snapshot cannot be used, or an
+    /// outcome from before it is needed.
     pub(super) fn session_of(&self, claim: &Claim) -> Option<Session> {
         let most = self.brief.as_ref().map_or(usize::MAX, |brief| brief.max_history_messages);
         let session = Session::fold_latest(self.id.clone(), Some(most), &claim.records)?;

@@ -110,7 +110,7 @@ impl Turn {
         }
         let waits = session.waiting.iter().any(|input| input.turn == submission);
         match woken {
-            // It must not begin after its caller was told.
+            // It must not begin after its caller was answered.
             Some(Recover::Close(_)) if waits => return self.withdraw(&submission, effects),
             Some(Recover::Close(reason)) => {
                 let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
@@ -199,8 +199,8 @@ impl Turn {
         session.options.cwd.clone().filter(|cwd| brief.holds(cwd))
     }
 
-    /// Goes on when everything is there: with the open step, with the answer that
-    /// was journaled but not told, or with the first prompt.
+    /// Continues when everything was gathered: with the open step, with the answer that was journaled but not
+    /// reported, or with the first prompt.
     pub(super) fn gathered(&mut self, mut wait: Gathering, effects: &mut Vec<Effect>) {
         wait.until = wait.until.filter(|version| *version > self.outbox.durable);
         let (Some(tools), Some(profile), None, None, None) =

@@ -16,10 +16,12 @@ use std::sync::Arc;
 /// The rest points of the machine. Data that exists only in one state lives there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum State {
-    /// Nothing runs.
     Idle,
     /// The journal is being read: all of it, or from its last snapshot on.
-    Load { awaiting: Ticket, whole: bool },
+    Load {
+        awaiting: Ticket,
+        whole: bool,
+    },
     /// What a turn needs before its first prompt is being gathered.
     Start(Gathering),
     /// The next prompt may be built.
@@ -48,13 +50,10 @@ pub(super) enum State {
 pub(super) struct Gathering {
     /// The tools are being listed.
     pub(super) tools_at: Option<Ticket>,
-    /// The tools.
     pub(super) tools: Option<Arc<ToolSet>>,
-    /// The tool servers.
     pub(super) servers: Vec<ServerBrief>,
     /// The model's profile is being looked up.
     pub(super) profile_at: Option<Ticket>,
-    /// The profile.
     pub(super) profile: Option<Result<Arc<ModelProfile>, LlmError>>,
     /// The files before the history are being read.
     pub(super) layers_at: Option<Ticket>,
@@ -66,7 +65,7 @@ pub(super) struct Gathering {
     pub(super) skills_at: Option<Ticket>,
     /// The skills, where there are any.
     pub(super) skills: Option<Arc<SkillIndex>>,
-    /// What was said into the turn since it is being prepared, to be told behind its beginning.
+    /// Events of steer messages that came during the preparation, to be emitted after the turn's beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) said: Vec<AgentEvent>,
 }
@@ -74,23 +73,21 @@ pub(super) struct Gathering {
 /// An answer that is judged before it is journaled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Judging {
-    /// The question.
     pub(super) awaiting: Ticket,
-    /// The answer as it is told when it fits.
+    /// The answer that is reported if it fits.
     pub(super) content: String,
     /// The model's reply as it came.
     pub(super) reply: String,
     /// The model's thoughts, as they are kept.
     #[serde(default)]
     pub(super) reasoning: Option<Reasoning>,
-    /// What it cost.
     pub(super) cost: StepCost,
 }
 
 /// A summary that is waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Condensing {
-    /// The question to whoever writes it.
+    /// The question to the compactor.
     pub(super) awaiting: Ticket,
     /// How often it was asked for.
     pub(super) attempts: u32,
@@ -115,14 +112,23 @@ pub(super) struct Calling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Slot {
     /// The tools room is asked.
-    Checking { ticket: Ticket, run: bool },
+    Checking {
+        ticket: Ticket,
+        run: bool,
+    },
     /// A person is asked.
     Asking(ApprovalId),
     /// It may run when its turn comes.
-    Granted { grant: Grant, traits: CallTraits },
+    Granted {
+        grant: Grant,
+        traits: CallTraits,
+    },
     /// Its intent is being journaled; it runs when this version is durable. It may have run before a crash.
-    Recording { grant: Grant, until: u64, doubted: bool },
-    /// It runs.
+    Recording {
+        grant: Grant,
+        until: u64,
+        doubted: bool,
+    },
     Running(Running),
     /// It has its result.
     Finished,
@@ -180,7 +186,6 @@ pub(super) struct Plan {
     pub(super) length: usize,
     /// How many of the newest stay.
     pub(super) keeps: usize,
-    /// How many go.
     pub(super) drops: usize,
     /// The largest summary that is taken; `None` when one is not worth a question.
     pub(super) summary_bytes: Option<usize>,

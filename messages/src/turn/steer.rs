@@ -1,4 +1,4 @@
-//! What is said into a running turn: taken once, at the next safe boundary.
+//! Steer messages: taken once, at the next safe boundary of the running turn.
 //!
 //! It is journaled at once. While calls are open it stands behind their results, and while the model is asked behind
 //! its answer, which cannot know it: a final answer is then not the end of the turn, unless no step is left. It is
@@ -16,11 +16,11 @@ use crate::input::Steer;
 use crate::store::Fact;
 use std::sync::Arc;
 
-/// How many things said into a turn wait for its next prompt; one more is refused.
+/// The most steer messages that wait for the next prompt; further ones are refused.
 const MOST_WAITING: usize = 8;
 
 impl Turn {
-    /// The user said something into the running turn; `behind` an answer that the model is about to give.
+    /// Takes a steer message; `behind` an answer that the model is about to give.
     pub(super) fn steer(&mut self, steer: Steer, behind: bool, effects: &mut Vec<Effect>) {
         let Steer { request_id, submission, parts } = steer;
         let running = self.submission().filter(|running| submission.is_none_or(|meant| meant == *running));
@@ -35,12 +35,12 @@ impl Turn {
         self.tell_when_kept(&request_id, effects);
     }
 
-    /// Whether the session has taken what was said under this name.
+    /// Whether the session has taken the steer message with this request id.
     pub(super) fn knows_steer(&self, request_id: &RequestId) -> bool {
         self.session.as_ref().is_some_and(|session| session.steers.contains(request_id))
     }
 
-    /// What is said into the turn is told; where the turn has not been told of yet, behind its beginning.
+    /// Emits the event of a steer message; if the turn's beginning was not announced yet, after that.
     fn tell_said(&mut self, request: &RequestId, parts: &[crate::chat::ContentPart], effects: &mut Vec<Effect>) {
         let is_early = matches!(self.state, State::Start(_));
         // The state does not depend on who watches.
@@ -56,7 +56,7 @@ impl Turn {
     fn refuses(&self, parts: &[crate::chat::ContentPart]) -> Option<AgentError> {
         let open = self.open_turn()?;
         if open.steered.len() >= MOST_WAITING {
-            let text = format!("{MOST_WAITING} things said into the turn wait for its next step; try again then");
+            let text = format!("{MOST_WAITING} messages already wait for the next step of the turn; try again then");
             return Some(AgentError::Busy(text));
         }
         // While the turn is being prepared it is not known yet what its model takes.
@@ -78,7 +78,7 @@ impl Turn {
         refused.map(|part| AgentError::Invalid(text(part.kind())))
     }
 
-    /// What is known under this name is told when it is durable.
+    /// Acknowledges a known steer message when it is durable.
     pub(super) fn tell_when_kept(&mut self, request_id: &RequestId, effects: &mut Vec<Effect>) {
         if !self.outbox.holds_steer(request_id) {
             return effects.push(steered(request_id, Ok(true)));
@@ -89,7 +89,7 @@ impl Turn {
         }
     }
 
-    /// Whether something was said into the turn that the answer just journaled does not know.
+    /// Whether there is a steer message that the answer just journaled did not see.
     pub(super) fn is_steered_on(&self) -> bool {
         let last = self.session.as_ref().and_then(|session| session.history.last());
         matches!(last.map(Arc::as_ref), Some(Message::User { .. }))

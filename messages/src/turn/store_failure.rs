@@ -1,9 +1,8 @@
-//! A store that does not take what is written, or a session that another owner has taken over: what is tried again, and
-//! what callers are told.
+//! Failures of the store, and sessions that another owner has taken over: what is retried, and how callers are
+//! answered.
 //!
-//! What is told must stay true. An input that is not in the journal may be sent again. One that is, is kept: the next
-//! owner of the journal runs it, so that sending it again would run it twice. Of one in between, it is said that this
-//! is not known.
+//! An answer must stay true. An input that is not in the journal may be sent again. One that is in it is run by the
+//! next owner of the journal, so sending it again would run it twice. If neither is certain, the answer says so.
 
 use super::acks::Settled;
 use super::news::{decision_heard, finished, in_doubt, refused, refused_request, steered};
@@ -18,9 +17,9 @@ use crate::store::StoreError;
 const PAUSES_MS: [u64; 4] = [50, 200, 800, 2_000];
 
 impl Turn {
-    /// The store did not take what a turn begins with. It is sent again after a pause, a few times, when an
-    /// input may be in the journal: it would run later although its caller was told that it failed. What is certainly
-    /// not there is told at once instead.
+    /// Handles the failure of a turn's first append. If an input may be in the journal, the append is retried a few
+    /// times with pauses, since the input would run later although its caller was told that it failed. One that is
+    /// certainly not there is refused at once.
     pub(super) fn begins_again(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
         let awaits = matches!(&self.state, State::Start(wait) if wait.until.is_some());
         let pause_ms = usize::try_from(self.outbox.failures()).ok().and_then(|failures| PAUSES_MS.get(failures - 1));
@@ -40,7 +39,7 @@ impl Turn {
         self.outbox.is_in_doubt() || inputs.any(|input| self.undurable(input).is_none())
     }
 
-    /// What is told of an input whose turn has not begun when the session is lost.
+    /// The error for an input whose turn has not begun when the session is lost.
     fn left_with(&self, submission: &TurnId, error: &StoreError) -> AgentError {
         match self.undurable(submission) {
             Some(version) if self.outbox.may_hold(version) => in_doubt(error.to_string()),
@@ -49,8 +48,8 @@ impl Turn {
         }
     }
 
-    /// The session is no longer ours to write, or what it holds is not durable:
-    /// everybody is told, and the next input reads the journal again.
+    /// Gives the session up, which has another owner or is not durable: all callers are answered, and the next input
+    /// reads the journal again.
     pub(super) fn lose(&mut self, state: &State, error: &StoreError, effects: &mut Vec<Effect>) {
         effects.push(Effect::AbandonAll);
         let submission = match state {
@@ -96,7 +95,7 @@ impl Turn {
                     let result = if came_before { Err(in_doubt(error.to_string())) } else { Ok(false) };
                     effects.push(steered(&steer.request_id, result));
                 }
-                // What was said to an actor before may be in the journal that cannot be read.
+                // A request sent to an earlier actor may be in the journal, which cannot be read.
                 request if came_before && request.submission().is_some() && why.is_retryable() => {
                     effects.extend(refused_request(request, in_doubt(why.to_string())));
                 }

@@ -33,7 +33,7 @@ pub(super) struct Time {
     ticks: Option<u64>,
     /// How long the run has taken, in milliseconds.
     pub(super) lasted_ms: u64,
-    /// The same without the time in which a person was asked: what counts for the turn's limit.
+    /// The time that counts for the turn's limit: without that in which a person was asked.
     ran_ms: u64,
 }
 

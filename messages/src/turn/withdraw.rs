@@ -17,11 +17,11 @@ use crate::store::Fact;
 impl Turn {
     pub(super) fn withdraw(&mut self, submission: &TurnId, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
-        // One that has ended has its outcome, which is told.
+        // If it has ended, its outcome is reported.
         if session.outcome_of(submission).is_some() {
             return;
         }
-        // Said again to an actor that is started again; not to be taken up once more.
+        // Sent again after a restart of the actor, it must not be accepted once more.
         let is_it = |request: &TurnMessage| request.submission() == Some(submission) && !is_lookup(session, request);
         let deferred = self.deferred.iter().position(is_it);
         if let Some(at) = deferred {
@@ -41,14 +41,14 @@ impl Turn {
         }
     }
 
-    /// Takes an input out of those that wait; its outcome is told when that is durable.
+    /// Removes a waiting input; its outcome is reported when that is durable.
     pub(super) fn take_out(&mut self, outcome: TurnOutcome) {
         self.record(Some(outcome.turn_id.clone()), Fact::Withdrawn);
         self.acknowledge(Ack::Withdrawn(Box::new(outcome)));
     }
 
-    /// The actor is stopped for an input that waits, since a turn that was recovered
-    /// runs before it: the input must not begin after its caller was told.
+    /// The actor is stopped for an input that waits, since a turn that was recovered runs before it: the input must
+    /// not begin after its caller was answered.
     pub(super) fn withdraw_stopped(&mut self, meant: Option<&TurnId>, reason: EndReason) {
         let Some(session) = &self.session else { return };
         let Some(input) = session.waiting.iter().find(|input| Some(&input.turn) == meant) else { return };

@@ -1,8 +1,8 @@
-//! Every way a turn can end: what is owed is paid here, once.
+//! Every way a turn can end: pending replies are sent here, once.
 
 use super::{Myself, SessionsState};
-use crate::family::SupervisorMessage;
-use crate::guests::Owed;
+use crate::children::SupervisorMessage;
+use crate::session_table::PendingReply;
 use bob_actors::clock;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
@@ -16,15 +16,14 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// An actor on its way to its first message.
+/// The start of an actor that is not finished.
 type Starts = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
 
-/// How often an actor is started again in one turn.
+/// How often an actor is restarted in one turn.
 const MOST_RESTARTS: u32 = 3;
 
 impl SessionsState {
-    /// Pays one debt; what waits behind it gets its time, its place or its end. A second
-    /// payment finds nothing to pay.
+    /// Answers one pending reply and lets those behind it continue. A second answer has no effect.
     pub(super) fn settle(
         &mut self,
         session: &SessionId,
@@ -32,71 +31,76 @@ impl SessionsState {
         result: Result<Box<TurnOutcome>, AgentError>,
         myself: &Myself,
     ) {
-        let Some(guest) = self.book.get_mut(session) else { return self.announce_unowed(session, &result) };
-        let was_running = guest.running() == Some(submission);
+        let Some(entry) = self.table.get_mut(session) else { return self.announce_recovered(session, &result) };
+        let was_running = entry.running() == Some(submission);
         if was_running {
-            guest.crashes = 0;
+            entry.crashes = 0;
         }
-        // Somebody may have asked for it while it ran ahead of the debts.
-        let was_ahead = guest.ahead.as_ref().is_some_and(|ahead| ahead.turn == *submission);
-        let owed = guest.take(submission);
-        if was_ahead {
-            self.drop_ahead(session);
-        } else if owed.is_none() {
-            return self.announce_unowed(session, &result);
+        // A caller may have asked for this turn after the actor found it in the journal.
+        let was_recovered = entry.recovered.as_ref().is_some_and(|recovered| recovered.turn == *submission);
+        let pending = entry.take(submission);
+        if was_recovered {
+            self.drop_recovered(session);
+        } else if pending.is_none() {
+            return self.announce_recovered(session, &result);
         }
-        match owed {
-            Some(owed) => {
-                if !owed.let_in {
-                    self.left_door(session);
+        match pending {
+            Some(pending) => {
+                if !pending.admitted {
+                    self.left_queue(session);
                 }
-                self.pay(session, owed, result);
+                self.answer(session, pending, result);
             }
             None => {
                 if let Ok(outcome) = &result {
                     self.ended(session, outcome);
                 }
-                self.announce_unowed(session, &result);
+                self.announce_recovered(session, &result);
             }
         }
         match was_running {
             true => self.turn_over(session, myself),
-            // What waited may have been all there was.
-            false => self.rest(session, myself),
+            // The session may be idle now.
+            false => self.check_idle(session, myself),
         }
-        self.tell_drained();
+        self.check_drained();
     }
 
-    /// Answers one debt that was taken out of the book.
-    pub(super) fn pay(&mut self, session: &SessionId, mut owed: Owed, result: Result<Box<TurnOutcome>, AgentError>) {
-        for key in owed.clock.reset() {
+    /// Sends one reply that was taken out of the table.
+    pub(super) fn answer(
+        &mut self,
+        session: &SessionId,
+        mut pending: PendingReply,
+        result: Result<Box<TurnOutcome>, AgentError>,
+    ) {
+        for key in pending.clock.reset() {
             self.deadlines.remove(key);
         }
         match &result {
-            Ok(outcome) if owed.repeats(outcome) => self.metrics().repeated(),
+            Ok(outcome) if pending.repeats(outcome) => self.metrics().repeated(),
             Ok(outcome) => {
-                self.count(session, &owed, outcome);
+                self.count(session, &pending, outcome);
                 self.announce(session, outcome);
             }
             Err(_refusal) => {
                 self.metrics().refused();
-                // Of a turn that crashed before it was refused something may have been told.
-                self.started.feed.forget(session, &owed.submission);
+                // A turn that crashed before it was refused may have emitted events.
+                self.started.feed.forget(session, &pending.submission);
             }
         }
-        owed.reply.send(result);
+        pending.reply.send(result);
     }
 
-    fn count(&self, session: &SessionId, owed: &Owed, outcome: &TurnOutcome) {
+    fn count(&self, session: &SessionId, pending: &PendingReply, outcome: &TurnOutcome) {
         self.ended(session, outcome);
         let metrics = self.metrics();
-        metrics.answered(owed.came.elapsed());
-        if let Some(asked) = owed.cancel_asked.filter(|_asked| outcome.finish_reason == FinishReason::Cancelled) {
+        metrics.answered(pending.submitted_at.elapsed());
+        if let Some(asked) = pending.cancel_asked.filter(|_asked| outcome.finish_reason == FinishReason::Cancelled) {
             metrics.cancelled(asked.elapsed());
         }
     }
 
-    /// A turn has ended: it is counted, and the root hears of the guard that ended it, if one did.
+    /// Counts a turn that has ended, and reports the guard that ended it to the root.
     fn ended(&self, session: &SessionId, outcome: &TurnOutcome) {
         self.metrics().ended(outcome);
         if let Some(guard) = outcome.guard_reason
@@ -107,20 +111,19 @@ impl SessionsState {
         }
     }
 
-    /// A turn has ended: the next one of the session runs, or somebody else's, or the
-    /// session rests.
+    /// After a turn: runs the next one of the session, or one of another session, or lets the session be idle.
     fn turn_over(&mut self, session: &SessionId, myself: &Myself) {
-        if let Some(guest) = self.book.get_mut(session) {
-            guest.since = Instant::now();
+        if let Some(entry) = self.table.get_mut(session) {
+            entry.since = Instant::now();
         }
         self.arm_first(session, myself);
-        self.free_place(session, myself);
-        self.rest(session, myself);
+        self.free_slot(session, myself);
+        self.check_idle(session, myself);
     }
 
-    /// A turn that an earlier process accepted, or an outcome told twice: nobody here is
-    /// owed it, and whoever saw the turn begin sees its one end all the same.
-    fn announce_unowed(&self, session: &SessionId, result: &Result<Box<TurnOutcome>, AgentError>) {
+    /// Announces the end of a turn that has no pending reply, if its beginning was announced: an earlier process
+    /// accepted it, or its outcome is reported twice.
+    fn announce_recovered(&self, session: &SessionId, result: &Result<Box<TurnOutcome>, AgentError>) {
         if let Ok(outcome) = result
             && self.started.feed.open_turn(session).as_ref() == Some(&outcome.turn_id)
         {
@@ -137,60 +140,60 @@ impl SessionsState {
     }
 
     pub(super) fn settle_all(&mut self, session: &SessionId, why: &str, myself: &Myself) {
-        while let Some(owed) = self.book.get_mut(session).and_then(|guest| guest.owed.pop_front()) {
-            self.admission.went(usize::from(!owed.let_in));
+        while let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.pop_front()) {
+            self.admission.dequeued(usize::from(!pending.admitted));
             let error = AgentError::Internal(why.to_owned());
-            let outcome = Box::new(TurnOutcome::failed(session.clone(), owed.submission.clone(), error));
-            self.pay(session, owed, Ok(outcome));
+            let outcome = Box::new(TurnOutcome::failed(session.clone(), pending.submission.clone(), error));
+            self.answer(session, pending, Ok(outcome));
         }
-        self.refuse_errands(session, why);
+        self.refuse_changes(session, why);
         self.admission.leave_queue(session);
-        self.drop_ahead(session);
-        self.free_place(session, myself);
-        self.forget(session);
-        self.tell_drained();
+        self.drop_recovered(session);
+        self.free_slot(session, myself);
+        self.remove_if_gone(session);
+        self.check_drained();
     }
 
-    /// Takes a session out of the book that has nothing any more.
-    pub(super) fn forget(&mut self, session: &SessionId) {
-        if self.book.get_mut(session).is_some_and(|guest| guest.is_gone())
-            && let Some(guest) = self.book.remove(session)
+    /// Removes an entry that has nothing left.
+    pub(super) fn remove_if_gone(&mut self, session: &SessionId) {
+        if self.table.get_mut(session).is_some_and(|entry| entry.is_gone())
+            && let Some(entry) = self.table.remove(session)
         {
-            for key in guest.idle_check.into_iter().chain(guest.leaving.map(|leaving| leaving.kill_at)) {
+            for key in entry.idle_check.into_iter().chain(entry.stopping.map(|stopping| stopping.kill_at)) {
                 self.deadlines.remove(key);
             }
         }
     }
 
-    /// An actor ended. Politely: it says the rest itself. In any other way: it is
-    /// started again from the journal, to close its turn or to go on with it.
+    /// Handles the end of an actor. One that was stopped has reported the rest itself; any other is restarted from
+    /// the journal, to close its turn or to continue it.
     pub(super) fn actor_ended(&mut self, actor: ActorId, polite: bool, reason: &str, myself: &Myself) {
-        let Some(session) = self.book.moved_out(actor) else { return };
-        self.nobody_heard(&session);
-        let Some(guest) = self.book.get_mut(&session) else { return };
-        if let Some(leaving) = &guest.leaving {
-            self.deadlines.remove(leaving.kill_at);
+        let Some(session) = self.table.actor_ended(actor) else { return };
+        self.drop_decisions(&session);
+        let Some(entry) = self.table.get_mut(&session) else { return };
+        if let Some(stopping) = &entry.stopping {
+            self.deadlines.remove(stopping.kill_at);
         }
-        match &mut guest.leaving {
-            Some(leaving) if polite => {
-                leaving.ended = true;
-                self.close_when_said(&session, myself);
+        match &mut entry.stopping {
+            Some(stopping) if polite => {
+                stopping.ended = true;
+                self.close_when_reported(&session, myself);
             }
-            Some(leaving) => {
-                // One that was idle had no turn to be closed; whatever came since is not meant.
-                let meant = leaving.submission.is_some();
-                let recover = if meant { Recover::Close(leaving.reason) } else { Recover::Continue };
-                guest.leaving = None;
+            Some(stopping) => {
+                // An idle actor had no turn to close; a turn that came since is not affected.
+                let meant = stopping.submission.is_some();
+                let recover = if meant { Recover::Close(stopping.reason) } else { Recover::Continue };
+                entry.stopping = None;
                 self.reopen(&session, recover, myself);
             }
             None => self.crashed(&session, reason, myself),
         }
     }
 
-    /// An actor ended before it had begun: an end like any other, of which no supervision event tells.
+    /// Handles an actor that ended before it was linked, for which there is no supervision event.
     pub(super) fn not_begun(&mut self, session: &SessionId, why: &str, myself: &Myself) {
-        let actor = self.book.get_mut(session).and_then(|guest| guest.actor.as_ref());
-        // Whoever began meanwhile is somebody else.
+        let actor = self.table.get_mut(session).and_then(|entry| entry.actor.as_ref());
+        // Another actor may have been started meanwhile.
         let actor = actor.filter(|actor| actor.get_status() == ActorStatus::Stopped).map(|actor| actor.get_id());
         if let Some(actor) = actor {
             self.actor_ended(actor, false, why, myself);
@@ -198,21 +201,21 @@ impl SessionsState {
     }
 
     fn crashed(&mut self, session: &SessionId, reason: &str, myself: &Myself) {
-        let Some(guest) = self.book.get_mut(session) else { return };
-        guest.crashes += 1;
-        guest.crashed_of = Some(reason.into());
-        let crashes = guest.crashes;
+        let Some(entry) = self.table.get_mut(session) else { return };
+        entry.crashes += 1;
+        entry.last_crash = Some(reason.into());
+        let crashes = entry.crashes;
         tracing::warn!(%session, crashes, reason, "the session's actor crashed");
         self.started.rooms.metrics.session_restarted();
-        if let Some(submission) = guest.running().cloned() {
-            // Whoever is started now says again what it asks a person; until then time passes.
+        if let Some(submission) = entry.running().cloned() {
+            // The new actor asks an open question again; until then the clock runs.
             self.unpause(session, &submission, myself);
             let event = AgentEvent::ActorRestarted {
                 actor: format!("turn {session}"),
                 restarts: crashes,
                 reason: reason.to_owned(),
             };
-            // A turn that was resumed, or that an earlier process began, has another name.
+            // A turn that was resumed, or that an earlier process began, has another id in the events.
             let feed = &self.started.feed;
             let turn = feed.open_turn(session).unwrap_or(submission);
             feed.emit(session, &turn, clock::now(), event);
@@ -226,72 +229,73 @@ impl SessionsState {
         }
     }
 
-    /// Starts the actor again and says to it what was said to the one before. Nothing
-    /// was: then whoever is let in next starts it.
+    /// Restarts the actor and sends it all admitted requests again. Without any, the next admission starts it.
     fn reopen(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
-        // The one that is started says again what it finds in the journal.
-        self.drop_ahead(session);
-        self.readers_end(session);
-        let Some(guest) = self.book.get_mut(session) else { return };
-        if guest.running().is_none() {
-            self.steers_end(session);
-            self.free_place(session, myself);
-            if self.run_errands_again(session, myself) {
+        // The new actor reports the turn again if it finds it in the journal.
+        self.drop_recovered(session);
+        self.answer_flushes(session);
+        let Some(entry) = self.table.get_mut(session) else { return };
+        if entry.running().is_none() {
+            self.drop_steers(session);
+            self.free_slot(session, myself);
+            if self.retry_changes(session, myself) {
                 return;
             }
-            // Crashes are counted in a turn, and there is none.
-            if let Some(guest) = self.book.get_mut(session) {
-                guest.crashes = 0;
+            // Crashes are counted per turn, and none runs.
+            if let Some(entry) = self.table.get_mut(session) {
+                entry.crashes = 0;
             }
-            self.forget(session);
-            return self.tell_drained();
+            self.remove_if_gone(session);
+            return self.check_drained();
         }
-        guest.since = Instant::now();
-        let brief = Arc::clone(&guest.brief);
-        guest.owed.iter_mut().take_while(|owed| owed.let_in).for_each(|owed| owed.said_again = true);
-        let let_in = guest.owed.iter().take_while(|owed| owed.let_in);
-        let requests: Vec<_> = let_in.clone().map(|owed| owed.request.clone()).collect();
-        let cancelled: Vec<_> = let_in.filter(|owed| owed.cancelled).map(|owed| owed.submission.clone()).collect();
+        entry.since = Instant::now();
+        let brief = Arc::clone(&entry.brief);
+        entry.pending.iter_mut().take_while(|pending| pending.admitted).for_each(|pending| pending.redelivered = true);
+        let admitted = entry.pending.iter().take_while(|pending| pending.admitted);
+        let requests: Vec<_> = admitted.clone().map(|pending| pending.request.clone()).collect();
+        let cancelled: Vec<_> =
+            admitted.filter(|pending| pending.cancelled).map(|pending| pending.submission.clone()).collect();
         self.open(session, myself);
-        self.say(session, TurnMessage::Wake { brief, recover });
+        self.send(session, TurnMessage::Wake { brief, recover });
         for request in requests {
-            self.say(session, request);
+            self.send(session, request);
         }
-        self.steer_again(session);
+        self.resend_steers(session);
         for submission in cancelled {
-            self.say(session, TurnMessage::Withdrawn { submission });
+            self.send(session, TurnMessage::Withdrawn { submission });
         }
-        self.say_errands(session);
+        self.send_changes(session);
         self.arm_first(session, myself);
     }
 
-    /// A stopping actor has said all it had to say.
-    pub(super) fn said_all(&mut self, session: &SessionId, myself: &Myself) {
-        if let Some(leaving) = self.book.get_mut(session).and_then(|guest| guest.leaving.as_mut()) {
-            leaving.said_all = true;
-            self.close_when_said(session, myself);
+    /// Handles the last report of an actor that is being stopped.
+    pub(super) fn reported_all(&mut self, session: &SessionId, myself: &Myself) {
+        if let Some(stopping) = self.table.get_mut(session).and_then(|entry| entry.stopping.as_mut()) {
+            stopping.reported_all = true;
+            self.close_when_reported(session, myself);
         }
     }
 
-    fn close_when_said(&mut self, session: &SessionId, myself: &Myself) {
-        let Some(guest) = self.book.get_mut(session) else { return };
-        let Some(leaving) = guest.leaving.take_if(|leaving| leaving.ended && leaving.said_all) else { return };
-        // A turn the actor had not heard of yet is ended here, unless one before it had: then it may be in the journal,
-        // and the next one closes it there.
-        if let Some(submission) = leaving.submission {
-            let owed = guest.owed.iter().find(|owed| owed.submission == submission);
-            if owed.is_some_and(|owed| owed.said_again) {
-                return self.reopen(session, Recover::Close(leaving.reason), myself);
+    fn close_when_reported(&mut self, session: &SessionId, myself: &Myself) {
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let Some(stopping) = entry.stopping.take_if(|stopping| stopping.ended && stopping.reported_all) else { return };
+        // A turn that the actor had not received is ended here, unless an earlier actor had received it: then it may
+        // be in the journal, and the next actor closes it there.
+        if let Some(submission) = stopping.submission {
+            let pending = entry.pending.iter().find(|pending| pending.submission == submission);
+            if pending.is_some_and(|pending| pending.redelivered) {
+                return self.reopen(session, Recover::Close(stopping.reason), myself);
             }
-            let outcome = Box::new(unheard(session, &submission, leaving.reason, owed.map(|owed| &owed.request)));
+            let outcome =
+                Box::new(unheard(session, &submission, stopping.reason, pending.map(|pending| &pending.request)));
             self.settle(session, &submission, Ok(outcome), myself);
         }
         self.reopen(session, Recover::Continue, myself);
     }
 }
 
-/// Tells the supervisor when the actor does not begin. One that was killed before, or whose start failed, was never linked
-/// to it.
+/// Reports a failed start. An actor that was killed before it started, or whose start failed, was never linked to the
+/// supervisor.
 pub(super) fn watch_start(session: SessionId, starts: Starts, myself: Myself) {
     tokio::spawn(async move {
         let why = match starts.await {
@@ -304,7 +308,7 @@ pub(super) fn watch_start(session: SessionId, starts: Starts, myself: Myself) {
     });
 }
 
-/// The outcome of a turn no actor has heard of.
+/// The outcome of a turn that no actor has received.
 pub(super) fn unheard(
     session: &SessionId,
     submission: &TurnId,

@@ -1,7 +1,7 @@
-//! Actors that have nothing to do are let go: the journal has what they know.
+//! Stops the actors of idle sessions; the journal has all they know.
 //!
-//! An idle session has one entry among the deadlines, which is not moved when it gets
-//! something to do: the entry looks, when it comes due, since when the session rests.
+//! An idle session has one entry among the deadlines, which is not moved when the session gets something to do: when
+//! it comes due, the time since the session became idle is checked.
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
@@ -9,46 +9,45 @@ use bob_messages::ids::SessionId;
 use bob_messages::outcome::EndReason;
 use tokio::time::Instant;
 
-/// How many actors are let go in one handler; the others follow in the next one, so that
-/// neither whoever submits meanwhile nor the store, which packs them, is busy with all of
-/// them at once.
+/// The most actors stopped in one handler. The others follow in the next one, so that neither new submissions nor the
+/// store, which packs the journals, has to wait for all of them.
 const MOST_AT_ONCE: usize = 64;
 
 impl SessionsState {
-    /// The session may have nothing to do from now on.
-    pub(super) fn rest(&mut self, session: &SessionId, myself: &Myself) {
-        let Some(guest) = self.book.get_mut(session).filter(|guest| guest.is_idle()) else { return };
-        guest.since = Instant::now();
-        // A time that no clock reaches is a session that stays.
-        if guest.idle_check.is_none()
-            && let Some(at) = guest.since.checked_add(self.started.rules.passivate_after)
+    /// Arms the idle deadline if the session has nothing to do.
+    pub(super) fn check_idle(&mut self, session: &SessionId, myself: &Myself) {
+        let Some(entry) = self.table.get_mut(session).filter(|entry| entry.is_idle()) else { return };
+        entry.since = Instant::now();
+        // A time that overflows the clock means that the actor is kept.
+        if entry.idle_check.is_none()
+            && let Some(at) = entry.since.checked_add(self.started.rules.passivate_after)
         {
-            guest.idle_check = Some(self.deadlines.insert(at, Due::Idle(session.clone()), myself));
+            entry.idle_check = Some(self.deadlines.insert(at, Due::Idle(session.clone()), myself));
         }
     }
 
-    /// Lets the actor go if it has been idle for long enough; whether it did.
+    /// Stops the actor if it has been idle for long enough. Returns whether it did.
     pub(super) fn idle_due(&mut self, session: &SessionId, let_go: usize, myself: &Myself) -> bool {
-        let Some(guest) = self.book.get_mut(session) else { return false };
-        guest.idle_check = None;
-        if !guest.is_idle() {
+        let Some(entry) = self.table.get_mut(session) else { return false };
+        entry.idle_check = None;
+        if !entry.is_idle() {
             return false;
         }
-        let Some(at) = guest.since.checked_add(self.started.rules.passivate_after) else { return false };
+        let Some(at) = entry.since.checked_add(self.started.rules.passivate_after) else { return false };
         if at > Instant::now() || let_go >= MOST_AT_ONCE {
-            guest.idle_check = Some(self.deadlines.insert(at, Due::Idle(session.clone()), myself));
+            entry.idle_check = Some(self.deadlines.insert(at, Due::Idle(session.clone()), myself));
             return false;
         }
         self.stop(session, EndReason::Passivated, myself);
         true
     }
 
-    /// Lets the actor of a session go now; `false` when it has something to do.
+    /// Stops the actor of a session now. Returns `false` when it has something to do.
     pub(super) fn passivate(&mut self, session: &SessionId, myself: &Myself) -> bool {
-        let has_nothing = |guest: &mut crate::guests::Guest| {
-            guest.owed.is_empty() && guest.ahead.is_none() && guest.errands.is_empty()
+        let has_nothing = |entry: &mut crate::session_table::SessionEntry| {
+            entry.pending.is_empty() && entry.recovered.is_none() && entry.changes.is_empty()
         };
-        let may_go = self.book.get_mut(session).is_none_or(has_nothing);
+        let may_go = self.table.get_mut(session).is_none_or(has_nothing);
         if may_go {
             self.stop(session, EndReason::Passivated, myself);
         }

@@ -1,8 +1,8 @@
-//! The sessions as they look from outside.
+//! A snapshot of the live sessions.
 
 use super::SessionsState;
-use crate::guests::Guest;
 use crate::look::{NodeState, NodeStatus};
+use crate::session_table::SessionEntry;
 use bob_actors::rooms::Rooms;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
@@ -11,51 +11,51 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
-/// How many sessions the live tree shows.
+/// The most sessions in a snapshot of the tree.
 const MOST_SHOWN: usize = 1_000;
 
 impl SessionsState {
     pub(super) fn live(&self, most: usize) -> Vec<LiveSession> {
-        let mut all: Vec<_> = self.book.iter().collect();
+        let mut all: Vec<_> = self.table.iter().collect();
         if all.len() > most {
-            // Those whose turns run, then those who wait, then the idle ones.
-            all.sort_by_key(|(_, guest)| (guest.running().is_none(), guest.is_idle()));
+            // Sessions with a running turn first, then those that wait, then the idle ones.
+            all.sort_by_key(|(_, entry)| (entry.running().is_none(), entry.is_idle()));
             all.truncate(most);
         }
-        let mut live: Vec<_> = all.into_iter().map(|(session, guest)| seen(session, guest)).collect();
+        let mut live: Vec<_> = all.into_iter().map(|(session, entry)| seen(session, entry)).collect();
         live.sort_unstable_by(|one, other| one.session.cmp(&other.session));
         live
     }
 
     pub(super) fn load(&self) -> SessionsLoad {
-        SessionsLoad { live: self.book.len(), running: self.admission.running(), waiting: self.admission.waiting() }
+        SessionsLoad { live: self.table.len(), running: self.admission.running(), waiting: self.admission.waiting() }
     }
 }
 
-fn seen(session: &SessionId, guest: &Guest) -> LiveSession {
-    let is_asking = match &guest.ahead {
-        Some(ahead) => ahead.clock.is_paused(),
-        None => guest.owed.front().is_some_and(|first| first.clock.is_paused()),
+fn seen(session: &SessionId, entry: &SessionEntry) -> LiveSession {
+    let is_asking = match &entry.recovered {
+        Some(recovered) => recovered.clock.is_paused(),
+        None => entry.pending.front().is_some_and(|first| first.clock.is_paused()),
     };
-    let state = match guest.running() {
-        _ if guest.leaving.is_some() => LiveState::Leaving,
+    let state = match entry.running() {
+        _ if entry.stopping.is_some() => LiveState::Stopping,
         Some(_) if is_asking => LiveState::Asking,
         Some(_) => LiveState::Running,
-        None if guest.owed.is_empty() => LiveState::Idle,
+        None if entry.pending.is_empty() => LiveState::Idle,
         None => LiveState::Waiting,
     };
     LiveSession {
         session: session.clone(),
         state,
-        age_ms: u64::try_from(guest.since.elapsed().as_millis()).unwrap_or(u64::MAX),
-        owed: guest.owed.len(),
-        at_door: guest.at_door(),
-        restarts: guest.crashes,
-        last_error: guest.crashed_of.as_deref().map(str::to_owned),
+        age_ms: u64::try_from(entry.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        pending: entry.pending.len(),
+        queued: entry.queued_count(),
+        restarts: entry.crashes,
+        last_error: entry.last_crash.as_deref().map(str::to_owned),
     }
 }
 
-/// Asks the supervisor who is in these rooms for the live tree.
+/// A function that asks the sessions supervisor for a snapshot.
 pub(super) fn asking(rooms: &Rooms) -> Arc<dyn Fn() -> BoxFuture<'static, Vec<NodeState>> + Send + Sync> {
     let sessions = rooms.sessions.clone();
     Arc::new(move || {
@@ -72,12 +72,12 @@ fn node(live: LiveSession) -> NodeState {
             LiveState::Idle => NodeStatus::Idle,
             LiveState::Waiting | LiveState::Asking => NodeStatus::Waiting,
             LiveState::Running => NodeStatus::Running,
-            LiveState::Leaving => NodeStatus::Stopping,
+            LiveState::Stopping => NodeStatus::Stopping,
         },
         age_ms: live.age_ms,
         restarts: live.restarts,
         last_error: live.last_error,
-        queued: Some(live.owed),
+        queued: Some(live.pending),
         children: Vec::new(),
     }
 }

@@ -1,11 +1,10 @@
-//! Questions to a person, and what is decided.
+//! Questions to a person, and decisions.
 //!
-//! A question is put to the port in a task of its own, which ends with the question.
-//! A decision is said to the session's actor, whoever it is from; the actor says whether
-//! it counts, and whoever decided hears that, or that the actor ended first.
+//! A question is put to the approval port in a task of its own, which ends with the question. Every decision is sent
+//! to the session's actor, which reports whether it counts. The caller is told that, or that the actor ended first.
 
 use super::SessionsState;
-use crate::guests::Asking;
+use crate::session_table::ApprovalTask;
 use bob_actors::rooms::Rooms;
 use bob_messages::approvals::{ApprovalQuestion, Decision, Heard};
 use bob_messages::ids::{ApprovalId, SessionId, Ticket};
@@ -16,15 +15,15 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// Who decided and waits to hear whether it counts.
+/// Callers waiting to hear whether their decision counts.
 #[derive(Debug, Default)]
-pub(super) struct Deciding {
+pub(super) struct PendingDecisions {
     tickets: u64,
     waiting: Vec<(SessionId, Ticket, Reply<Heard>)>,
 }
 
-/// Puts a question to the port, if there is one; its decision is said to the session.
-pub(super) fn ask(rooms: &Rooms, question: ApprovalQuestion) -> Option<Asking> {
+/// Puts a question to the approval port, if there is one, and sends its decision to the session.
+pub(super) fn ask(rooms: &Rooms, question: ApprovalQuestion) -> Option<ApprovalTask> {
     let port = Arc::clone(rooms.people.asked()?);
     let sessions = rooms.sessions.clone();
     let task = tokio::spawn(async move {
@@ -37,7 +36,7 @@ pub(super) fn ask(rooms: &Rooms, question: ApprovalQuestion) -> Option<Asking> {
         let reply = Reply::to(|_nobody_waits_for_it| ());
         sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
     });
-    Some(Asking(task.abort_handle()))
+    Some(ApprovalTask(task.abort_handle()))
 }
 
 impl SessionsState {
@@ -48,14 +47,14 @@ impl SessionsState {
         decision: Decision,
         reply: Reply<Heard>,
     ) {
-        let guest = self.book.get_mut(session).filter(|guest| guest.leaving.is_none());
-        if guest.is_none_or(|guest| guest.actor.is_none()) {
+        let entry = self.table.get_mut(session).filter(|entry| entry.stopping.is_none());
+        if entry.is_none_or(|entry| entry.actor.is_none()) {
             return reply.send(Heard::NotLive);
         }
         self.deciding.tickets += 1;
         let ticket = Ticket(self.deciding.tickets);
         self.deciding.waiting.push((session.clone(), ticket, reply));
-        self.say(session, TurnMessage::Decided { approval, decision: Box::new(decision), asker: Some(ticket) });
+        self.send(session, TurnMessage::Decided { approval, decision: Box::new(decision), asker: Some(ticket) });
     }
 
     pub(super) fn decided(&mut self, session: &SessionId, approval: &ApprovalId, asker: Option<Ticket>, counts: bool) {
@@ -69,8 +68,8 @@ impl SessionsState {
         }
     }
 
-    /// The session's actor ended: whoever waits for its word hears that there is none.
-    pub(super) fn nobody_heard(&mut self, session: &SessionId) {
+    /// Drops the callers waiting for an actor that ended; a dropped reply answers that the session is not live.
+    pub(super) fn drop_decisions(&mut self, session: &SessionId) {
         self.deciding.waiting.retain(|(of, _, _)| of != session);
     }
 }

@@ -4,7 +4,7 @@
 use super::*;
 use bob_actors::tools::Invocation;
 
-/// The turn's time in these tests: what a turn has unless somebody says otherwise.
+/// The turn's time in these tests: what a turn has unless it is configured.
 const TURN_MS: u64 = 90_000;
 
 /// The call's.
@@ -21,7 +21,7 @@ fn endless(name: &str) -> Arc<dyn ToolPort> {
     Arc::new(tool(name, "Never ends.", run))
 }
 
-async fn with_tools(llm: ScriptedLlm, store: Arc<dyn SessionStore>) -> House {
+async fn with_tools(llm: ScriptedLlm, store: Arc<dyn SessionStore>) -> Fixture {
     let (rooms, feed) = (Rooms::default(), Feed::new(Vec::new()));
     let tree = start(TreeSpec {
         sessions: sessions::child(&rooms, &feed, SessionRules::default()),
@@ -35,7 +35,7 @@ async fn with_tools(llm: ScriptedLlm, store: Arc<dyn SessionStore>) -> House {
         tools: vec![risky(), endless("test/endless")],
         policy: Policy::default(),
     });
-    House { tree: tree.await.unwrap(), store }
+    Fixture { tree: tree.await.unwrap(), store }
 }
 
 fn calls(tool: &str) -> ScriptedLlm {
@@ -54,16 +54,16 @@ async fn c7_the_turns_deadline_is_kept_to_the_millisecond_in_each_wait_for_other
         ("a slow model", model(vec![ScriptedReply::text("late")], TURN_MS + 1)),
         ("a hung tool", calls("test/endless")),
     ] {
-        let house = with_tools(llm, MemoryStore::new()).await;
+        let fixture = with_tools(llm, MemoryStore::new()).await;
         let began = Instant::now();
-        let outcome = paid(house.submit("t1", only_turn())).await;
+        let outcome = paid(fixture.submit("t1", only_turn())).await;
         assert_took(began, TURN_MS);
         assert_eq!(outcome.guard_reason, Some(GuardReason::TurnTimeout), "{what}");
         assert!(outcome.saved && outcome.content.contains("90000 ms"), "{what}: {outcome:?}");
     }
 }
 
-/// Whichever of its operations hangs, from the claim to the last word.
+/// Whichever of its operations hangs, from the claim to the last append.
 #[tokio::test(start_paused = true)]
 async fn c7_the_turns_deadline_fires_inside_each_operation_of_a_hung_store() {
     let held = |operation, nth| {
@@ -74,9 +74,9 @@ async fn c7_the_turns_deadline_fires_inside_each_operation_of_a_hung_store() {
     for (operation, nth) in
         [(Operation::Claim, 1), (Operation::Append, 1), (Operation::Append, 2), (Operation::Append, 3)]
     {
-        let house = with_tools(calls("test/endless"), held(operation, nth)).await;
+        let fixture = with_tools(calls("test/endless"), held(operation, nth)).await;
         let began = Instant::now();
-        let outcome = paid(house.submit("t1", only_turn())).await;
+        let outcome = paid(fixture.submit("t1", only_turn())).await;
         let took = u64::try_from(began.elapsed().as_millis()).unwrap();
         assert!((TURN_MS..=TURN_MS + SAVE_MS + 1).contains(&took), "{operation:?} {nth}: {took} ms");
         assert_eq!(outcome.guard_reason, Some(GuardReason::TurnTimeout), "{operation:?} {nth}");
@@ -86,9 +86,9 @@ async fn c7_the_turns_deadline_fires_inside_each_operation_of_a_hung_store() {
 #[tokio::test(start_paused = true)]
 async fn c7_a_calls_deadline_is_kept_to_the_millisecond_and_is_a_result() {
     let replies = vec![ScriptedReply::call("test/endless", serde_json::json!({})), ScriptedReply::text("went on")];
-    let house = with_tools(model(replies, 0), MemoryStore::new()).await;
+    let fixture = with_tools(model(replies, 0), MemoryStore::new()).await;
     let began = Instant::now();
-    let outcome = paid(house.submit("t1", Limits::default())).await;
+    let outcome = paid(fixture.submit("t1", Limits::default())).await;
     assert_took(began, CALL_MS);
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "went on"));
     let call = &outcome.tool_transcript[0];
@@ -101,9 +101,9 @@ async fn c7_a_calls_deadline_is_kept_to_the_millisecond_and_is_a_result() {
 async fn c7_a_turn_and_its_call_whose_time_ends_together_end_once() {
     let limits = Limits { turn_timeout_ms: CALL_MS, tool_timeout_ms: CALL_MS, ..Limits::default() };
     let replies = vec![ScriptedReply::call("test/endless", serde_json::json!({})), ScriptedReply::Stall];
-    let house = with_tools(model(replies, 0), MemoryStore::new()).await;
+    let fixture = with_tools(model(replies, 0), MemoryStore::new()).await;
     let began = Instant::now();
-    let outcome = paid(house.submit("t1", limits)).await;
+    let outcome = paid(fixture.submit("t1", limits)).await;
     assert_took(began, CALL_MS);
     assert_eq!(outcome.guard_reason, Some(GuardReason::TurnTimeout));
     assert_eq!(outcome.tool_transcript.len(), 1, "{outcome:?}");

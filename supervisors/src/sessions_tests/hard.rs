@@ -1,4 +1,4 @@
-//! Everything at once: whatever happens, everybody is answered once and no place is lost.
+//! Everything at once: each caller is answered once and no slot is lost.
 //! What must be there is unwrapped: a test fails where it stands.
 
 use super::*;
@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 /// What a whole story needs.
 struct Story {
-    house: House,
+    fixture: Fixture,
     random: fastrand::Rng,
-    owed: Vec<(String, Owed)>,
+    pending: Vec<(String, PendingReply)>,
     refused: BTreeSet<String>,
     inputs: u32,
 }
@@ -23,8 +23,14 @@ impl Story {
         let rules =
             SessionRules { max_running_turns: 2, max_waiting_turns: 6, passivate_after: Duration::from_millis(5) };
         let llm = ScriptedLlm::new(vec![stall, asks, answers]);
-        let house = House::with(llm, MemoryStore::new(), Vec::new(), rules).await;
-        Self { house, random: fastrand::Rng::with_seed(seed), owed: Vec::new(), refused: BTreeSet::new(), inputs: 0 }
+        let fixture = Fixture::with(llm, MemoryStore::new(), Vec::new(), rules).await;
+        Self {
+            fixture,
+            random: fastrand::Rng::with_seed(seed),
+            pending: Vec::new(),
+            refused: BTreeSet::new(),
+            inputs: 0,
+        }
     }
 
     fn session(&mut self) -> SessionId {
@@ -43,8 +49,8 @@ impl Story {
                 let word = ["go", "go", "go", "stall", "ask"][self.random.usize(0..5)];
                 let limits = Limits { approval_timeout_ms: 20, ..limits(30) };
                 let turn = format!("{word} {}", self.inputs);
-                let owed = self.house.say(&session, &turn, limits, &brief());
-                self.owed.push((turn, owed));
+                let pending = self.fixture.say(&session, &turn, limits, &brief());
+                self.pending.push((turn, pending));
             }
             6 => self.cancel(session, None),
             7 => {
@@ -53,34 +59,34 @@ impl Story {
                 self.cancel(session, Some(turn));
             }
             8 => {
-                let children = self.house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+                let children = self.fixture.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
                 if let Some(child) = children.get(self.random.usize(0..4)) {
                     child.kill();
                 }
             }
             9 => {
                 let (reply, _whether_or_not) = Reply::channel();
-                self.house.tell(SessionsMessage::Passivate { session, reply });
+                self.fixture.tell(SessionsMessage::Passivate { session, reply });
             }
             _ => tokio::time::sleep(Duration::from_micros(self.random.u64(0..15_000))).await,
         }
         for _ in 0..self.random.u8(0..10) {
             tokio::task::yield_now().await;
         }
-        let load = self.house.load().await;
+        let load = self.fixture.load().await;
         assert!(load.running <= 2 && load.waiting <= 6 && load.live <= 4, "{load:?}");
     }
 
     fn cancel(&self, session: SessionId, turn: Option<TurnId>) {
         let (reply, _whether_or_not) = Reply::channel();
-        self.house.tell(SessionsMessage::Cancel { session, turn, reply });
+        self.fixture.tell(SessionsMessage::Cancel { session, turn, reply });
     }
 
-    /// Everybody has an answer; how many turns ended and how many were refused.
+    /// All callers have an answer. Returns how many turns ended and how many were refused.
     async fn answers(&mut self) -> (usize, usize) {
         let (mut ended, mut refused) = (0, 0);
-        for (turn, owed) in self.owed.drain(..) {
-            match tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("by the house") {
+        for (turn, pending) in self.pending.drain(..) {
+            match tokio::time::timeout(DEADLINE, pending).await.expect("answered").expect("by the supervisor") {
                 Ok(_outcome) => ended += 1,
                 Err(AgentError::Busy(_) | AgentError::Overloaded(_)) => {
                     refused += 1;
@@ -96,7 +102,7 @@ impl Story {
     async fn began_once(&self) -> usize {
         let mut begun = BTreeSet::new();
         for number in 0..4 {
-            for record in self.house.store.load(&Self::crowded(number)).await.expect("a journal") {
+            for record in self.fixture.store.load(&Self::crowded(number)).await.expect("a journal") {
                 if let (Fact::Started { .. }, Some(turn)) = (&record.fact, &record.turn) {
                     assert!(!self.refused.contains(turn.as_str()), "{turn} was refused and ran");
                     assert!(begun.insert(turn.clone()), "{turn} began twice");
@@ -117,18 +123,19 @@ async fn kills_cancels_pauses_and_crowds_lose_no_answer_and_no_place() {
         }
         let (ended, refused) = story.answers().await;
         all = (all.0 + ended, all.1 + refused);
-        story.house.until(0, 0, 0).await;
+        story.fixture.until(0, 0, 0).await;
         began += story.began_once().await;
         // Every place is there: as many as may run, run.
-        let owed: Vec<_> = (0..8).map(|n| story.house.say(&session_of(n), "stall", limits(90_000), &brief())).collect();
-        story.house.until(8, 2, 6).await;
-        drop(owed);
+        let pending: Vec<_> =
+            (0..8).map(|n| story.fixture.say(&session_of(n), "stall", limits(90_000), &brief())).collect();
+        story.fixture.until(8, 2, 6).await;
+        drop(pending);
     }
     assert!(began > 1_000, "turns that began: {began}");
     assert!(all.0 > 1_000 && all.1 > 10, "turns that ended and that were refused: {all:?}");
 }
 
-/// At the end of the program, whatever is going on.
+/// The end of the program in the middle of all kinds of work.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_in_the_middle_of_everything_answers_everybody() {
     for seed in 100..140 {
@@ -137,14 +144,14 @@ async fn a_shutdown_in_the_middle_of_everything_answers_everybody() {
             story.step().await;
         }
         let (reply, drained) = Reply::channel();
-        story.house.tell(SessionsMessage::Drain { grace_ms: story.random.u64(0..20), reply });
+        story.fixture.tell(SessionsMessage::Drain { grace_ms: story.random.u64(0..20), reply });
         for _ in 0..10 {
             story.step().await;
         }
         tokio::time::timeout(DEADLINE, drained).await.expect("it ends").expect("it ends");
         story.answers().await;
         story.began_once().await;
-        let load = story.house.load().await;
+        let load = story.fixture.load().await;
         assert_eq!((load.running, load.waiting), (0, 0), "seed {seed}");
     }
 }
@@ -153,8 +160,8 @@ fn session_of(number: u8) -> SessionId {
     SessionId::parse(&format!("last-{number}")).unwrap()
 }
 
-pub(super) fn kill_all_actors(house: &House) {
-    let children = house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+pub(super) fn kill_all_actors(fixture: &Fixture) {
+    let children = fixture.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
     children.iter().for_each(|child| child.kill());
 }
 
@@ -164,16 +171,16 @@ async fn a_turn_that_is_refused_after_a_crash_is_not_open_any_more() {
     store.plan(Some(Operation::Claim), 1, Fault::Hold(Arc::clone(&held)));
     store.plan(Some(Operation::Claim), 2, Fault::Refuse(StoreError::Unavailable("the disk is gone".into())));
     let seen = Arc::new(Seen::default());
-    let house = House::over(echo(), store.clone(), vec![seen.clone()]).await;
-    let owed = house.submit("t1", limits(90_000));
-    house.until(1, 1, 0).await;
-    kill_all_actors(&house);
+    let fixture = Fixture::over(echo(), store.clone(), vec![seen.clone()]).await;
+    let pending = fixture.submit("t1", limits(90_000));
+    fixture.until(1, 1, 0).await;
+    kill_all_actors(&fixture);
     tokio::time::sleep(Duration::from_millis(1)).await;
     held.close();
-    let refusal = tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("answered");
+    let refusal = tokio::time::timeout(DEADLINE, pending).await.expect("answered").expect("answered");
     assert!(matches!(refusal, Err(AgentError::Store(_))), "{refusal:?}");
     assert!(seen.0.lock().unwrap().contains(&"t1".to_owned()), "somebody heard of the crash");
-    assert_eq!(house.tree.feed.open_turn(&session()), None);
+    assert_eq!(fixture.tree.feed.open_turn(&session()), None);
 }
 
 /// Notes whose events it saw.
@@ -193,21 +200,21 @@ impl EventSink for Seen {
 #[tokio::test(start_paused = true)]
 async fn a_crash_of_an_idle_actor_does_not_count_against_the_next_turn() {
     let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
-    let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
-    assert_eq!(paid(house.submit("one", limits(90_000))).await.content, "one");
-    let busy = house.say(&session_of(0), "stall", limits(90_000), &brief());
-    house.until(2, 1, 0).await;
-    let waits = house.submit("stall", limits(90_000));
-    house.until(2, 1, 1).await;
-    let children = house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+    let fixture = Fixture::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
+    assert_eq!(paid(fixture.submit("one", limits(90_000))).await.content, "one");
+    let busy = fixture.say(&session_of(0), "stall", limits(90_000), &brief());
+    fixture.until(2, 1, 0).await;
+    let waits = fixture.submit("stall", limits(90_000));
+    fixture.until(2, 1, 1).await;
+    let children = fixture.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
     // The idle one is the older of the two.
     children.iter().min_by_key(|child| child.get_id().pid()).unwrap().kill();
-    house.until(2, 1, 1).await;
+    fixture.until(2, 1, 1).await;
     let (reply, _it_does) = Reply::channel();
-    house.tell(SessionsMessage::Cancel { session: session_of(0), turn: None, reply });
+    fixture.tell(SessionsMessage::Cancel { session: session_of(0), turn: None, reply });
     assert_eq!(paid(busy).await.finish_reason, FinishReason::Cancelled);
     let (reply, live) = Reply::channel();
-    house.tell(SessionsMessage::Live { most: 10, reply });
+    fixture.tell(SessionsMessage::Live { most: 10, reply });
     let live = live.await.unwrap();
     let restarts = live.iter().find(|live| live.session == session()).map(|live| live.restarts);
     assert_eq!(restarts, Some(0), "{live:?}");

@@ -9,61 +9,61 @@ fn rules(passivate_after: Duration) -> SessionRules {
     SessionRules { passivate_after, ..SessionRules::default() }
 }
 
-async fn house(llm: ScriptedLlm) -> House {
-    House::with(llm, MemoryStore::new(), Vec::new(), rules(AFTER)).await
+async fn fixture(llm: ScriptedLlm) -> Fixture {
+    Fixture::with(llm, MemoryStore::new(), Vec::new(), rules(AFTER)).await
 }
 
-async fn epoch(house: &House) -> u64 {
-    house.records().await.last().map_or(0, |record| record.epoch)
+async fn epoch(fixture: &Fixture) -> u64 {
+    fixture.records().await.last().map_or(0, |record| record.epoch)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_leaves_memory_in_time_and_answers_the_next_message_with_its_history() {
-    let house = house(echo()).await;
+    let fixture = fixture(echo()).await;
     for (number, expected) in ["one", "one|two", "one|two|three"].into_iter().enumerate() {
         let last = expected.rsplit('|').next().unwrap();
-        assert_eq!(paid(house.submit(last, limits(90_000))).await.content, expected);
-        assert_eq!(epoch(&house).await, number as u64 + 1, "a new actor read the journal");
+        assert_eq!(paid(fixture.submit(last, limits(90_000))).await.content, expected);
+        assert_eq!(epoch(&fixture).await, number as u64 + 1, "a new actor read the journal");
         tokio::time::sleep(AFTER - Duration::from_millis(2)).await;
-        assert_eq!(house.load().await.live, 1, "not before its time");
+        assert_eq!(fixture.load().await.live, 1, "not before its time");
         tokio::time::sleep(Duration::from_millis(4)).await;
-        assert_eq!(house.load().await, SessionsLoad::default(), "nothing is held");
+        assert_eq!(fixture.load().await, SessionsLoad::default(), "nothing is held");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_time_is_measured_from_the_end_of_the_last_turn() {
-    let house = house(echo()).await;
+    let fixture = fixture(echo()).await;
     for number in 0..10 {
-        paid(house.submit(&format!("t{number}"), limits(90_000))).await;
+        paid(fixture.submit(&format!("t{number}"), limits(90_000))).await;
         tokio::time::sleep(AFTER - Duration::from_millis(10)).await;
     }
-    assert_eq!((epoch(&house).await, house.load().await.live), (1, 1), "it was never idle for so long");
-    house.until(0, 0, 0).await;
+    assert_eq!((epoch(&fixture).await, fixture.load().await.live), (1, 1), "it was never idle for so long");
+    fixture.until(0, 0, 0).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_runs_or_waits_for_a_person_is_not_let_go() {
     let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({})), ScriptedReply::text("fine")];
-    let house = house(model(calls, 700)).await;
-    let owed = house.submit("t1", limits(10_000));
+    let fixture = fixture(model(calls, 700)).await;
+    let pending = fixture.submit("t1", limits(10_000));
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!((house.load().await.live, house.load().await.running), (1, 1));
+    assert_eq!((fixture.load().await.live, fixture.load().await.running), (1, 1));
     let approval = ApprovalId::new("s-c00000001");
     let reply = Reply::to(|_heard| ());
-    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
-    assert_eq!(paid(owed).await.content, "fine");
-    house.until(0, 0, 0).await;
+    fixture.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
+    assert_eq!(paid(pending).await.content, "fine");
+    fixture.until(0, 0, 0).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_may_stay_for_ever_and_a_turn_take_any_time() {
-    let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules(Duration::MAX)).await;
+    let fixture = Fixture::with(echo(), MemoryStore::new(), Vec::new(), rules(Duration::MAX)).await;
     let limits = Limits { approval_timeout_ms: u64::MAX, ..limits(u64::MAX) };
-    assert_eq!(paid(house.submit("one", limits)).await.content, "one");
+    assert_eq!(paid(fixture.submit("one", limits)).await.content, "one");
     tokio::time::sleep(DEADLINE).await;
-    assert_eq!(paid(house.submit("two", limits)).await.content, "one|two");
-    assert_eq!((epoch(&house).await, house.load().await.live), (1, 1), "it is the same actor");
+    assert_eq!(paid(fixture.submit("two", limits)).await.content, "one|two");
+    assert_eq!((epoch(&fixture).await, fixture.load().await.live), (1, 1), "it is the same actor");
 }
 
 /// Wherever between the stop of an idle actor and its end a message arrives.
@@ -71,9 +71,9 @@ async fn a_session_may_stay_for_ever_and_a_turn_take_any_time() {
 async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one() {
     let mut met = std::collections::BTreeSet::new();
     for places in 0..60 {
-        let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules(AFTER)).await;
-        paid(house.submit("one", limits(90_000))).await;
-        let (session_room, (reply, owed)) = (house.tree.rooms.sessions.clone(), Reply::channel());
+        let fixture = Fixture::with(echo(), MemoryStore::new(), Vec::new(), rules(AFTER)).await;
+        paid(fixture.submit("one", limits(90_000))).await;
+        let (session_room, (reply, pending)) = (fixture.tree.rooms.sessions.clone(), Reply::channel());
         let input = input("two", limits(90_000));
         let message = SessionsMessage::Submit { session: session(), input, brief: brief(), reply };
         // In the very tick in which the actor has been idle for long enough.
@@ -84,12 +84,12 @@ async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one
             session_room.tell(message);
         });
         met.insert(seen.await.unwrap().first().map(|live| format!("{:?}", live.state)));
-        let outcome = paid(owed).await;
+        let outcome = paid(pending).await;
         assert_eq!((outcome.content.as_str(), outcome.saved), ("one|two", true), "{places}");
         assert_eq!(outcome.finish_reason, FinishReason::Final, "{places}");
-        house.until(0, 0, 0).await;
+        fixture.until(0, 0, 0).await;
     }
-    let all = [None, Some("Idle".to_owned()), Some("Leaving".to_owned())];
+    let all = [None, Some("Idle".to_owned()), Some("Stopping".to_owned())];
     assert_eq!(met, all.into(), "it came before, while and after");
 }
 
@@ -100,12 +100,12 @@ async fn random_pauses_lose_and_double_nothing() {
     for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let rules = SessionRules { max_running_turns: 2, ..rules(Duration::from_millis(5)) };
-        let house = House::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
-        let mut owed = Vec::new();
+        let fixture = Fixture::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
+        let mut pending = Vec::new();
         for number in 0..60 {
             let to = SessionId::parse(&format!("s{}", random.u8(0..3))).unwrap();
             let turn = format!("{to}-{number}");
-            owed.push((to.clone(), turn.clone(), house.say(&to, &turn, limits(90_000), &brief())));
+            pending.push((to.clone(), turn.clone(), fixture.say(&to, &turn, limits(90_000), &brief())));
             if random.u8(0..3) > 0 {
                 tokio::time::sleep(Duration::from_micros(random.u64(0..12_000))).await;
             }
@@ -114,12 +114,12 @@ async fn random_pauses_lose_and_double_nothing() {
             }
             if random.u8(0..20) == 0 {
                 let (reply, _whether_or_not) = Reply::channel();
-                house.tell(SessionsMessage::Passivate { session: to, reply });
+                fixture.tell(SessionsMessage::Passivate { session: to, reply });
             }
         }
         let mut so_far = BTreeMap::<SessionId, Vec<String>>::new();
-        for (to, turn, owed) in owed {
-            let answer = tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("answered");
+        for (to, turn, pending) in pending {
+            let answer = tokio::time::timeout(DEADLINE, pending).await.expect("answered").expect("answered");
             let said = so_far.entry(to).or_default();
             match answer {
                 Ok(outcome) => {
@@ -130,7 +130,7 @@ async fn random_pauses_lose_and_double_nothing() {
                 Err(other) => panic!("seed {seed}: {other}"),
             }
         }
-        house.until(0, 0, 0).await;
+        fixture.until(0, 0, 0).await;
     }
 }
 
@@ -140,15 +140,15 @@ async fn random_pauses_lose_and_double_nothing() {
 async fn o1_two_thousand_sessions_that_come_and_go_lose_and_double_nothing() {
     let rules =
         SessionRules { max_running_turns: 100, max_waiting_turns: 2_000, passivate_after: Duration::from_millis(1) };
-    let house = Arc::new(House::with(echo(), MemoryStore::new(), Vec::new(), rules).await);
+    let fixture = Arc::new(Fixture::with(echo(), MemoryStore::new(), Vec::new(), rules).await);
     let lane = |number: usize| {
-        let house = Arc::clone(&house);
+        let fixture = Arc::clone(&fixture);
         tokio::spawn(async move {
             let to = SessionId::parse(&format!("s{number}")).unwrap();
             let mut said = Vec::new();
             for turn in 0..4 {
                 let turn = format!("{number}-{turn}");
-                let outcome = paid(house.say(&to, &turn, limits(90_000), &brief())).await;
+                let outcome = paid(fixture.say(&to, &turn, limits(90_000), &brief())).await;
                 said.push(turn);
                 assert_eq!((outcome.content, outcome.saved), (said.join("|"), true));
                 tokio::time::sleep(Duration::from_micros(fastrand::u64(0..3_000))).await;
@@ -159,7 +159,7 @@ async fn o1_two_thousand_sessions_that_come_and_go_lose_and_double_nothing() {
     for lane in lanes {
         lane.await.unwrap();
     }
-    house.until(0, 0, 0).await;
-    let whole = house.store.load(&SessionId::parse("s7").unwrap()).await.unwrap();
+    fixture.until(0, 0, 0).await;
+    let whole = fixture.store.load(&SessionId::parse("s7").unwrap()).await.unwrap();
     assert!(whole.last().unwrap().epoch > 1, "actors came and went");
 }

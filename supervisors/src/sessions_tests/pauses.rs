@@ -20,8 +20,8 @@ fn fails_once_behind(tool: &'static str) -> ScriptedLlm {
     })
 }
 
-/// A house with a clock on the wall that each call of a tool moves by so much.
-async fn house_whose_clock_jumps(llm: ScriptedLlm, store: Arc<dyn SessionStore>, by_ms: i64) -> House {
+/// A fixture with a clock on the wall that each call of a tool moves by so much.
+async fn house_whose_clock_jumps(llm: ScriptedLlm, store: Arc<dyn SessionStore>, by_ms: i64) -> Fixture {
     let wall = Arc::new(AtomicI64::new(1_700_000_000_000));
     let shows = Arc::clone(&wall);
     let clock = WallClock::by(move || shows.load(Ordering::Relaxed));
@@ -47,21 +47,21 @@ async fn house_whose_clock_jumps(llm: ScriptedLlm, store: Arc<dyn SessionStore>,
         tools: vec![risky(), Arc::new(tool("test/jump", "Moves the clock.", jumps))],
         policy: Policy::default(),
     });
-    House { tree: tree.await.unwrap(), store }
+    Fixture { tree: tree.await.unwrap(), store }
 }
 
 #[tokio::test(start_paused = true)]
 async fn l16_a_turn_that_waited_long_for_a_person_is_repeated_as_any_other() {
-    let house = House::new(fails_once_behind("test/risky")).await;
+    let fixture = Fixture::new(fails_once_behind("test/risky")).await;
     let long = Limits { approval_timeout_ms: 24 * 3_600_000, ..limits(TURN_MS) };
     let began = Instant::now();
-    let owed = house.submit("t1", long);
+    let pending = fixture.submit("t1", long);
     tokio::time::sleep(Duration::from_secs(10 * 60)).await;
     let approval = ApprovalId::new("s-c00000001");
     let (reply, heard) = Reply::channel();
-    house.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
+    fixture.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
     assert!(heard.await.is_some());
-    let outcome = paid(owed).await;
+    let outcome = paid(pending).await;
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{:?}", outcome.error);
     let took = u64::try_from(began.elapsed().as_millis()).unwrap();
     assert!(outcome.duration_ms.abs_diff(took) < 10, "{} of {took}", outcome.duration_ms);
@@ -70,9 +70,9 @@ async fn l16_a_turn_that_waited_long_for_a_person_is_repeated_as_any_other() {
 #[tokio::test(start_paused = true)]
 async fn l16_a_wall_clock_that_jumps_takes_no_repetition_and_changes_no_duration() {
     for by_ms in [HOUR_MS, -HOUR_MS] {
-        let house = house_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), by_ms).await;
+        let fixture = house_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), by_ms).await;
         let began = Instant::now();
-        let outcome = paid(house.submit("t1", limits(TURN_MS))).await;
+        let outcome = paid(fixture.submit("t1", limits(TURN_MS))).await;
         assert_eq!(outcome.finish_reason, FinishReason::Final, "{by_ms}: {:?}", outcome.error);
         let took = u64::try_from(began.elapsed().as_millis()).unwrap();
         assert!(outcome.duration_ms.abs_diff(took) < 10, "{by_ms}: {} of {took}", outcome.duration_ms);
@@ -85,12 +85,12 @@ async fn l16_a_turn_that_is_finished_long_after_its_program_died_is_repeated_as_
     let store = MemoryStore::new();
     let stalls = ScriptedLlm::from_fn(|_| ScriptedReply::Stall);
     let first = house_whose_clock_jumps(stalls, store.clone(), 0).await;
-    let owed = first.submit("t1", limits(TURN_MS));
+    let pending = first.submit("t1", limits(TURN_MS));
     while first.store.load(&session()).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     // The program is gone without a word.
-    drop((owed, first));
+    drop((pending, first));
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     let second = house_whose_clock_jumps(fails_once_behind("test/jump"), store, HOUR_MS).await;
     let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief()).clone() });
@@ -101,13 +101,13 @@ async fn l16_a_turn_that_is_finished_long_after_its_program_died_is_repeated_as_
 
 #[tokio::test(start_paused = true)]
 async fn a1_an_actor_that_is_started_again_goes_on_with_the_time_of_its_turn() {
-    let house = house_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), 0).await;
+    let fixture = house_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), 0).await;
     let began = Instant::now();
-    let owed = house.submit("t1", limits(TURN_MS));
+    let pending = fixture.submit("t1", limits(TURN_MS));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let children = house.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+    let children = fixture.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
     children.first().expect("its actor").kill();
-    let outcome = paid(owed).await;
+    let outcome = paid(pending).await;
     assert_eq!(outcome.finish_reason, FinishReason::Final, "{:?}", outcome.error);
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown, "{outcome:?}");
     let took = u64::try_from(began.elapsed().as_millis()).unwrap();

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 /// Races of an ordinary run; `BOB_RACES` asks for more.
 const RACES: usize = 2_000;
 
-/// Races in one house, so that its sessions do not fill the memory.
+/// Races in one fixture, so that its sessions do not fill the memory.
 const IN_ONE_HOUSE: usize = 250;
 
 /// A cancel comes at one of so many places; the last ones are behind the end.
@@ -31,20 +31,20 @@ impl EventSink for Ends {
 }
 
 /// One race: how the turn ended as its caller was told.
-async fn race(house: &House, ends: &Ends, random: &mut fastrand::Rng, number: usize) -> FinishReason {
+async fn race(fixture: &Fixture, ends: &Ends, random: &mut fastrand::Rng, number: usize) -> FinishReason {
     let (session, turn) = (SessionId::parse(&format!("s{number}")).unwrap(), format!("t{number}"));
-    let owed = house.say(&session, &turn, limits(90_000), &brief());
-    let (sessions, by_name) = (house.tree.rooms.sessions.clone(), random.bool());
+    let pending = fixture.say(&session, &turn, limits(90_000), &brief());
+    let (sessions, by_name) = (fixture.tree.rooms.sessions.clone(), random.bool());
     let (reply, cancelled) = Reply::channel();
     let named = by_name.then(|| TurnId::new(&*turn));
     let of = session.clone();
     later(random.u32(0..PLACES), move || sessions.tell(SessionsMessage::Cancel { session: of, turn: named, reply }));
-    let outcome = paid(owed).await;
+    let outcome = paid(pending).await;
     let was_there = cancelled.await.unwrap();
     let told = outcome.finish_reason;
     assert!(matches!(told, FinishReason::Final | FinishReason::Cancelled), "{told:?}");
     assert!(was_there || told == FinishReason::Final, "only a cancel that met the turn ended it");
-    let records = house.store.load(&session).await.unwrap();
+    let records = fixture.store.load(&session).await.unwrap();
     let kept = records.iter().filter_map(|record| match &record.fact {
         Fact::Outcome(ended) => Some(ended.finish_reason),
         _ => None,
@@ -72,9 +72,9 @@ async fn c2_in_every_race_of_a_cancel_with_the_natural_end_one_wins() {
             // A call that is refused, so that there are two steps.
             false => vec![ScriptedReply::call("test/none", serde_json::json!({})), ScriptedReply::text("fine")],
         };
-        let house = House::over(model(replies, 0), MemoryStore::new(), vec![Arc::clone(&ends) as _]).await;
+        let fixture = Fixture::over(model(replies, 0), MemoryStore::new(), vec![Arc::clone(&ends) as _]).await;
         for _ in 0..IN_ONE_HOUSE {
-            natural += usize::from(race(&house, &ends, &mut random, done).await == FinishReason::Final);
+            natural += usize::from(race(&fixture, &ends, &mut random, done).await == FinishReason::Final);
             done += 1;
         }
     }
@@ -84,17 +84,17 @@ async fn c2_in_every_race_of_a_cancel_with_the_natural_end_one_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_handed_in_twice_is_one_debt_to_two() {
+async fn what_is_handed_in_twice_answers_two_callers() {
     let events = Arc::new(Ends::default());
-    let house =
-        House::over(model(vec![ScriptedReply::text("once")], 10), MemoryStore::new(), vec![events.clone()]).await;
-    let (first, second) = (house.submit("t1", limits(90_000)), house.submit("t1", limits(90_000)));
-    // Whoever does not wait costs the other nothing.
-    drop(house.submit("t1", limits(90_000)));
+    let fixture =
+        Fixture::over(model(vec![ScriptedReply::text("once")], 10), MemoryStore::new(), vec![events.clone()]).await;
+    let (first, second) = (fixture.submit("t1", limits(90_000)), fixture.submit("t1", limits(90_000)));
+    // A caller that does not wait costs the other nothing.
+    drop(fixture.submit("t1", limits(90_000)));
     let (first, second) = (paid(first).await, paid(second).await);
     assert_eq!((first.content.as_str(), &first), ("once", &second));
-    assert_eq!(house.load().await, SessionsLoad { live: 1, running: 0, waiting: 0 }, "nothing is owed any more");
+    assert_eq!(fixture.load().await, SessionsLoad { live: 1, running: 0, waiting: 0 }, "nothing is pending any more");
     assert_eq!(events.0.lock().unwrap().values().sum::<u32>(), 1, "its end is told once");
-    let turns = house.tree.rooms.metrics.snapshot().turns;
+    let turns = fixture.tree.rooms.metrics.snapshot().turns;
     assert_eq!((turns.submitted, turns.repeated, turns.ended()), (3, 2, 1));
 }

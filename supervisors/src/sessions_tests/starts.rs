@@ -1,44 +1,44 @@
-//! Actors that end before they have begun: no supervision event tells of it, and nobody waits for ever.
+//! Actors that end before they have begun: there is no supervision event, and yet no caller waits for ever.
 
 use super::*;
-use bob_actors::pulse::Pulses;
+use bob_actors::watchdog::Watchdog;
 use bob_drill::traps::{Edge, Harm, Trap, Traps, Victim};
 
-async fn house_that_fails_to_start(times: u32, replies: Vec<ScriptedReply>) -> House {
+async fn house_that_fails_to_start(times: u32, replies: Vec<ScriptedReply>) -> Fixture {
     let traps = Traps::default();
     let trap = Trap::new(Victim::Turn(session()), Edge::Before("Starting"), Harm::Kill).times(times);
     traps.arm(trap);
-    let rooms = Rooms { pulses: Pulses::with_hook(Some(traps.hook())), ..Rooms::default() };
-    House::around(rooms, model(replies, 0), MemoryStore::new(), Vec::new(), SessionRules::default()).await
+    let rooms = Rooms { watchdog: Watchdog::with_hook(Some(traps.hook())), ..Rooms::default() };
+    Fixture::around(rooms, model(replies, 0), MemoryStore::new(), Vec::new(), SessionRules::default()).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn a2_an_actor_that_dies_before_it_began_is_started_again() {
     for times in 1..=3 {
-        let house = house_that_fails_to_start(times, vec![ScriptedReply::text("fine")]).await;
-        let outcome = paid(house.submit("t1", limits(90_000))).await;
+        let fixture = house_that_fails_to_start(times, vec![ScriptedReply::text("fine")]).await;
+        let outcome = paid(fixture.submit("t1", limits(90_000))).await;
         assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{times} times");
-        assert_eq!(house.load().await, SessionsLoad { live: 1, running: 0, waiting: 0 });
+        assert_eq!(fixture.load().await, SessionsLoad { live: 1, running: 0, waiting: 0 });
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a2_one_that_never_begins_is_told_of_and_the_session_is_usable_afterwards() {
-    let house = house_that_fails_to_start(5, vec![ScriptedReply::text("fine")]).await;
-    let outcome = paid(house.submit("t1", limits(90_000))).await;
+    let fixture = house_that_fails_to_start(5, vec![ScriptedReply::text("fine")]).await;
+    let outcome = paid(fixture.submit("t1", limits(90_000))).await;
     assert_eq!(outcome.finish_reason, FinishReason::Error, "{outcome:?}");
-    let outcome = paid(house.submit("t2", limits(90_000))).await;
+    let outcome = paid(fixture.submit("t2", limits(90_000))).await;
     assert_eq!(outcome.finish_reason, FinishReason::Final, "{outcome:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a2_one_that_is_stopped_before_it_began_and_never_begins_has_its_outcome() {
-    let house = house_that_fails_to_start(1, vec![ScriptedReply::text("fine")]).await;
-    let first = house.submit("t1", limits(90_000));
+    let fixture = house_that_fails_to_start(1, vec![ScriptedReply::text("fine")]).await;
+    let first = fixture.submit("t1", limits(90_000));
     // Both are in the mailbox before the actor's start is looked at.
-    assert!(house.cancel(None).await);
+    assert!(fixture.cancel(None).await);
     let outcome = paid(first).await;
     assert_eq!(outcome.finish_reason, FinishReason::Cancelled, "{outcome:?}");
-    let outcome = paid(house.submit("t2", limits(90_000))).await;
+    let outcome = paid(fixture.submit("t2", limits(90_000))).await;
     assert_eq!(outcome.finish_reason, FinishReason::Final, "{outcome:?}");
 }

@@ -23,22 +23,22 @@ async fn wherever_a_store_begins_to_fail_what_may_be_sent_again_never_runs_and_t
         for nth in first..first + 8 {
             store.plan(Some(Operation::Append), nth, Fault::Refuse(error.clone()));
         }
-        let house = House::over(model(vec![ScriptedReply::text("fine")], 700), store.clone(), Vec::new()).await;
+        let fixture = Fixture::over(model(vec![ScriptedReply::text("fine")], 700), store.clone(), Vec::new()).await;
         let names = ["one", "two", "three"];
-        let owed = names.map(|name| house.submit(name, limits(90_000)));
+        let pending = names.map(|name| fixture.submit(name, limits(90_000)));
         let mut answers = Vec::new();
-        for owed in owed {
-            answers.push(tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("answered"));
+        for pending in pending {
+            answers.push(tokio::time::timeout(DEADLINE, pending).await.expect("answered").expect("answered"));
         }
-        // The store is back, and somebody goes on.
+        // The store is back, and a caller continues.
         for next in 0..12 {
-            let owed = house.submit(&format!("next {next}"), limits(90_000));
-            let answer = tokio::time::timeout(DEADLINE, owed).await.expect("answered").expect("answered");
+            let pending = fixture.submit(&format!("next {next}"), limits(90_000));
+            let answer = tokio::time::timeout(DEADLINE, pending).await.expect("answered").expect("answered");
             if answer.is_ok_and(|outcome| outcome.saved) {
                 break;
             }
         }
-        let records = house.records().await;
+        let records = fixture.records().await;
         for (name, answer) in names.into_iter().zip(&answers) {
             let of = |record: &&Arc<Record>| record.turn.as_ref().is_some_and(|turn| turn.as_str() == name);
             let begun = |record: &&Arc<Record>| matches!(record.fact, Fact::Started { .. });

@@ -10,7 +10,7 @@ pub use super::registry::BroughtBounds;
 
 use super::registry::{Server, Servers};
 use super::servers::{Inner, InvalidServers, Surroundings, ToolServers, check};
-use crate::family::ChildSpec;
+use crate::children::ChildSpec;
 use bob_actors::mcp::McpServerArguments;
 use bob_actors::tools::plane::{Gift, GuestHost, Lease};
 use bob_messages::ids::SessionId;

@@ -1,6 +1,6 @@
 //! Which tool servers a runtime has: those of its configuration, and those that sessions brought.
 
-use crate::family::ChildSpec;
+use crate::children::ChildSpec;
 use bob_actors::mcp::McpServerArguments;
 use bob_actors::tools::plane::{GuestHost, Lease};
 use std::sync::Weak;

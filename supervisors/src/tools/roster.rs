@@ -3,7 +3,7 @@
 //! The roster is the truth about them: a supervisor that is started again reads it, and
 //! one that lives is told of each change.
 
-use crate::family::{ChildSpec, SupervisorMessage};
+use crate::children::{ChildSpec, SupervisorMessage};
 use bob_actors::address::Address;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +53,7 @@ impl Roster {
         }
         // Still under the lock, so that two changes reach the supervisor in their order.
         // One that is being started again reads the roster.
-        self.0.supervisor.tell(SupervisorMessage::Replace { name: name.to_owned(), by: by.map(Box::new) });
+        self.0.supervisor.tell(SupervisorMessage::Replace { name: name.to_owned(), successor: by.map(Box::new) });
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<ChildSpec>> {

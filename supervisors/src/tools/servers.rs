@@ -10,16 +10,16 @@ mod tests;
 
 use super::Roster;
 use super::registry::{BroughtBounds, Servers};
-use crate::family::{ChildSpec, Fate};
+use crate::children::{ChildEvent, ChildSpec};
 use bob_actors::address::Address;
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
 use bob_actors::metrics::Metrics;
-use bob_actors::pulse::Pulses;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::Policy;
 use bob_actors::tools::plane::{Shelf, ToolPlane};
+use bob_actors::watchdog::Watchdog;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::McpMessage;
 use bob_messages::options::{Named, ServerSpec, ServerStart, ServerTransport};
@@ -48,7 +48,7 @@ pub struct Surroundings {
     /// Where it is told that they were started again.
     pub feed: Arc<Feed>,
     /// Whether they get on with their messages.
-    pub pulses: Pulses,
+    pub watchdog: Watchdog,
     /// Where that is counted.
     pub metrics: Arc<Metrics>,
     /// The rules over their tools.
@@ -218,27 +218,27 @@ impl Surroundings {
         };
         let path = format!("tools/{name}");
         let child = ChildSpec::server(name, address, make)
-            .telling(move |fate| tell(&id, &shelf, fate))
-            .attended(&self.pulses, path.as_str())
-            .heard_by(&self.feed, path)
+            .observed_by(move |fate| tell(&id, &shelf, fate))
+            .watched_by(&self.watchdog, path.as_str())
+            .reporting_to(&self.feed, path)
             .counted_by(&self.metrics);
-        ChildSpec { tells: true, ..child }
+        ChildSpec { logs_itself: true, ..child }
     }
 }
 
 /// Carries the word of a server's fate to the plane.
-fn tell(server: &ServerId, shelf: &Shelf, fate: Fate<'_>) {
+fn tell(server: &ServerId, shelf: &Shelf, fate: ChildEvent<'_>) {
     match fate {
-        Fate::Restarting { why } => {
+        ChildEvent::Restarting { why } => {
             tracing::warn!(target: "bob::server", %server, why, "a tool server is down and is started again");
             shelf.restarting(why.to_owned());
         }
-        Fate::Restarted { .. } => {}
-        Fate::GaveUp { why } => {
+        ChildEvent::Restarted { .. } => {}
+        ChildEvent::GaveUp { why } => {
             tracing::error!(target: "bob::server", %server, why, "a tool server was down too often and is left down");
             shelf.gave_up(why.to_owned());
         }
-        Fate::Stopped => shelf.stopped(),
+        ChildEvent::Stopped => shelf.stopped(),
     }
 }
 

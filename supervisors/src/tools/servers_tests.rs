@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "the figures are shown by --nocapture")]
 
 use super::*;
-use crate::family::SupervisorMessage;
+use crate::children::SupervisorMessage;
 use crate::look::{NodeState, NodeStatus};
 use crate::testing::LONG;
 use crate::tools::{ToolsSupervisor, ToolsSupervisorArguments};
@@ -39,7 +39,7 @@ impl Tools {
         let rooms = Rooms::default();
         let house = Surroundings {
             plane: rooms.tools.clone(),
-            pulses: rooms.pulses.clone(),
+            watchdog: rooms.watchdog.clone(),
             feed: Feed::new(Vec::new()),
             metrics: Arc::clone(&rooms.metrics),
             policy: Policy::default(),
@@ -240,9 +240,9 @@ async fn a_reload_while_the_supervisor_is_being_started_again_is_not_lost() {
     let local = super::super::local(&Rooms::default(), Vec::new(), Policy::default());
     let (begin, servers) = (Arc::clone(&local.start), tools.servers.clone());
     // The roster was read by then, and whoever starts the supervisor does not have it yet.
-    let start: crate::family::ChildStart = Arc::new(move |supervisor, attendance| {
+    let start: crate::children::ChildStart = Arc::new(move |supervisor, placement| {
         servers.reload(vec![mute("old"), mute("new")]).unwrap();
-        begin(supervisor, attendance)
+        begin(supervisor, placement)
     });
     let local = ChildSpec { start, ..local };
     let arguments = ToolsSupervisorArguments { local, servers: tools.servers.roster() };

@@ -9,10 +9,10 @@ use bob_actors::feed::Feed;
 use bob_actors::mcp::Elicit;
 use bob_actors::people::People;
 use bob_actors::prompt_files::PromptReader;
-use bob_actors::pulse::Pulses;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
 use bob_actors::tools::local;
+use bob_actors::watchdog::Watchdog;
 use bob_messages::brief::Brief;
 use bob_supervisors::sessions;
 #[cfg(not(feature = "mcp"))]
@@ -71,11 +71,11 @@ impl RuntimeBuilder {
             memory: self.memory,
             prompt_files,
             compactor: self.compactor,
-            pulses: Pulses::with_hook(self.hook),
+            watchdog: Watchdog::with_hook(self.hook),
             ..Rooms::default()
         };
         let feed = Feed::new(self.sinks);
-        rooms.pulses.watch(self.blocked_after);
+        rooms.watchdog.watch(self.blocked_after);
         if let Some((port, rules)) = self.skills {
             rooms.skills.come_from(port);
             brief.skills = Some(rules);
@@ -84,7 +84,7 @@ impl RuntimeBuilder {
         let tool_servers = {
             let house = Surroundings {
                 plane: rooms.tools.clone(),
-                pulses: rooms.pulses.clone(),
+                watchdog: rooms.watchdog.clone(),
                 feed: Arc::clone(&feed),
                 metrics: Arc::clone(&rooms.metrics),
                 policy: self.policy.clone(),

@@ -57,7 +57,7 @@ impl Runtime {
     /// How often a handler of an actor blocked its thread for longer than
     /// [`RuntimeBuilder::blocked_after`](super::RuntimeBuilder::blocked_after) says.
     pub fn times_blocked(&self) -> u64 {
-        self.0.tree.rooms.pulses.times_blocked()
+        self.0.tree.rooms.watchdog.times_blocked()
     }
 
     /// Told when the tree has ended, and whether it gave up.

@@ -31,7 +31,6 @@ pub(super) struct Trusted {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     path: PathBuf,
-    /// Of its content.
     digest: String,
     /// What it did when it was trusted; older lines do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +47,7 @@ impl Entry {
 }
 
 impl Trusted {
-    /// Reads the memory; an absent one is empty, and a line nobody understands trusts nothing.
+    /// Reads the memory; an absent one is empty, and a line that cannot be parsed is ignored.
     ///
     /// # Errors
     /// When there is no folder for it, or it cannot be read.

@@ -1,4 +1,4 @@
-//! What a person is shown of a configuration before it is trusted, and what is said where nobody can be asked.
+//! What a person is shown of a configuration before it is trusted, and the error where no question can be asked.
 
 use bob_config::{Deed, DeedKind};
 

@@ -46,7 +46,7 @@ pub(super) enum Standing {
     New,
     /// It is this user's.
     Known,
-    /// Nobody here knows where it is from.
+    /// Its origin is unknown.
     Unknown,
     /// This user's was there, and another one is now.
     Replaced,

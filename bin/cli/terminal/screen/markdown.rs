@@ -18,13 +18,13 @@ use table::Table;
 /// Quotes and lists within each other are indented up to this depth.
 const MOST_DEPTH: usize = 6;
 
-/// Running text gets at least this many columns, whatever it is indented by.
+/// Running text gets at least this many columns, at any indentation.
 const LEAST_COLUMNS: usize = 8;
 
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// Where the last block of a growing text begins: whatever stands before it is finished. What stands on a line that is
-/// not ended is not looked at, since it may still become something else.
+/// Where the last block of a growing text begins: the text before it is finished. What stands on a line that is not
+/// ended is not looked at, since it may still become something else.
 pub(super) fn last_block(text: &str) -> usize {
     let text = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
     let mut depth = 0_usize;
@@ -72,7 +72,6 @@ pub(super) fn print(text: &str, look: Look) -> String {
 struct Indent {
     /// Before its first line, until that is printed.
     first: Option<String>,
-    /// Before the others.
     rest: String,
 }
 
@@ -86,7 +85,7 @@ struct Printer {
     table: Option<Table>,
     /// The text of a block of code.
     code: Option<String>,
-    /// Whether an empty line stands before whatever comes next.
+    /// Whether an empty line precedes the next block.
     is_apart: bool,
 }
 

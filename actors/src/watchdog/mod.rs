@@ -1,26 +1,25 @@
-//! Whether the actors of a runtime get on with their messages.
+//! Detects message handlers that block, in all actors of a runtime.
 //!
-//! Owns one stamp for each actor: two words are stored for each message, one at the head
-//! of its handler and one at its end. Whoever starts an actor wraps it in [`Attended`],
-//! which does that and nothing else. The handlers themselves know nothing of it. It
-//! reads no clock on the way of a message and never touches an actor.
+//! Owns one stamp for each actor, which is written at the beginning and at the end of each handler. Every actor is
+//! started inside the wrapper [`Watched`], which does just that; the handlers know nothing of it. No clock is read on
+//! the way of a message, and no actor is ever touched.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `attended` | the wrapper around an actor |
+//! | `watched` | the wrapper around an actor |
 //! | `hook` | where a test can act on an actor |
 //! | `kinds` | what kinds of messages there are, by name |
 //! | `watch` | the thread that tells of handlers that block |
 
-mod attended;
 mod hook;
 mod kinds;
 mod watch;
+mod watched;
 
-pub use attended::Attended;
 pub use hook::{Hook, Kill};
 pub use kinds::Kinds;
 pub use watch::{BLOCKED_AFTER, Blocked};
+pub use watched::Watched;
 
 use bob_messages::ids::SessionId;
 use ractor::ActorProcessingErr;
@@ -28,34 +27,33 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The actors of one runtime. Clones are the same.
+/// The watchdog of one runtime. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Pulses(Arc<Inner>);
+pub struct Watchdog(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whether anybody looks at those who start.
+    /// Whether the thread runs, so that new stamps are to be added.
     is_watched: AtomicBool,
-    /// Nobody is to look any more.
-    rests: AtomicBool,
-    /// Those who started since the last look.
-    newcomers: Mutex<Vec<Arc<Stamp>>>,
-    /// The oldest first.
+    /// The thread is to end.
+    stopped: AtomicBool,
+    /// The stamps of actors that started since the last check.
+    new_stamps: Mutex<Vec<Arc<Stamp>>>,
     incidents: Mutex<Vec<Blocked>>,
     times_blocked: AtomicU64,
     hook: Option<Arc<dyn Hook>>,
 }
 
-/// Where an actor stands in the tree: `store`, `tools/local`, `sessions/<id>`.
+/// The path of an actor in the tree: `store`, `tools/local`, `sessions/<id>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ActorPath {
     /// The actor of a session.
     Session(SessionId),
     /// Any other, by the names of its supervisors below the root and its own with `/` between.
     Room(Arc<str>),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ActorPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(session) => write!(f, "sessions/{session}"),
@@ -64,13 +62,13 @@ impl fmt::Display for Place {
     }
 }
 
-impl Pulses {
-    /// With a hook in every actor, if there is one.
+impl Watchdog {
+    /// Creates a watchdog whose wrappers call this hook, if there is one.
     pub fn with_hook(hook: Option<Arc<dyn Hook>>) -> Self {
         Self(Arc::new(Inner { hook, ..Inner::default() }))
     }
 
-    /// The actor of a session is about to perform one more of a message's effects.
+    /// Calls the hook before a session's actor performs one more effect of a message.
     pub(crate) fn before_effect(
         &self,
         session: &SessionId,
@@ -78,28 +76,28 @@ impl Pulses {
         performed: usize,
     ) -> Result<(), ActorProcessingErr> {
         match &self.0.hook {
-            Some(hook) => hook.effect(&Place::Session(session.clone()), of, performed),
+            Some(hook) => hook.effect(&ActorPath::Session(session.clone()), of, performed),
             None => Ok(()),
         }
     }
 
-    /// The actor that is about to start at this place.
-    pub fn attend<A: ractor::Actor<Msg: Kinds>>(&self, actor: A, place: Place) -> Attended<A> {
-        Attended::new(actor, self.pulse(place, A::Msg::KINDS))
+    /// Wraps an actor that is about to be started at this path.
+    pub fn wrap<A: ractor::Actor<Msg: Kinds>>(&self, actor: A, path: ActorPath) -> Watched<A> {
+        Watched::new(actor, self.monitor(path, A::Msg::KINDS))
     }
 
-    fn pulse(&self, place: Place, kinds: &'static [&'static str]) -> Pulse {
-        let stamp = Arc::new(Stamp { word: AtomicU64::new(0), place, kinds });
+    fn monitor(&self, path: ActorPath, kinds: &'static [&'static str]) -> Monitor {
+        let stamp = Arc::new(Stamp { word: AtomicU64::new(0), path, kinds });
         if self.0.is_watched.load(Ordering::Acquire) {
-            self.0.newcomers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&stamp));
+            self.0.new_stamps.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&stamp));
         }
-        Pulse { stamp, hook: self.0.hook.clone() }
+        Monitor { stamp, hook: self.0.hook.clone() }
     }
 }
 
-/// What one actor does now.
+/// The wrapper's access to the stamp of its actor.
 #[derive(Debug)]
-struct Pulse {
+struct Monitor {
     stamp: Arc<Stamp>,
     hook: Option<Arc<dyn Hook>>,
 }
@@ -109,35 +107,35 @@ struct Stamp {
     /// The number of the message in the upper 56 bits; in the lower eight its kind plus
     /// one while its handler runs, and nothing between two messages.
     word: AtomicU64,
-    place: Place,
+    path: ActorPath,
     kinds: &'static [&'static str],
 }
 
-/// A handler that runs. Dropped at its end, also by a kill and a panic.
-struct Beat<'a> {
+/// Marks a running handler. Dropped at its end, also by a kill and a panic.
+struct InHandler<'a> {
     word: &'a AtomicU64,
     number: u64,
 }
 
-impl Pulse {
+impl Monitor {
     /// Calls the hook, if there is one.
     fn before(&self, kind: &'static str) -> Result<(), ActorProcessingErr> {
         match &self.hook {
-            Some(hook) => hook.before(&self.stamp.place, kind),
+            Some(hook) => hook.before(&self.stamp.path, kind),
             None => Ok(()),
         }
     }
 
     /// Only the actor's own handler stores, so a load and a store are enough.
-    fn beat(&self, kind: u8) -> Beat<'_> {
+    fn enter(&self, kind: u8) -> InHandler<'_> {
         let word = &self.stamp.word;
         let number = (word.load(Ordering::Relaxed) & !0xff).wrapping_add(0x100);
         word.store(number | (u64::from(kind) + 1), Ordering::Relaxed);
-        Beat { word, number }
+        InHandler { word, number }
     }
 }
 
-impl Drop for Beat<'_> {
+impl Drop for InHandler<'_> {
     fn drop(&mut self) {
         self.word.store(self.number, Ordering::Relaxed);
     }

@@ -1,28 +1,27 @@
-//! The end of a family: in reverse order, each child within its time.
+//! Stopping all children: in reverse order, each within its time.
 
 use super::start::KILLED_LIMIT;
-use super::{Family, Fate, Phase};
+use super::{ChildEvent, ChildSet, Phase};
 use bob_messages::outcome::EndReason;
 use ractor::ActorCell;
 use std::time::Duration;
 use tokio::time::Instant;
 
-impl Family {
-    /// Stops all children, the last started first; one that takes longer than its
-    /// shutdown deadline is killed. With a limit the deadlines are shortened in
-    /// proportion, so that a slow child takes no time from those that end after it.
+impl ChildSet {
+    /// Stops all children, the last started first; one that takes longer than its shutdown deadline is killed. With a
+    /// limit the deadlines are shortened in proportion, so that a slow child takes no time from those that are
+    /// stopped after it.
     ///
-    /// A supervisor calls it in its `post_stop`: it is allowed to wait there, and
-    /// without it the children would be killed.
+    /// A supervisor calls it in its `post_stop`, where it may wait. Otherwise the children would be killed.
     pub async fn stop(&mut self, limit: Option<Duration>) {
         let end = limit.map(|limit| Instant::now() + limit);
-        // Nobody is started any more while others stop.
+        // First make sure that no child is started while others stop.
         let mut left = Vec::new();
         for child in &mut self.children {
             let actor = match std::mem::replace(&mut child.phase, Phase::Stopped) {
                 Phase::Restarting(restart) => restart.abandon(KILLED_LIMIT).await,
                 Phase::Running { actor, .. } => Some(actor),
-                Phase::Leaving { actor, .. } => actor,
+                Phase::Removing { actor, .. } => actor,
                 Phase::GaveUp => {
                     child.phase = Phase::GaveUp;
                     None
@@ -43,14 +42,14 @@ impl Family {
                 tracing::warn!(child = child.spec.name, "a child did not stop in time and was killed");
             }
             (child.spec.on_down)();
-            (child.spec.on_fate)(Fate::Stopped);
+            (child.spec.on_event)(ChildEvent::Stopped);
         }
     }
 }
 
-/// Stops one actor, or kills it. Says whether it stopped by itself.
+/// Stops one actor, or kills it. Returns whether it stopped by itself.
 async fn stop(actor: &ActorCell, drains: bool, patience: Duration) -> bool {
-    // A stop overtakes what waits in the mailbox; one that cannot be drained any more ends already.
+    // A stop overtakes the messages in the mailbox. An actor that cannot be drained is ending already.
     if !drains || actor.drain().is_err() {
         actor.stop(Some(EndReason::Shutdown.to_string()));
     }
@@ -62,8 +61,8 @@ async fn stop(actor: &ActorCell, drains: bool, patience: Duration) -> bool {
     false
 }
 
-/// The share of what is left for a child with this deadline, when those that end
-/// after it have `rest_ms` of deadlines together.
+/// The share of the time left for a child with this deadline, when the children that are stopped after it have
+/// `rest_ms` of deadlines together.
 fn share(left: Duration, mine_ms: u64, rest_ms: u64) -> Duration {
     let wanted = Duration::from_millis(mine_ms.saturating_add(rest_ms));
     if wanted <= left || wanted.is_zero() {

@@ -1,24 +1,23 @@
-//! The wrapper around an actor: it marks when a handler begins and ends.
+//! The wrapper around an actor that marks the beginning and the end of each handler.
 //!
-//! It is also where the hook of a test is called.
+//! It also calls the hook of a test.
 
-use super::{Hook, Kill, Kinds, Pulse};
+use super::{Hook, Kill, Kinds, Monitor};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 /// The kind of a supervision event, beyond those of all mailboxes.
 pub(super) const SUPERVISION: u8 = 254;
 
-/// An actor whose every message leaves a mark. It has the mailbox, the state and the
-/// arguments of the one it holds.
+/// An actor whose handlers are watched. It has the mailbox, the state and the arguments of the actor inside.
 #[derive(Debug)]
-pub struct Attended<A> {
+pub struct Watched<A> {
     actor: A,
-    pulse: Pulse,
+    monitor: Monitor,
 }
 
-impl<A: Actor<Msg: Kinds>> Attended<A> {
-    pub(super) fn new(actor: A, pulse: Pulse) -> Self {
-        Self { actor, pulse }
+impl<A: Actor<Msg: Kinds>> Watched<A> {
+    pub(super) fn new(actor: A, monitor: Monitor) -> Self {
+        Self { actor, monitor }
     }
 
     /// Handles a message between two calls of the hook.
@@ -29,10 +28,10 @@ impl<A: Actor<Msg: Kinds>> Attended<A> {
         message: A::Msg,
         state: &mut A::State,
     ) -> Result<(), ActorProcessingErr> {
-        let (place, kind, cell) = (&self.pulse.stamp.place, message.kind_name(), myself.get_cell());
-        let mut handled = hook.before(place, kind);
+        let (path, kind, cell) = (&self.monitor.stamp.path, message.kind_name(), myself.get_cell());
+        let mut handled = hook.before(path, kind);
         if handled.is_ok() {
-            handled = self.actor.handle(myself, message, state).await.and_then(|()| hook.after(place, kind));
+            handled = self.actor.handle(myself, message, state).await.and_then(|()| hook.after(path, kind));
         }
         match handled {
             Err(error) if error.is::<Kill>() => {
@@ -44,7 +43,7 @@ impl<A: Actor<Msg: Kinds>> Attended<A> {
     }
 }
 
-impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
+impl<A: Actor<Msg: Kinds>> Actor for Watched<A> {
     type Msg = A::Msg;
     type State = A::State;
     type Arguments = A::Arguments;
@@ -54,7 +53,7 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         myself: ActorRef<A::Msg>,
         arguments: A::Arguments,
     ) -> Result<A::State, ActorProcessingErr> {
-        self.pulse.before("Starting")?;
+        self.monitor.before("Starting")?;
         self.actor.pre_start(myself, arguments).await
     }
 
@@ -68,10 +67,10 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         message: A::Msg,
         state: &mut A::State,
     ) -> Result<(), ActorProcessingErr> {
-        let _busy = self.pulse.beat(message.kind());
-        match &self.pulse.hook {
+        let _busy = self.monitor.enter(message.kind());
+        match &self.monitor.hook {
             None => self.actor.handle(myself, message, state).await,
-            // Boxed: the usual way keeps its size.
+            // Boxed, so that the usual future stays small.
             Some(hook) => Box::pin(self.hooked(&**hook, myself, message, state)).await,
         }
     }
@@ -82,13 +81,13 @@ impl<A: Actor<Msg: Kinds>> Actor for Attended<A> {
         event: SupervisionEvent,
         state: &mut A::State,
     ) -> Result<(), ActorProcessingErr> {
-        let _busy = self.pulse.beat(SUPERVISION);
-        self.pulse.before("SupervisionEvent")?;
+        let _busy = self.monitor.enter(SUPERVISION);
+        self.monitor.before("SupervisionEvent")?;
         self.actor.handle_supervisor_evt(myself, event, state).await
     }
 
     async fn post_stop(&self, myself: ActorRef<A::Msg>, state: &mut A::State) -> Result<(), ActorProcessingErr> {
-        self.pulse.before("Stopping")?;
+        self.monitor.before("Stopping")?;
         self.actor.post_stop(myself, state).await
     }
 }

@@ -7,20 +7,20 @@ fn resuming() -> Arc<Brief> {
     Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief()).clone() })
 }
 
-impl House {
-    fn go_on(&self, turn: &str, limits: Limits) -> Owed {
+impl Fixture {
+    fn go_on(&self, turn: &str, limits: Limits) -> PendingReply {
         self.say(&session(), turn, limits, &resuming())
     }
 }
 
 /// A store with a turn that began and whose program was killed.
 pub(super) async fn interrupted(text: &str, limits: Limits) -> Arc<dyn SessionStore> {
-    let house = House::new(model(vec![ScriptedReply::Stall], 0)).await;
-    let _never = house.submit(text, limits);
-    while house.records().await.len() < 3 {
+    let fixture = Fixture::new(model(vec![ScriptedReply::Stall], 0)).await;
+    let _never = fixture.submit(text, limits);
+    while fixture.records().await.len() < 3 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let House { tree, store } = house;
+    let Fixture { tree, store } = fixture;
     let mut ended = tree.ended();
     drop(tree);
     ended.wait_for(Option::is_some).await.unwrap();
@@ -37,9 +37,9 @@ fn slow_echo(delay_ms: u64) -> ScriptedLlm {
 #[tokio::test(start_paused = true)]
 async fn a_recovered_turn_does_not_use_up_the_time_of_the_next_input() {
     let store = interrupted("t1", limits(90_000)).await;
-    let house = House::over(slow_echo(700), store, Vec::new()).await;
+    let fixture = Fixture::over(slow_echo(700), store, Vec::new()).await;
     let began = Instant::now();
-    let outcome = paid(house.go_on("t2", limits(1_000))).await;
+    let outcome = paid(fixture.go_on("t2", limits(1_000))).await;
     assert_took(began, 1_400);
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"));
 }
@@ -47,32 +47,32 @@ async fn a_recovered_turn_does_not_use_up_the_time_of_the_next_input() {
 #[tokio::test(start_paused = true)]
 async fn a_recovered_turn_that_hangs_is_ended_by_its_own_clock() {
     let store = interrupted("stall", limits(2_000)).await;
-    let house = House::over(slow_echo(700), store, Vec::new()).await;
+    let fixture = Fixture::over(slow_echo(700), store, Vec::new()).await;
     let began = Instant::now();
-    let owed = house.go_on("t2", limits(1_000));
-    let outcome = paid(owed).await;
+    let pending = fixture.go_on("t2", limits(1_000));
+    let outcome = paid(pending).await;
     assert_took(began, 2_000 + 700);
     assert_eq!((outcome.turn_id.as_str(), outcome.content.as_str()), ("t2", "fine"));
     let ends =
-        house.records().await.iter().filter(|record| format!("{:?}", record.fact).contains("TurnTimeout")).count();
+        fixture.records().await.iter().filter(|record| format!("{:?}", record.fact).contains("TurnTimeout")).count();
     assert_eq!(ends, 1, "the recovered turn ended at its guard");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_of_the_input_behind_a_recovered_turn_leaves_that_turn_alone() {
     let store = interrupted("t1", limits(90_000)).await;
-    let house = House::over(slow_echo(700), store, Vec::new()).await;
+    let fixture = Fixture::over(slow_echo(700), store, Vec::new()).await;
     let began = Instant::now();
-    let owed = house.go_on("t2", limits(1_000));
+    let pending = fixture.go_on("t2", limits(1_000));
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(house.cancel(Some("t2")).await);
-    let outcome = paid(owed).await;
+    assert!(fixture.cancel(Some("t2")).await);
+    let outcome = paid(pending).await;
     assert_took(began, 100);
     assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Cancelled, true));
-    assert_eq!(house.load().await.running, 1, "nobody is owed the other, and it goes on");
-    house.until(1, 0, 0).await;
+    assert_eq!(fixture.load().await.running, 1, "no caller waits for the other, which goes on");
+    fixture.until(1, 0, 0).await;
     assert_took(began, 700);
-    let kinds = house.records().await.iter().filter(|record| record.turn == Some(TurnId::new("t1"))).count();
+    let kinds = fixture.records().await.iter().filter(|record| record.turn == Some(TurnId::new("t1"))).count();
     assert_eq!(kinds, 4, "input, start, answer and outcome");
 }
 
@@ -80,22 +80,22 @@ async fn a_cancel_of_the_input_behind_a_recovered_turn_leaves_that_turn_alone() 
 async fn a_recovered_turn_nobody_is_owed_can_be_cancelled_and_is_waited_for_at_the_end() {
     for cancel in [true, false] {
         let store = interrupted("stall", limits(90_000)).await;
-        let house = House::over(slow_echo(700), store, Vec::new()).await;
-        let owed = house.go_on("t2", limits(1_000));
+        let fixture = Fixture::over(slow_echo(700), store, Vec::new()).await;
+        let pending = fixture.go_on("t2", limits(1_000));
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert!(house.cancel(Some("t2")).await);
-        paid(owed).await;
+        assert!(fixture.cancel(Some("t2")).await);
+        paid(pending).await;
         let began = Instant::now();
         if cancel {
-            assert!(house.cancel(Some("t1")).await || house.cancel(None).await);
-            house.until(0, 0, 0).await;
+            assert!(fixture.cancel(Some("t1")).await || fixture.cancel(None).await);
+            fixture.until(0, 0, 0).await;
         } else {
             let (reply, drained) = Reply::channel();
-            house.tell(SessionsMessage::Drain { grace_ms: 3_000, reply });
+            fixture.tell(SessionsMessage::Drain { grace_ms: 3_000, reply });
             drained.await.unwrap();
             assert_took(began, 3_000);
         }
-        let last = house.records().await.last().map(|record| format!("{:?}", record.fact));
+        let last = fixture.records().await.last().map(|record| format!("{:?}", record.fact));
         assert!(last.as_ref().is_some_and(|fact| fact.contains("Cancelled")), "{last:?}");
     }
 }
@@ -110,11 +110,11 @@ fn held(store: Arc<dyn SessionStore>) -> (Arc<Semaphore>, Arc<dyn SessionStore>)
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_for_a_recovered_turn_while_it_runs_gets_its_outcome() {
     let store = interrupted("t1", limits(90_000)).await;
-    let house = House::over(slow_echo(700), store, Vec::new()).await;
+    let fixture = Fixture::over(slow_echo(700), store, Vec::new()).await;
     let began = Instant::now();
-    let next = house.go_on("t2", limits(1_000));
+    let next = fixture.go_on("t2", limits(1_000));
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let finished = paid(house.go_on("t1", limits(90_000))).await;
+    let finished = paid(fixture.go_on("t1", limits(90_000))).await;
     assert_took(began, 700);
     assert_eq!((finished.turn_id.as_str(), finished.content.as_str()), ("t1", "fine"));
     assert_eq!(paid(next).await.content, "fine");
@@ -124,9 +124,9 @@ async fn whoever_asks_for_a_recovered_turn_while_it_runs_gets_its_outcome() {
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_for_a_recovered_turn_behind_the_next_input_costs_that_no_time() {
     let (held, store) = held(interrupted("t1", limits(90_000)).await);
-    let house = House::over(slow_echo(700), store, Vec::new()).await;
-    let (next, recovered) = (house.go_on("t2", limits(1_000)), house.go_on("t1", limits(90_000)));
-    house.until(1, 1, 0).await;
+    let fixture = Fixture::over(slow_echo(700), store, Vec::new()).await;
+    let (next, recovered) = (fixture.go_on("t2", limits(1_000)), fixture.go_on("t1", limits(90_000)));
+    fixture.until(1, 1, 0).await;
     let began = Instant::now();
     held.close();
     assert_eq!(paid(recovered).await.content, "fine");
@@ -140,45 +140,45 @@ async fn whoever_asks_for_a_recovered_turn_behind_the_next_input_costs_that_no_t
 async fn a_recovered_turn_that_is_asked_for_at_the_door_leaves_no_place_taken() {
     let (held, store) = held(interrupted("t1", limits(90_000)).await);
     let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
-    let house = House::with(slow_echo(700), store, Vec::new(), rules).await;
+    let fixture = Fixture::with(slow_echo(700), store, Vec::new(), rules).await;
     let other = SessionId::parse("other").unwrap();
-    let next = house.go_on("t2", limits(90_000));
-    let theirs = house.say(&other, "o1", limits(90_000), &resuming());
-    let recovered = house.go_on("t1", limits(90_000));
-    house.until(2, 1, 2).await;
+    let next = fixture.go_on("t2", limits(90_000));
+    let theirs = fixture.say(&other, "o1", limits(90_000), &resuming());
+    let recovered = fixture.go_on("t1", limits(90_000));
+    fixture.until(2, 1, 2).await;
     held.close();
     assert_eq!(paid(recovered).await.content, "fine");
-    house.until(2, 1, 1).await;
+    fixture.until(2, 1, 1).await;
     assert_eq!((paid(next).await.content.as_str(), paid(theirs).await.content.as_str()), ("fine", "fine"));
-    house.until(2, 0, 0).await;
-    assert_eq!(paid(house.go_on("t3", limits(90_000))).await.content, "fine", "there is a place for it");
+    fixture.until(2, 0, 0).await;
+    assert_eq!(paid(fixture.go_on("t3", limits(90_000))).await.content, "fine", "there is a place for it");
 }
 
 /// Two inputs that an earlier process took, and in whose session the first is asked for
 /// again: its end and the second's begin are heard one behind the other.
 #[tokio::test(start_paused = true)]
 async fn an_input_left_behind_takes_no_place_from_others_for_good() {
-    let house = House::new(model(vec![ScriptedReply::Stall], 0)).await;
-    let _never = (house.submit("t1", limits(90_000)), house.submit("t2", limits(90_000)));
-    while house.records().await.len() < 4 {
+    let fixture = Fixture::new(model(vec![ScriptedReply::Stall], 0)).await;
+    let _never = (fixture.submit("t1", limits(90_000)), fixture.submit("t2", limits(90_000)));
+    while fixture.records().await.len() < 4 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let House { tree, store } = house;
+    let Fixture { tree, store } = fixture;
     let mut ended = tree.ended();
     drop(tree);
     ended.wait_for(Option::is_some).await.unwrap();
     let (held, store) = held(store);
     let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
-    let house = House::with(slow_echo(700), store, Vec::new(), rules).await;
+    let fixture = Fixture::with(slow_echo(700), store, Vec::new(), rules).await;
     let other = SessionId::parse("other").unwrap();
-    let first = house.go_on("t1", limits(90_000));
-    let theirs = house.say(&other, "o1", limits(90_000), &resuming());
-    let third = house.go_on("t3", limits(90_000));
-    house.until(2, 1, 2).await;
+    let first = fixture.go_on("t1", limits(90_000));
+    let theirs = fixture.say(&other, "o1", limits(90_000), &resuming());
+    let third = fixture.go_on("t3", limits(90_000));
+    fixture.until(2, 1, 2).await;
     held.close();
-    for owed in [first, theirs, third] {
-        assert_eq!(paid(owed).await.content, "fine");
+    for pending in [first, theirs, third] {
+        assert_eq!(paid(pending).await.content, "fine");
     }
-    house.until(2, 0, 0).await;
-    assert_eq!(paid(house.say(&other, "o2", limits(90_000), &resuming())).await.content, "fine");
+    fixture.until(2, 0, 0).await;
+    assert_eq!(paid(fixture.say(&other, "o2", limits(90_000), &resuming())).await.content, "fine");
 }

@@ -1,6 +1,6 @@
-//! What is said to a supervisor, and what each of them does with it.
+//! The messages of a supervisor and their handler.
 
-use super::{ChildSpec, Family, Inside};
+use super::{ChildSet, ChildSpec, Subtree};
 use crate::look::{NodeState, NodeStatus};
 use bob_messages::chat::GuardReason;
 use bob_messages::ids::{SessionId, TurnId};
@@ -9,111 +9,111 @@ use futures_util::future::join_all;
 use ractor::ActorCell;
 use std::time::Duration;
 
-/// How long those below a child are asked about.
+/// How long the snapshot of a child's subtree may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 
-/// The mailbox of a supervisor whose children are known when it starts.
+/// The mailbox of a supervisor with a [`ChildSet`].
 #[derive(Debug)]
 pub enum SupervisorMessage {
-    /// Who is alive, down to the last actor? Answered within about a second.
+    /// A snapshot of the tree down to the last actor; answered within about a second.
     Tree {
-        /// Where the children go, in start order.
+        /// Receives the children in start order.
         reply: Reply<Vec<NodeState>>,
     },
-    /// Start a child again, whatever it does now.
+    /// Restart a child, in whatever state it is.
     Restart {
-        /// Its name; below a child that is a supervisor, both names with `/` between.
+        /// The child's name; for a child of a child supervisor, both names with `/` between.
         name: String,
-        /// Whether there is such a child.
+        /// Receives whether there is such a child.
         reply: Reply<bool>,
     },
     /// Stop the children in reverse order, then end.
     Stop {
-        /// How long that may take altogether.
+        /// The time limit for all children together.
         within: Duration,
     },
-    /// Put a child in the place of the one with this name, which ends first; without
-    /// a successor that one leaves. One that nobody knows comes last.
+    /// Replace the child with this name once it has ended, or remove it if there is no successor. A successor of an
+    /// unknown name is added at the end.
     Replace {
-        /// The name of the child that leaves.
+        /// The name of the child that is replaced.
         name: String,
-        /// Who comes.
-        by: Option<Box<ChildSpec>>,
+        /// The child that takes its place.
+        successor: Option<Box<ChildSpec>>,
     },
-    /// The family's own tasks tell.
-    News(FamilyNews),
-    /// A guard ended a turn of a session below: said to the root, whose log has every one of them.
+    /// A report of the child set's own tasks.
+    News(StartNews),
+    /// A guard ended a turn of a session below: sent to the root, which logs each of them.
     Tripped {
-        /// Whose turn.
+        /// The session of the turn.
         session: SessionId,
-        /// Which turn.
+        /// The turn that was ended.
         turn: TurnId,
-        /// Which of its bounds.
+        /// The guard that ended it.
         guard: GuardReason,
     },
 }
 
 bob_actors::kinds!(SupervisorMessage: Tree, Restart, Stop, Replace, News, Tripped);
 
-/// What a family's own tasks tell it.
+/// What the tasks of a [`ChildSet`] report.
 #[derive(Debug)]
-pub enum FamilyNews {
-    /// A start came to its end.
+pub enum StartNews {
+    /// A start succeeded or failed.
     Started {
-        /// Which child, by its key.
+        /// The key of the child.
         child: u64,
-        /// The child, or why there is none.
+        /// The child's actor, or why it could not be started.
         outcome: Result<ActorCell, String>,
     },
-    /// A restart of a child that leaves was abandoned.
+    /// The restart of a child that is being removed was abandoned.
     Abandoned {
-        /// Which child, by its key.
+        /// The key of the child.
         child: u64,
         /// The actor, if it was started all the same.
         actor: Option<ActorCell>,
     },
 }
 
-/// What a supervisor does after its family has dealt with something.
+/// What a supervisor does after its [`ChildSet`] has handled a message or an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "an escalation that is ignored leaves a critical child down"]
 pub enum Next {
     /// Nothing.
-    GoOn,
-    /// It stops, and its children within this time.
+    Continue,
+    /// Stop the children within this time, then itself.
     Stop {
-        /// How long that may take.
+        /// The time limit for all children together.
         within: Duration,
     },
-    /// A critical child died too often: the supervisor stops too.
+    /// Stop itself, because a critical child died too often.
     Escalate {
-        /// Which, and of what.
+        /// Names the child and the reason of its death.
         reason: String,
     },
 }
 
-impl Family {
-    /// Deals with a message. Never waits.
-    pub fn attend(&mut self, message: SupervisorMessage) -> Next {
+impl ChildSet {
+    /// Handles a message without waiting.
+    pub fn handle(&mut self, message: SupervisorMessage) -> Next {
         match message {
             SupervisorMessage::Tree { reply } => {
                 self.look(reply);
-                Next::GoOn
+                Next::Continue
             }
             SupervisorMessage::Restart { name, reply } => {
                 self.restart_named(&name, reply);
-                Next::GoOn
+                Next::Continue
             }
             SupervisorMessage::Stop { within } => Next::Stop { within },
-            SupervisorMessage::Replace { name, by } => {
-                self.replace(&name, by.map(|spec| *spec));
-                Next::GoOn
+            SupervisorMessage::Replace { name, successor } => {
+                self.replace(&name, successor.map(|spec| *spec));
+                Next::Continue
             }
-            SupervisorMessage::News(FamilyNews::Started { child, outcome }) => self.started(child, outcome),
-            SupervisorMessage::News(FamilyNews::Abandoned { child, actor }) => self.abandoned(child, actor),
+            SupervisorMessage::News(StartNews::Started { child, outcome }) => self.started(child, outcome),
+            SupervisorMessage::News(StartNews::Abandoned { child, actor }) => self.abandoned(child, actor),
             SupervisorMessage::Tripped { session, turn, guard } => {
                 tracing::warn!(target: "bob::guard", %session, %turn, ?guard, "a guard ended the turn");
-                Next::GoOn
+                Next::Continue
             }
         }
     }
@@ -122,11 +122,11 @@ impl Family {
         let Some((name, below)) = name.split_once('/') else { return reply.send(self.restart(name)) };
         let child = self.children.iter().find(|child| child.spec.name == name);
         match child.and_then(|child| child.spec.inside.as_ref()) {
-            Some(Inside::Family(address)) => {
-                // When nobody is there, the dropped reply says so.
+            Some(Subtree::Supervisor(address)) => {
+                // Without an actor there, the dropped reply answers `false`.
                 let _gone = address.send(SupervisorMessage::Restart { name: below.to_owned(), reply });
             }
-            Some(Inside::Ask(_)) | None => reply.send(false),
+            Some(Subtree::Ask(_)) | None => reply.send(false),
         }
     }
 
@@ -146,13 +146,13 @@ impl Family {
     }
 }
 
-async fn ask(inside: Inside) -> Option<Vec<NodeState>> {
+async fn ask(inside: Subtree) -> Option<Vec<NodeState>> {
     match inside {
-        Inside::Family(address) => {
+        Subtree::Supervisor(address) => {
             let (reply, answer) = Reply::channel();
             address.send(SupervisorMessage::Tree { reply }).ok()?;
             answer.await
         }
-        Inside::Ask(ask) => Some(ask().await),
+        Subtree::Ask(ask) => Some(ask().await),
     }
 }

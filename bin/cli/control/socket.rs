@@ -1,7 +1,7 @@
-//! Where control sockets are: one folder for each store, which nobody but its user may enter.
+//! The folder of the control sockets: one for each store, accessible to its owner only.
 //!
-//! A socket is named by the process that listens on it. It is bound under another name first and gets its own when
-//! somebody listens, so that one on which nobody does was left by a process that is gone, and may be removed.
+//! A socket is named after the process that listens on it. It is bound under a temporary name and renamed once it is
+//! listening, so that a socket without a listener was left by a process that has ended, and may be removed.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -62,7 +62,7 @@ fn config_name(config: &Config) -> String {
     blake3::hash(file.as_os_str().as_bytes()).to_hex().as_str()[..16].to_owned()
 }
 
-/// A socket somebody listens on here. Dropping it removes it.
+/// A socket of this process that is listening. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct Socket(PathBuf);
 
@@ -93,7 +93,7 @@ pub(super) async fn listen(folder: &Path) -> Result<(UnixListener, Socket), Stri
     Ok((listener, Socket(name)))
 }
 
-/// A name nobody listens under. Whoever has this process's number and lives is in another container.
+/// A name without a listener. A live process with this id is in another container.
 async fn free_name(folder: &Path) -> io::Result<PathBuf> {
     let pid = std::process::id();
     let names = (1..=MOST_NAMESAKES).map(|number| match number {
@@ -117,7 +117,7 @@ pub(super) fn sockets(folder: &Path) -> Vec<PathBuf> {
     sockets
 }
 
-/// Connects to a process; `None` when nobody answers. A socket on which nobody listens is removed.
+/// Connects to a process; `None` when it does not answer. A socket without a listener is removed.
 pub(super) async fn connect(socket: &Path) -> Option<UnixStream> {
     let (path, _folder) = reach(socket).ok()?;
     match tokio::time::timeout(ACCEPTS_WITHIN, UnixStream::connect(&path)).await {
@@ -130,7 +130,7 @@ pub(super) async fn connect(socket: &Path) -> Option<UnixStream> {
     }
 }
 
-/// Makes the folder, or sees to it that it is the user's own and nobody else's to enter.
+/// Creates the folder, or makes sure that it belongs to the user and is accessible to nobody else.
 fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let found = fs::symlink_metadata(folder)?;
@@ -161,5 +161,5 @@ fn reach(socket: &Path) -> io::Result<(PathBuf, Option<File>)> {
 }
 
 #[cfg(test)]
-#[path = "place_tests.rs"]
+#[path = "socket_tests.rs"]
 mod tests;

@@ -1,18 +1,17 @@
-//! Children under one supervisor: one for one, as data.
+//! The children of one supervisor, one for one, as data.
 //!
-//! A [`Family`] owns its children's starts, deaths, restarts and stops. The
-//! supervisor that has it in its state hands over every supervision event and every
-//! [`SupervisorMessage`], and does what the answer ([`Next`]) says. Children fail
-//! and come back independently of each other. No handler waits here: a restart is a
-//! task that waits for its delay, starts the child and tells the supervisor.
+//! A [`ChildSet`] owns its children's starts, deaths, restarts and stops. The supervisor that holds it passes on
+//! every supervision event and every [`SupervisorMessage`], and does what the returned [`Next`] says. Children fail
+//! and restart independently of each other. No handler waits here: a restart is a task that waits for its delay,
+//! starts the child and reports to the supervisor.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `spec` | [`ChildSpec`]: a child as data |
-//! | `mailbox` | [`SupervisorMessage`] and what every supervisor does with one |
+//! | `mailbox` | [`SupervisorMessage`] and its handler |
 //! | `start` | one start, bounded in time; restarts as tasks |
-//! | `stop` | the end of all, in reverse order and in time |
-//! | `change` | children that come, go, or give way to another while the rest lives |
+//! | `stop` | stopping all children, in reverse order and in time |
+//! | `change` | adding, removing and replacing children while the others run |
 
 mod change;
 mod mailbox;
@@ -21,11 +20,11 @@ mod start;
 mod stop;
 
 #[cfg(test)]
-#[path = "family_tests.rs"]
+#[path = "children_tests.rs"]
 mod tests;
 
-pub use mailbox::{FamilyNews, Next, SupervisorMessage};
-pub use spec::{Attendance, ChildSpec, ChildStart, Fate, Inside};
+pub use mailbox::{Next, StartNews, SupervisorMessage};
+pub use spec::{ChildEvent, ChildPlacement, ChildSpec, ChildStart, Subtree};
 pub use start::StartError;
 
 use crate::look::{NodeState, NodeStatus};
@@ -37,21 +36,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The children of one supervisor, in start order.
+/// The children of one supervisor.
 #[derive(Debug)]
-pub struct Family {
+pub struct ChildSet {
     me: ActorRef<SupervisorMessage>,
-    born: Instant,
+    created: Instant,
     children: Vec<Child>,
-    /// The key of the child that comes next.
     next_key: u64,
-    /// Ends of actors nobody here knows yet: a child may die before its start is told.
-    early: HashMap<ActorId, Death>,
+    /// Ends of actors that no child claims yet: a child may die before its start is reported.
+    unclaimed: HashMap<ActorId, Death>,
 }
 
 #[derive(Debug)]
 struct Child {
-    /// Tells it from every other child this family ever had.
+    /// Distinguishes it from every other child this set ever had.
     key: u64,
     spec: ChildSpec,
     log: RestartLog,
@@ -59,25 +57,25 @@ struct Child {
     since: Instant,
     restarts: u32,
     last_error: Option<String>,
-    /// What it died of, until it runs again and that was told.
+    /// The reason of its last death, until the restart was reported.
     died_of: Option<String>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// A task waits for the delay, or starts it.
+    /// A task waits for the delay, or starts the child.
     Restarting(Restart),
     Running {
         actor: ActorCell,
         /// It was asked to stop in order to be started again.
-        asked: bool,
+        restart_requested: bool,
     },
-    /// It is not wanted any more; when its last actor has ended, it is gone.
-    Leaving {
-        /// Who has to end first; `None` while a restart is being abandoned.
+    /// It is to be removed, once its last actor has ended.
+    Removing {
+        /// The actor that has to end first; `None` while a restart is being abandoned.
         actor: Option<ActorCell>,
-        /// Who comes in its place.
-        by: Option<Box<ChildSpec>>,
+        /// The child that takes its place.
+        successor: Option<Box<ChildSpec>>,
     },
     GaveUp,
     Stopped,
@@ -89,15 +87,16 @@ struct Death {
     why: String,
 }
 
-impl Family {
-    /// A family of which nobody runs yet, under this supervisor.
+impl ChildSet {
+    /// Children in start order; none started.
     pub fn new(me: ActorRef<SupervisorMessage>, specs: Vec<ChildSpec>) -> Self {
-        let mut family = Self { me, born: Instant::now(), children: Vec::new(), next_key: 0, early: HashMap::new() };
+        let mut children =
+            Self { me, created: Instant::now(), children: Vec::new(), next_key: 0, unclaimed: HashMap::new() };
         for spec in specs {
-            let child = family.child(spec);
-            family.children.push(child);
+            let child = children.child(spec);
+            children.children.push(child);
         }
-        family
+        children
     }
 
     fn child(&mut self, spec: ChildSpec) -> Child {
@@ -114,41 +113,39 @@ impl Family {
         }
     }
 
-    /// What a supervision event means for the family. Ends of actors that are no
-    /// longer children are ignored.
-    pub fn event(&mut self, event: SupervisionEvent) -> Next {
+    /// Handles a supervision event. Ends of actors that are no longer children are ignored.
+    pub fn handle_event(&mut self, event: SupervisionEvent) -> Next {
         let (actor, death) = match event {
             SupervisionEvent::ActorTerminated(actor, state, reason) => {
-                // The dead child's state is dropped here, and a panic in that is not ours.
+                // Dropping the dead child's state may panic; that must not end the supervisor.
                 let _its_own_fault = catch_unwind(AssertUnwindSafe(|| drop(state)));
                 let why = reason.unwrap_or_else(|| "stopped".to_owned());
-                // These are ractor's words for a killed actor and for an aborted task.
+                // ractor's reasons for a killed actor and for an aborted task.
                 let normally = !matches!(why.as_str(), "killed" | "actor_task_cancelled");
                 (actor, Death { died: Died { normally }, why })
             }
             SupervisionEvent::ActorFailed(actor, error) => {
                 (actor, Death { died: Died { normally: false }, why: error.to_string() })
             }
-            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => return Next::GoOn,
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => return Next::Continue,
         };
         self.ended(actor.get_id(), death)
     }
 
-    /// Starts the named child again, whatever it does now, with a clean log: one that
-    /// runs is stopped first, one that waits for its delay waits no longer. Says
-    /// whether there is such a child.
+    /// Restarts the named child in whatever state it is, with an empty log: a running one is stopped first, a delay
+    /// is cut short. Returns whether there is such a child.
     pub fn restart(&mut self, name: &str) -> bool {
         let Some(index) = self.children.iter().position(|child| child.spec.name == name) else { return false };
         let child = &mut self.children[index];
         child.log = RestartLog::default();
         match &mut child.phase {
             Phase::Restarting(restart) => restart.hurry(),
-            Phase::Running { actor, asked } => {
-                *asked = true;
+            Phase::Running { actor, restart_requested } => {
+                *restart_requested = true;
                 end(actor.clone(), "it was restarted by hand", child.spec.shutdown_ms);
             }
-            // Who comes in its place starts with a clean log anyway.
-            Phase::Leaving { by, .. } => return by.is_some(),
+            // The successor starts with an empty log anyway.
+            Phase::Removing { successor, .. } => return successor.is_some(),
             Phase::GaveUp | Phase::Stopped => {
                 child.restarts = child.restarts.saturating_add(1);
                 child.died_of.clone_from(&child.last_error);
@@ -160,38 +157,38 @@ impl Family {
 
     fn ended(&mut self, actor: ActorId, death: Death) -> Next {
         let is_it = |child: &Child| match &child.phase {
-            Phase::Running { actor: it, .. } | Phase::Leaving { actor: Some(it), .. } => it.get_id() == actor,
-            Phase::Restarting(_) | Phase::Leaving { actor: None, .. } | Phase::GaveUp | Phase::Stopped => false,
+            Phase::Running { actor: it, .. } | Phase::Removing { actor: Some(it), .. } => it.get_id() == actor,
+            Phase::Restarting(_) | Phase::Removing { actor: None, .. } | Phase::GaveUp | Phase::Stopped => false,
         };
         if let Some(index) = self.children.iter().position(is_it) {
             return self.died(index, death);
         }
         if self.is_starting() {
-            self.early.insert(actor, death);
+            self.unclaimed.insert(actor, death);
         }
-        Next::GoOn
+        Next::Continue
     }
 
-    /// Whether an actor may exist that nobody here knows yet.
+    /// Whether an actor may exist that no child claims yet.
     fn is_starting(&self) -> bool {
         let may_exist =
-            |child: &Child| matches!(child.phase, Phase::Restarting(_) | Phase::Leaving { actor: None, .. });
+            |child: &Child| matches!(child.phase, Phase::Restarting(_) | Phase::Removing { actor: None, .. });
         self.children.iter().any(may_exist)
     }
 
-    /// Every way to be down meets here: a death and a failed start.
+    /// Handles a death or a failed start.
     fn died(&mut self, index: usize, death: Death) -> Next {
         let now_ms = self.now_ms();
         let child = &mut self.children[index];
-        if matches!(child.phase, Phase::Leaving { .. }) {
+        if matches!(child.phase, Phase::Removing { .. }) {
             self.left(index);
-            return Next::GoOn;
+            return Next::Continue;
         }
         (child.spec.on_down)();
         let Death { died, why } = death;
         let verdict = match &child.phase {
-            Phase::Running { asked: true, .. } => Verdict::RestartAfter { delay_ms: 0 },
-            Phase::Running { .. } | Phase::Restarting(_) | Phase::Leaving { .. } | Phase::GaveUp | Phase::Stopped => {
+            Phase::Running { restart_requested: true, .. } => Verdict::RestartAfter { delay_ms: 0 },
+            Phase::Running { .. } | Phase::Restarting(_) | Phase::Removing { .. } | Phase::GaveUp | Phase::Stopped => {
                 child.log.rule(now_ms, died, &child.spec.rule, fastrand::f64())
             }
         };
@@ -200,25 +197,25 @@ impl Family {
         match verdict {
             Verdict::RestartAfter { delay_ms } => {
                 child.restarts = child.restarts.saturating_add(1);
-                (child.spec.on_fate)(Fate::Restarting { why: &why });
-                if !child.spec.tells {
+                (child.spec.on_event)(ChildEvent::Restarting { why: &why });
+                if !child.spec.logs_itself {
                     let restarts = child.restarts;
                     tracing::warn!(child = name, why, delay_ms, restarts, "a child ended and is restarted");
                 }
                 child.died_of = Some(why);
                 self.restart_after(index, delay_ms);
-                Next::GoOn
+                Next::Continue
             }
             Verdict::LeaveEnded => {
                 tracing::debug!(child = name, why, "a child ended");
-                (child.spec.on_fate)(Fate::Stopped);
+                (child.spec.on_event)(ChildEvent::Stopped);
                 child.enter(Phase::Stopped);
-                Next::GoOn
+                Next::Continue
             }
             Verdict::GiveUp => {
                 let most = child.spec.rule.intensity;
-                (child.spec.on_fate)(Fate::GaveUp { why: &why });
-                if !child.spec.tells {
+                (child.spec.on_event)(ChildEvent::GaveUp { why: &why });
+                if !child.spec.logs_itself {
                     let restarts = child.restarts;
                     tracing::error!(child = name, why, restarts, "a child died too often and is left down");
                 }
@@ -228,18 +225,18 @@ impl Family {
                     most.within_ms / 1_000
                 );
                 child.enter(Phase::GaveUp);
-                if child.spec.critical { Next::Escalate { reason } } else { Next::GoOn }
+                if child.spec.critical { Next::Escalate { reason } } else { Next::Continue }
             }
         }
     }
 
-    /// The family's own children as they can be shown, without those below them.
+    /// Snapshots of the direct children, without those below them.
     fn states(&self) -> Vec<NodeState> {
         self.children.iter().map(Child::state).collect()
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -253,10 +250,10 @@ impl Child {
         NodeState {
             name: self.spec.name.clone(),
             state: match self.phase {
-                Phase::Restarting(_) | Phase::Leaving { by: Some(_), .. } => NodeStatus::Restarting,
+                Phase::Restarting(_) | Phase::Removing { successor: Some(_), .. } => NodeStatus::Restarting,
                 Phase::Running { .. } => NodeStatus::Running,
                 Phase::GaveUp => NodeStatus::GaveUp,
-                Phase::Leaving { by: None, .. } | Phase::Stopped => NodeStatus::Stopped,
+                Phase::Removing { successor: None, .. } | Phase::Stopped => NodeStatus::Stopped,
             },
             age_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
             restarts: self.restarts,
@@ -267,7 +264,7 @@ impl Child {
     }
 }
 
-/// Has an actor stop, and kills it when that takes longer than its deadline.
+/// Stops an actor, and kills it if that takes longer than its deadline.
 fn end(actor: ActorCell, reason: &str, within_ms: u64) {
     actor.stop(Some(reason.to_owned()));
     tokio::spawn(async move {

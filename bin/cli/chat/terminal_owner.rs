@@ -1,4 +1,4 @@
-//! Who has the terminal during a turn: the answer and whoever types into it, or a question.
+//! Owner of the terminal during a turn: the answer with the typed lines below it, or a question.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,8 +13,8 @@ use super::draft::Draft;
 use super::keys::Keys;
 use crate::terminal::screen::{Live, Screen};
 
-/// How long nobody may have typed when a question takes the keyboard, and how long it has been on the screen by then: the
-/// end of a line that was begun before it, such as an `s` and Enter, is no answer to it.
+/// The pause in typing, and the time on the screen, before a question takes the keyboard: the end of a line that was
+/// begun earlier, such as an `s` and Enter, must not answer it.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// What a person types while turns run.
@@ -30,14 +30,14 @@ pub(super) struct Typing {
 pub(super) type Typed = UnboundedReceiver<Vec<u8>>;
 
 impl Typing {
-    /// Nobody listens yet.
+    /// No listener yet.
     pub(super) fn new() -> (Self, Typed) {
         let (typed, keys) = unbounded_channel();
         (Self { keys: RefCell::default(), draft: RefCell::default(), last: Cell::new(Instant::now()), typed }, keys)
     }
 
-    /// Nobody listens to the keyboard any more. What was typed is added to the lines that wait; what stands on the line
-    /// that was not ended is returned, to go on with.
+    /// Stops listening to the keyboard. Complete lines are added to the queue; the incomplete line is returned, so
+    /// that it can be continued.
     pub(super) fn end(&self, keys: &mut Typed, waiting: &mut VecDeque<String>) -> String {
         drop(self.keys.take());
         let mut draft = self.draft.borrow_mut();
@@ -49,27 +49,27 @@ impl Typing {
 }
 
 /// The terminal during one turn.
-pub(super) struct Floor<'a> {
+pub(super) struct TerminalOwner<'a> {
     screen: &'a RefCell<Screen>,
     typing: &'a Typing,
-    /// The lines below, where keys are shown; nobody listens where there are none.
+    /// The lines below the answer, which show the keys; without them the keyboard is not read.
     live: Option<&'a Live>,
     /// The keys belong to a question.
     question: RefCell<Option<UnboundedSender<Vec<u8>>>>,
-    /// The line editor still reads a line that nobody wants any more.
+    /// The line editor still reads a line that is no longer needed.
     is_editing: Cell<bool>,
 }
 
-impl<'a> Floor<'a> {
+impl<'a> TerminalOwner<'a> {
     /// The answer has it, and a person may type.
     pub(super) fn new(screen: &'a RefCell<Screen>, typing: &'a Typing, live: Option<&'a Live>) -> Self {
-        let floor = Self { screen, typing, live, question: RefCell::default(), is_editing: Cell::default() };
-        floor.listen();
-        floor
+        let owner = Self { screen, typing, live, question: RefCell::default(), is_editing: Cell::default() };
+        owner.listen();
+        owner
     }
 
-    /// The next lines that a person ends while the answer grows. Cancel-safe. Whoever asks something gets its keys from
-    /// here, too, so this must be waited for all the time.
+    /// The next lines that are entered while the answer is written. Cancel-safe. Questions get their keys from here
+    /// as well, so this must be polled all the time.
     pub(super) async fn next_lines(&self, keys: &mut Typed) -> Vec<String> {
         loop {
             let Some(bytes) = keys.recv().await else { return std::future::pending().await };
@@ -92,8 +92,8 @@ impl<'a> Floor<'a> {
         self.live.is_some() && !self.is_editing.get()
     }
 
-    /// Waits until a question that was shown just now may take the keyboard. Until then what is typed is said into the
-    /// turn, where somebody listens, and thrown away elsewhere.
+    /// Waits until a question that was shown just now may take the keyboard. Until then typed lines are sent into the
+    /// turn if the keyboard is read, and dropped otherwise.
     pub(super) async fn pause(&self) {
         if !self.is_drawn_on() {
             return sleep(PAUSE).await;
@@ -116,7 +116,7 @@ impl<'a> Floor<'a> {
         let (keys, mut typed) = unbounded_channel();
         throw_away();
         self.question.replace(Some(keys));
-        let _until_it_is_answered = Asking(self);
+        let _until_it_is_answered = OpenQuestion(self);
         let mut draft = Draft::default();
         loop {
             self.live.iter().for_each(|live| {
@@ -133,13 +133,13 @@ impl<'a> Floor<'a> {
     }
 
     /// Holds back what the turn has to say until what is returned is dropped.
-    pub(super) fn quiet(&self) -> Quiet<'_> {
+    pub(super) fn quiet(&self) -> OutputPause<'_> {
         self.screen.borrow_mut().hold();
-        Quiet(self)
+        OutputPause(self)
     }
 
-    /// The line editor takes the terminal until what is returned is dropped. What was typed and not read before is thrown
-    /// away: it was not meant for a question nobody had seen.
+    /// Gives the terminal to the line editor until the returned guard is dropped. Unread input is discarded: it was
+    /// typed before the question could be seen.
     pub(super) fn edit(&self) -> Editing<'_> {
         drop(self.typing.keys.take());
         throw_away();
@@ -164,19 +164,19 @@ pub(super) fn throw_away() {
 }
 
 /// What the turn has to say is held back.
-pub(super) struct Quiet<'a>(&'a Floor<'a>);
+pub(super) struct OutputPause<'a>(&'a TerminalOwner<'a>);
 
-impl Drop for Quiet<'_> {
+impl Drop for OutputPause<'_> {
     fn drop(&mut self) {
         let _the_next_write_says_so = self.0.screen.borrow_mut().release();
     }
 }
 
 /// The line editor has the terminal.
-pub(super) struct Editing<'a>(&'a Floor<'a>);
+pub(super) struct Editing<'a>(&'a TerminalOwner<'a>);
 
 impl Editing<'_> {
-    /// The question was taken back, and the line editor still reads: for the rest of the turn nobody else does.
+    /// The question was withdrawn, and the line editor still reads: until the end of the turn nothing else may.
     pub(super) fn abandon(self) {
         self.0.is_editing.set(true);
     }
@@ -190,9 +190,9 @@ impl Drop for Editing<'_> {
 }
 
 /// The keys belong to a question.
-struct Asking<'a>(&'a Floor<'a>);
+struct OpenQuestion<'a>(&'a TerminalOwner<'a>);
 
-impl Drop for Asking<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         self.0.question.replace(None);
         self.0.live.iter().for_each(|live| live.change(|below| below.prompt.clear()));

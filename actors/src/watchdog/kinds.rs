@@ -8,7 +8,7 @@ use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::ToolsMessage;
 use bob_messages::turn::TurnMessage;
 
-/// A mailbox whose messages have names.
+/// A message enum whose variants have names.
 pub trait Kinds: ractor::Message {
     /// The names, in the order of the numbers; at most 250.
     const KINDS: &'static [&'static str];
@@ -26,7 +26,7 @@ pub trait Kinds: ractor::Message {
 #[macro_export]
 macro_rules! kinds {
     ($message:ty: $($kind:ident),+ $(,)?) => {
-        impl $crate::pulse::Kinds for $message {
+        impl $crate::watchdog::Kinds for $message {
             const KINDS: &'static [&'static str] = &[$(stringify!($kind)),+];
 
             fn kind(&self) -> u8 {

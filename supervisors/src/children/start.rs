@@ -1,6 +1,6 @@
 //! Starting children: the first time in order, later each in a task of its own.
 
-use super::{Child, ChildSpec, Death, Family, FamilyNews, Fate, Next, Phase, SupervisorMessage};
+use super::{Child, ChildEvent, ChildSet, ChildSpec, Death, Next, Phase, StartNews, SupervisorMessage};
 use crate::restart::Died;
 use futures_util::FutureExt;
 use ractor::{ActorCell, SpawnErr};
@@ -10,21 +10,21 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// How long a killed child and an abandoned start are waited for. A kill acts when the child next waits for
-/// something; one that never does is left behind.
+/// How long to wait for a killed child or an abandoned start. A kill takes effect when the child next awaits; one
+/// that never does is left behind.
 pub(super) const KILLED_LIMIT: Duration = Duration::from_millis(50);
 
-/// A child that a tree cannot do without could not be started.
+/// A child that the tree needs could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failed to start {child}: {why}")]
 pub struct StartError {
-    /// Which child.
+    /// The name of the child.
     pub child: String,
-    /// What it, or the one below it, said.
+    /// The error of the start.
     pub why: String,
 }
 
-/// A restart under way. Dropping it abandons the restart.
+/// A restart in progress. Dropping it abandons the restart.
 #[derive(Debug)]
 pub(super) struct Restart {
     hurry: Arc<Notify>,
@@ -32,13 +32,13 @@ pub(super) struct Restart {
 }
 
 impl Restart {
-    /// Waits no longer for the delay; a start that has begun goes on.
+    /// Cuts the delay short; a start that has begun is not affected.
     pub(super) fn hurry(&self) {
         self.hurry.notify_one();
     }
 
-    /// Abandons it, and gives the child if it was started all the same. A start that
-    /// blocks its thread is waited for only as long as the limit says.
+    /// Abandons it. Returns the child if it was started all the same. A start that blocks its thread is waited for
+    /// until `limit`.
     pub(super) async fn abandon(mut self, limit: Duration) -> Option<ActorCell> {
         self.task.abort();
         tokio::time::timeout(limit, &mut self.task).await.ok()?.ok().flatten()
@@ -51,11 +51,11 @@ impl Drop for Restart {
     }
 }
 
-impl Family {
+impl ChildSet {
     /// Starts the children in order and waits for those that are awaited.
     ///
     /// # Errors
-    /// The first that could not be started. Those before it are stopped again by then.
+    /// The first child that could not be started. Those before it have been stopped by then.
     pub async fn start(&mut self) -> Result<(), StartError> {
         for index in 0..self.children.len() {
             let spec = &self.children[index].spec;
@@ -91,8 +91,8 @@ impl Family {
             }
             let outcome = begin(&spec, me.get_cell()).await;
             let actor = outcome.as_ref().ok().cloned();
-            // A supervisor that has ended needs no news: the child ends with it.
-            let _ended = me.send_message(SupervisorMessage::News(FamilyNews::Started { child: key, outcome }));
+            // Fails only when the supervisor has ended; the child ends with it.
+            let _ended = me.send_message(SupervisorMessage::News(StartNews::Started { child: key, outcome }));
             actor
         };
         let task = tokio::spawn(async move {
@@ -105,26 +105,26 @@ impl Family {
         self.children[index].enter(Phase::Restarting(Restart { hurry, task }));
     }
 
-    /// A restart has come to its end. One that was abandoned is told of elsewhere.
+    /// Handles the end of a restart. Abandoned ones are reported separately.
     pub(super) fn started(&mut self, key: u64, outcome: Result<ActorCell, String>) -> Next {
         let is_it = |child: &Child| child.key == key && matches!(child.phase, Phase::Restarting(_));
-        let Some(index) = self.children.iter().position(is_it) else { return Next::GoOn };
+        let Some(index) = self.children.iter().position(is_it) else { return Next::Continue };
         let next = match outcome {
             Ok(actor) => {
-                let died_already = self.early.remove(&actor.get_id());
+                let died_already = self.unclaimed.remove(&actor.get_id());
                 self.runs(index, actor);
-                died_already.map_or(Next::GoOn, |death| self.died(index, death))
+                died_already.map_or(Next::Continue, |death| self.died(index, death))
             }
             Err(why) => self.died(index, Death { died: Died { normally: false }, why }),
         };
-        self.forget_early();
+        self.drop_unclaimed();
         next
     }
 
-    /// Ends that nobody can ask for any more are forgotten.
-    pub(super) fn forget_early(&mut self) {
+    /// Forgets ends that no start can claim any more.
+    pub(super) fn drop_unclaimed(&mut self) {
         if !self.is_starting() {
-            self.early.clear();
+            self.unclaimed.clear();
         }
     }
 
@@ -132,20 +132,20 @@ impl Family {
         let now_ms = self.now_ms();
         let child = &mut self.children[index];
         child.log.started(now_ms);
-        child.enter(Phase::Running { actor, asked: false });
+        child.enter(Phase::Running { actor, restart_requested: false });
         if let Some(why) = child.died_of.take() {
-            (child.spec.on_fate)(Fate::Restarted { restarts: child.restarts, why: &why });
+            (child.spec.on_event)(ChildEvent::Restarted { restarts: child.restarts, why: &why });
         }
     }
 }
 
-/// One start: it ends in time and never panics. The error is a sentence for people.
+/// Makes one start. It ends in time and never panics. The error is text for people.
 async fn begin(spec: &ChildSpec, supervisor: ActorCell) -> Result<ActorCell, String> {
     let limit = Duration::from_millis(spec.start_ms);
-    let start = AssertUnwindSafe(async { (spec.start)(supervisor, spec.attendance.clone()).await }).catch_unwind();
+    let start = AssertUnwindSafe(async { (spec.start)(supervisor, spec.placement.clone()).await }).catch_unwind();
     match tokio::time::timeout(limit, start).await {
         Ok(Ok(Ok(actor))) => Ok(actor),
-        // Its own words say more than that it could not be started.
+        // The actor's own error says more than that of the start.
         Ok(Ok(Err(SpawnErr::StartupFailed(error)))) => Err(error.to_string()),
         Ok(Ok(Err(error))) => Err(error.to_string()),
         Ok(Err(_panic)) => Err("the making of it panicked".to_owned()),

@@ -1,6 +1,6 @@
 //! Points at which the code of a test can act on an actor. Without a [`Hook`], which is the rule, nothing happens there.
 
-use super::Place;
+use super::ActorPath;
 use ractor::ActorProcessingErr;
 use std::fmt;
 
@@ -14,20 +14,20 @@ pub trait Hook: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// With which the actor fails instead.
-    fn before(&self, place: &Place, kind: &'static str) -> Result<(), ActorProcessingErr>;
+    fn before(&self, path: &ActorPath, kind: &'static str) -> Result<(), ActorProcessingErr>;
 
     /// A message of this kind was handled without an error.
     ///
     /// # Errors
     /// With which the actor fails nevertheless.
-    fn after(&self, place: &Place, kind: &'static str) -> Result<(), ActorProcessingErr>;
+    fn after(&self, path: &ActorPath, kind: &'static str) -> Result<(), ActorProcessingErr>;
 
     /// The actor of a session has applied a message of this kind, has performed this many of its effects, and is about
     /// to perform the next one.
     ///
     /// # Errors
     /// With which the actor fails instead.
-    fn effect(&self, place: &Place, of: &'static str, performed: usize) -> Result<(), ActorProcessingErr>;
+    fn effect(&self, path: &ActorPath, of: &'static str, performed: usize) -> Result<(), ActorProcessingErr>;
 }
 
 /// The error by which a [`Hook`] has the actor killed. While an actor starts, stops or handles a supervision event it

@@ -1,0 +1,332 @@
+//! Live sessions and the callers waiting for their outcome.
+
+use crate::deadlines::Key;
+use bob_actors::turn::{Ending, TimeRun};
+use bob_messages::brief::Brief;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ApprovalId, SessionId, TurnId};
+use bob_messages::input::Steer;
+use bob_messages::limits::Limits;
+use bob_messages::options::Configuring;
+use bob_messages::outcome::{EndReason, TurnOutcome};
+use bob_messages::reply::Reply;
+use bob_messages::turn::TurnMessage;
+use ractor::{ActorId, ActorRef};
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// Sends the outcome of a turn, or the error with which it was refused.
+pub(crate) type OutcomeReply = Reply<Result<Box<TurnOutcome>, AgentError>>;
+
+/// All sessions that have an actor or a pending reply. A reply is taken out of the table when it is sent, so no
+/// caller is answered twice. Owned by the sessions supervisor; it starts and stops no actor itself.
+#[derive(Debug, Default)]
+pub(crate) struct SessionTable {
+    sessions: HashMap<SessionId, SessionEntry>,
+    by_actor: HashMap<ActorId, SessionId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SessionEntry {
+    /// `None` between the end of one actor and the start of the next.
+    pub(crate) actor: Option<ActorRef<TurnMessage>>,
+    /// Why the actor is stopped; the actor reads it while it stops.
+    pub(crate) ending: Arc<OnceLock<Ending>>,
+    /// The brief for an actor that is started again.
+    pub(crate) brief: Arc<Brief>,
+    /// Callers waiting for an outcome. The first one's turn runs, if it was admitted.
+    pub(crate) pending: VecDeque<PendingReply>,
+    /// How often the actor crashed in the running turn.
+    pub(crate) crashes: u32,
+    /// The reason of the last crash.
+    pub(crate) last_crash: Option<Box<str>>,
+    /// Set while the actor is being stopped.
+    pub(crate) stopping: Option<Leaving>,
+    /// Whether it has one of the slots for running turns.
+    pub(crate) has_slot: bool,
+    /// A turn without a caller, left by an earlier process. It runs before the first pending reply's.
+    pub(crate) recovered: Option<Box<RecoveredTurn>>,
+    /// Steer messages that are not yet known to be taken.
+    pub(crate) steers: Vec<(Steer, Reply<Result<bool, AgentError>>)>,
+    /// Callers waiting until the actor has sent its unsaved records to the store, in order.
+    pub(crate) readers: VecDeque<Reply<()>>,
+    /// When the session entered its current state.
+    pub(crate) since: Instant,
+    /// The deadline that checks whether the session has been idle for long.
+    pub(crate) idle_check: Option<Key>,
+    /// Changes of its options that are not confirmed yet, oldest first; most sessions have none.
+    pub(crate) changes: Vec<PendingChange>,
+}
+
+/// A change of a session's options that is not confirmed yet. It needs no slot and has no clock.
+#[derive(Debug)]
+pub(crate) struct PendingChange {
+    /// The change. It is sent again to an actor that is started again, which applies it once.
+    pub(crate) asked: Arc<Configuring>,
+    pub(crate) reply: Reply<Result<(), AgentError>>,
+}
+
+/// A turn without a caller: an earlier process left it.
+#[derive(Debug)]
+pub(crate) struct RecoveredTurn {
+    pub(crate) turn: TurnId,
+    pub(crate) clock: Clock,
+}
+
+/// The time limit of one turn, and how much of it is left.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// How long the turn may take, in milliseconds, once it runs.
+    timeout_ms: u64,
+    /// How long a person may take to decide, in milliseconds.
+    pub(crate) approval_timeout_ms: u64,
+    pub(crate) began: Option<Instant>,
+    /// Set while the clock runs.
+    pub(crate) deadline: Option<Key>,
+    pub(crate) approvals: Vec<OpenQuestion>,
+    /// What was left when the clock was paused, in milliseconds.
+    pub(crate) left_ms: Option<u64>,
+}
+
+/// An open question to a person.
+#[derive(Debug)]
+pub(crate) struct OpenQuestion {
+    pub(crate) approval: ApprovalId,
+    pub(crate) key: Key,
+    /// Keeps the question at the approval port open.
+    pub(crate) _task: Option<ApprovalTask>,
+}
+
+/// The task that asks the approval port. Dropping it withdraws the question.
+#[derive(Debug)]
+pub(crate) struct ApprovalTask(pub(crate) AbortHandle);
+
+impl Drop for ApprovalTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A caller waiting for the outcome of one submission.
+#[derive(Debug)]
+pub(crate) struct PendingReply {
+    pub(crate) submission: TurnId,
+    /// The submission. It is sent again to an actor that is started again, which begins it once.
+    pub(crate) request: TurnMessage,
+    pub(crate) reply: OutcomeReply,
+    /// Runs from when the submission is the first of its session.
+    pub(crate) clock: Clock,
+    /// Whether it was admitted and sent to the session's actor. Those still queued stand behind those that were
+    /// admitted.
+    pub(crate) admitted: bool,
+    /// Whether it was sent to an earlier actor, which may have journaled it.
+    pub(crate) redelivered: bool,
+    /// Whether it was cancelled while it waited; an actor that is started again is told that as well.
+    pub(crate) cancelled: bool,
+    pub(crate) submitted_at: Instant,
+    /// When the caller first asked for its cancellation.
+    pub(crate) cancel_asked: Option<Instant>,
+}
+
+/// An actor that is being stopped.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) reason: EndReason,
+    /// The turn that is ended by the stop.
+    pub(crate) submission: Option<TurnId>,
+    /// Whether the actor has ended.
+    pub(crate) ended: bool,
+    /// Whether the actor has sent all its reports.
+    pub(crate) reported_all: bool,
+    /// When the actor is killed if it has not ended.
+    pub(crate) kill_at: Key,
+}
+
+impl Clock {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            timeout_ms: limits.turn_timeout_ms,
+            approval_timeout_ms: limits.approval_timeout_ms,
+            began: None,
+            deadline: None,
+            approvals: Vec::new(),
+            left_ms: None,
+        }
+    }
+
+    /// The time left when the clock starts or continues, in milliseconds.
+    pub(crate) fn take_left_ms(&mut self) -> u64 {
+        self.left_ms.take().unwrap_or(self.timeout_ms)
+    }
+
+    /// How long the turn has run, for an actor that continues it.
+    pub(crate) fn has_run(&self) -> TimeRun {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let left_ms = self.deadline.map(|key| millis(key.0.saturating_duration_since(Instant::now()))).or(self.left_ms);
+        let ran_ms = left_ms.map_or(0, |left_ms| self.timeout_ms.saturating_sub(left_ms));
+        TimeRun { lasted_ms: self.began.map_or(0, |began| millis(began.elapsed())), ran_ms }
+    }
+
+    /// Whether it is paused because a person is asked.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.left_ms.is_some()
+    }
+
+    /// Stops the clock and restores the whole time. Returns the deadlines to be removed.
+    pub(crate) fn reset(&mut self) -> impl Iterator<Item = Key> + use<> {
+        (self.left_ms, self.began) = (None, None);
+        let questions = std::mem::take(&mut self.approvals);
+        self.deadline.take().into_iter().chain(questions.into_iter().map(|question| question.key))
+    }
+}
+
+impl PendingReply {
+    /// Sends the outcome to one more caller.
+    pub(crate) fn share_with(&mut self, other: OutcomeReply) {
+        let first = std::mem::replace(&mut self.reply, Reply::to(|_nobody_yet| ()));
+        // Dropping it without an answer drops both.
+        self.reply = Reply::to(move |answer: Option<Result<Box<TurnOutcome>, AgentError>>| {
+            if let Some(answer) = answer {
+                first.send(answer.clone());
+                other.send(answer);
+            }
+        });
+    }
+
+    /// Whether this is the outcome of an earlier request with this request id, whose end was announced then.
+    pub(crate) fn repeats(&self, outcome: &TurnOutcome) -> bool {
+        matches!(&self.request, TurnMessage::Start { input, .. } if input.turn != outcome.turn_id
+            && input.request_id.is_some()
+            && input.request_id == outcome.request_id)
+    }
+}
+
+impl SessionEntry {
+    pub(crate) fn new(brief: Arc<Brief>) -> Self {
+        Self {
+            actor: None,
+            ending: Arc::default(),
+            brief,
+            pending: VecDeque::new(),
+            crashes: 0,
+            last_crash: None,
+            stopping: None,
+            has_slot: false,
+            recovered: None,
+            steers: Vec::new(),
+            readers: VecDeque::new(),
+            since: Instant::now(),
+            idle_check: None,
+            changes: Vec::new(),
+        }
+    }
+
+    /// The running turn, as far as the supervisor knows.
+    pub(crate) fn running(&self) -> Option<&TurnId> {
+        let recovered = self.recovered.as_ref().map(|recovered| &recovered.turn);
+        recovered.or_else(|| self.pending.front().filter(|first| first.admitted).map(|first| &first.submission))
+    }
+
+    pub(crate) fn clock_mut(&mut self) -> Option<&mut Clock> {
+        match &mut self.recovered {
+            Some(recovered) => Some(&mut recovered.clock),
+            None => self.pending.front_mut().filter(|first| first.admitted).map(|first| &mut first.clock),
+        }
+    }
+
+    /// The clock of `turn`, if that is the one that runs.
+    pub(crate) fn clock_of(&mut self, turn: &TurnId) -> Option<&mut Clock> {
+        if self.running() == Some(turn) { self.clock_mut() } else { None }
+    }
+
+    /// How many submissions are queued and not admitted.
+    pub(crate) fn queued_count(&self) -> usize {
+        self.pending.iter().rev().take_while(|pending| !pending.admitted).count()
+    }
+
+    /// Whether the actor has nothing to do.
+    pub(crate) fn is_idle(&self) -> bool {
+        let nothing_pending = self.pending.is_empty() && self.recovered.is_none() && self.changes.is_empty();
+        self.actor.is_some() && self.stopping.is_none() && nothing_pending
+    }
+
+    /// Whether the entry can be removed.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.actor.is_none() && self.stopping.is_none() && self.pending.is_empty() && self.changes.is_empty()
+    }
+
+    /// Takes a pending reply out of the table, so that it is answered once.
+    pub(crate) fn take(&mut self, submission: &TurnId) -> Option<PendingReply> {
+        let at = self.pending.iter().position(|pending| pending.submission == *submission)?;
+        let pending = self.pending.remove(at);
+        if self.pending.is_empty() {
+            // Most sessions are idle most of the time; an empty queue would keep its capacity.
+            self.pending.shrink_to_fit();
+        }
+        pending
+    }
+}
+
+impl SessionTable {
+    pub(crate) fn get_mut(&mut self, session: &SessionId) -> Option<&mut SessionEntry> {
+        self.sessions.get_mut(session)
+    }
+
+    /// The session's entry, inserted if there is none.
+    pub(crate) fn entry(&mut self, session: &SessionId, brief: &Arc<Brief>) -> &mut SessionEntry {
+        self.sessions.entry(session.clone()).or_insert_with(|| SessionEntry::new(Arc::clone(brief)))
+    }
+
+    pub(crate) fn actor_started(&mut self, session: &SessionId, actor: ActorRef<TurnMessage>) {
+        self.by_actor.insert(actor.get_id(), session.clone());
+        if let Some(entry) = self.sessions.get_mut(session) {
+            entry.actor = Some(actor);
+        }
+    }
+
+    /// Removes an actor that ended. Returns its session, unless the actor is unknown or was replaced.
+    pub(crate) fn actor_ended(&mut self, actor: ActorId) -> Option<SessionId> {
+        let session = self.by_actor.remove(&actor)?;
+        let entry = self.sessions.get_mut(&session)?;
+        entry.actor.take_if(|current| current.get_id() == actor)?;
+        Some(session)
+    }
+
+    pub(crate) fn remove(&mut self, session: &SessionId) -> Option<SessionEntry> {
+        let entry = self.sessions.remove(session);
+        // Give memory back after a burst.
+        shrink(&mut self.sessions);
+        shrink(&mut self.by_actor);
+        entry
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&SessionId, &SessionEntry)> {
+        self.sessions.iter()
+    }
+
+    /// Whether any session has a pending reply or change, or a running turn.
+    pub(crate) fn has_work(&self) -> bool {
+        self.sessions
+            .values()
+            .any(|entry| !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty())
+    }
+}
+
+/// Shrinks a map that is mostly empty: rarely, so that a removal stays cheap.
+fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+    if map.capacity() > 1_024 && map.len() < map.capacity() / 8 {
+        map.shrink_to(map.len() * 2);
+    }
+}
+
+#[cfg(test)]
+#[path = "session_table_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! Changes of a session's options that are not confirmed yet.
+//!
+//! A change needs no slot, has no clock and waits for no turn. A session without an actor gets one, which begins no
+//! turn. The caller is answered once, also when the actor ends in between: the change is sent again to the next
+//! actor, which recognises it by its request id.
+
+use super::admit::closing;
+use super::{Myself, SessionsState};
+use crate::session_table::PendingChange;
+use bob_messages::brief::Brief;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::turn::TurnMessage;
+use std::sync::Arc;
+
+/// The most unconfirmed changes of one session.
+const MOST_PENDING_CHANGES: usize = 16;
+
+/// How often an actor is restarted for changes alone.
+const MOST_RESTARTS: u32 = 3;
+
+impl SessionsState {
+    pub(super) fn configure(
+        &mut self,
+        session: &SessionId,
+        change: PendingChange,
+        brief: &Arc<Brief>,
+        myself: &Myself,
+    ) {
+        if self.draining.is_some() {
+            return change.reply.send(Err(closing()));
+        }
+        let entry = self.table.entry(session, brief);
+        if entry.changes.len() >= MOST_PENDING_CHANGES {
+            let text =
+                format!("{MOST_PENDING_CHANGES} changes of the session's options are not confirmed yet; wait for them");
+            return change.reply.send(Err(AgentError::Busy(text)));
+        }
+        entry.brief = Arc::clone(brief);
+        let message = TurnMessage::Configure { asked: Arc::clone(&change.asked), brief: Arc::clone(brief) };
+        entry.changes.push(change);
+        // A change that comes while the actor is being stopped is sent to the next one.
+        if entry.stopping.is_none() {
+            if entry.actor.is_none() {
+                self.open(session, myself);
+            }
+            self.send(session, message);
+        }
+    }
+
+    pub(super) fn configured(
+        &mut self,
+        session: &SessionId,
+        request_id: &RequestId,
+        result: &Result<(), AgentError>,
+        myself: &Myself,
+    ) {
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let (done, left) = std::mem::take(&mut entry.changes)
+            .into_iter()
+            .partition::<Vec<_>, _>(|change| change.asked.request_id == *request_id);
+        entry.changes = left;
+        if entry.running().is_none() {
+            entry.crashes = 0;
+        }
+        for change in done {
+            change.reply.send(result.clone());
+        }
+        self.check_idle(session, myself);
+        self.check_drained();
+    }
+
+    /// Sends all unconfirmed changes to a new actor.
+    pub(super) fn send_changes(&mut self, session: &SessionId) {
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let brief = Arc::clone(&entry.brief);
+        let asked: Vec<_> = entry.changes.iter().map(|change| Arc::clone(&change.asked)).collect();
+        for asked in asked {
+            self.send(session, TurnMessage::Configure { asked, brief: Arc::clone(&brief) });
+        }
+    }
+
+    /// Handles the end of an actor while no turn ran: if it had changes to apply, another one is started, unless it
+    /// crashed too often. Returns whether there is one.
+    pub(super) fn retry_changes(&mut self, session: &SessionId, myself: &Myself) -> bool {
+        let Some(entry) = self.table.get_mut(session) else { return false };
+        if entry.changes.is_empty() {
+            return false;
+        }
+        if entry.crashes > MOST_RESTARTS {
+            self.refuse_changes(session, "the session's actor crashed too often; try again");
+            return false;
+        }
+        // A submission that was admitted meanwhile has started one.
+        if entry.actor.is_none() {
+            self.open(session, myself);
+        }
+        self.send_changes(session);
+        true
+    }
+
+    pub(super) fn refuse_changes(&mut self, session: &SessionId, why: &str) {
+        let changes = self.table.get_mut(session).map(|entry| std::mem::take(&mut entry.changes));
+        for change in changes.into_iter().flatten() {
+            change.reply.send(Err(AgentError::Internal(why.to_owned())));
+        }
+    }
+}
