@@ -57,6 +57,24 @@ fn no_file_is_longer_than_four_hundred_lines() {
 }
 
 #[test]
+fn the_page_that_describes_the_design_is_read_in_minutes() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
+    assert!(page.len() <= 14_000, "ARCHITECTURE.md has {} bytes: move details to docs/", page.len());
+}
+
+#[test]
+fn comments_can_be_read_by_themselves() {
+    let mut vague = Vec::new();
+    for folder in PACKAGES.map(|(folder, _)| folder) {
+        for (file, text) in sources(folder).iter().filter(|(file, _)| !is_test(file)) {
+            let begins = |line: &str| line.trim_start().starts_with("/// The same");
+            vague.extend(text.lines().filter(|line| begins(line)).map(|line| format!("{file}: {}", line.trim())));
+        }
+    }
+    assert!(vague.is_empty(), "say what it does, not that it does the same:\n{}", vague.join("\n"));
+}
+
+#[test]
 fn a_circle_that_is_planted_is_found() {
     let plant = |files: &[(&str, &str)]| {
         let files = files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();

@@ -70,7 +70,7 @@ impl Memory {
         Self(Some(memory))
     }
 
-    /// The same question with what is remembered about its tool, and without what was taken back.
+    /// Adds to the question what is remembered about its tool, and removes what was taken back.
     pub(crate) fn recalled(&self, mut check: CheckRequest) -> CheckRequest {
         if let Some(memory) = &self.0 {
             check.standing.retain(|standing| !(standing.for_good && memory.is_taken_back(standing)));

@@ -42,7 +42,7 @@ impl TracingEventSink {
         Self::default()
     }
 
-    /// The same that tells them whole. They may hold whatever people, models and tools say, secrets among it.
+    /// Records contents whole. They may hold anything that people, models and tools say, secrets among it.
     #[must_use]
     pub fn with_contents(self) -> Self {
         Self { with_contents: true, ..self }

@@ -112,13 +112,13 @@ impl Trap {
         Self { victim, edge, harm, lets_by: 0, times: 1 }
     }
 
-    /// The same after this many passages.
+    /// Lets this many passages by before it springs.
     #[must_use]
     pub fn after(self, passages: u32) -> Self {
         Self { lets_by: passages, ..self }
     }
 
-    /// The same, that many times.
+    /// Springs this many times.
     #[must_use]
     pub fn times(self, times: u32) -> Self {
         Self { times, ..self }

@@ -193,7 +193,7 @@ pub enum GuardReason {
     MaxToolCalls,
     /// `max_consecutive_errors` tool errors in a row.
     MaxConsecutiveErrors,
-    /// The same call once more than `max_identical_calls` times in a row.
+    /// One call was repeated more than `max_identical_calls` times in a row.
     MaxIdenticalCalls,
     /// `max_total_tokens` were used.
     MaxTotalTokens,

@@ -16,7 +16,7 @@ pub struct Limits {
     pub max_tool_calls: u32,
     /// Tool errors, timeouts and denials in a row.
     pub max_consecutive_errors: u32,
-    /// The same call in a row; one more is not run.
+    /// Identical calls in a row; one more is not run.
     pub max_identical_calls: u32,
     /// Tokens, as the provider counts them; 0 means no bound.
     pub max_total_tokens: u64,

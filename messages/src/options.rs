@@ -55,7 +55,7 @@ impl SessionOptions {
         self.cwd.iter().chain(&self.roots).map(String::as_str)
     }
 
-    /// The same options, without anything a key may hide in.
+    /// Removes everything that may hold a key.
     #[must_use]
     pub fn stripped(mut self) -> Self {
         if !self.servers.is_empty() {

@@ -87,7 +87,7 @@ impl TurnOutcome {
         self.error.as_ref().is_some_and(passes)
     }
 
-    /// The same for a failure.
+    /// An outcome of a turn that failed with this error.
     pub fn failed(session: SessionId, turn: TurnId, error: AgentError) -> Self {
         Self { error: Some(error), ..Self::bare(session, turn, FinishReason::Error, String::new()) }
     }

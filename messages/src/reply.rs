@@ -57,7 +57,7 @@ impl<T: Send + 'static> Reply<T> {
         Self { to: Some(To::Once(Box::new(to))), interest: None, if_unheard: None, so_far: SoFar::default() }
     }
 
-    /// The same for a question that may be abandoned: the asker keeps the interest.
+    /// A reply as by [`Reply::to`] to a question that may be abandoned: the asker keeps the interest.
     pub fn abandonable(to: impl FnOnce(Option<T>) + Send + 'static) -> (Self, Interest) {
         let (held, watched) = oneshot::channel();
         (
@@ -71,7 +71,7 @@ impl<T: Send + 'static> Reply<T> {
         )
     }
 
-    /// The same for an asker that wants to hear how it goes: `to` is called for each
+    /// A reply for an asker that follows the progress: `to` is called for each
     /// note, and then exactly once as in [`Reply::to`].
     pub fn noted(to: impl FnMut(Option<T>) + Send + 'static) -> (Self, Interest) {
         let (held, watched) = oneshot::channel();
@@ -93,8 +93,8 @@ impl<T: Send + 'static> Reply<T> {
         (reply, Answer { receiver, _interest: interest })
     }
 
-    /// The same reply, which `then` gets back instead of the asker's `None` when it is
-    /// dropped before anything was said: whoever was asked ended without having begun.
+    /// Calls `then` with the reply, instead of answering `None`, when the reply is
+    /// dropped before anything was said: the actor that was asked ended before it began.
     /// A question that was abandoned does not come back.
     #[must_use]
     pub fn if_unheard(mut self, then: impl FnOnce(Self) + Send + 'static) -> Self {
@@ -113,7 +113,7 @@ impl<T: Send + 'static> Reply<T> {
         })
     }
 
-    /// The same reply, whose asker keeps there what is put out before the answer.
+    /// Keeps what is put out before the answer in `so_far`, where the asker reads it.
     #[must_use]
     pub fn keeping(mut self, so_far: &SoFar) -> Self {
         self.so_far = so_far.clone();

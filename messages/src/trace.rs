@@ -12,7 +12,7 @@ pub fn fnv64(bytes: &[u8]) -> u64 {
     Fnv64::default().with(bytes).0
 }
 
-/// The same over bytes that come in pieces.
+/// FNV-1a computed over bytes that come in pieces.
 #[derive(Debug, Clone, Copy)]
 pub struct Fnv64(pub u64);
 

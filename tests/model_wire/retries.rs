@@ -75,7 +75,7 @@ async fn text_is_shown_as_it_arrives() {
 /// Gemini says a status in its stream.
 fn said_in_stream(kind: ProviderKind) -> &'static str {
     match kind {
-        ProviderKind::Gemini => "HTTP 503 from provider fake: it has trouble: try again later",
+        ProviderKind::Gemini => "HTTP 503 from provider fake: the provider failed: try again later",
         _says_no_status => "provider fake reported an error in the middle of its answer",
     }
 }
@@ -84,8 +84,8 @@ fn said_in_stream(kind: ProviderKind) -> &'static str {
 async fn l1_l5_l7_busy_and_broken_providers_are_asked_again() {
     for kind in ALL {
         for (first, reason) in [
-            (Reply::too_many_requests("0"), "HTTP 429 from provider fake: it is busy: try again later"),
-            (Reply::status(500), "HTTP 500 from provider fake: it has trouble: try again later"),
+            (Reply::too_many_requests("0"), "HTTP 429 from provider fake: too many requests: try again later"),
+            (Reply::status(500), "HTTP 500 from provider fake: the provider failed: try again later"),
             (Reply::ErrorBody200, said_in_stream(kind)),
             (Reply::Raw(Vec::new()), "provider fake broke the connection in the middle of its answer"),
         ] {

@@ -64,7 +64,7 @@ fn a_failed_turn_says_what_failed_what_was_kept_and_what_to_do() {
         let has_a_reason = name.parse::<u16>().is_ok() || ["quota", "an error in a stream"].contains(&name);
         assert_eq!(lines[0].contains(SHOWN), has_a_reason, "{name}: {lines:?}");
         assert!(lines[0].starts_with("error: ") && lines[0].len() < 300, "{name}: {lines:?}");
-        assert!(lines[1].starts_with("[what was said and done is in the session s; "), "{name}: {lines:?}");
+        assert!(lines[1].starts_with("[saved in session s; "), "{name}: {lines:?}");
     }
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
     let house = House::new(&format!("{}[store]\nkind = \"json\"\n", model_at(&format!("http://{closed}/v1/"), "")));

@@ -29,7 +29,7 @@ impl LlmArguments {
         Self { port, feed, retry, admission: Admission::default(), budgets: Budgets::default(), breakers }
     }
 
-    /// The same with other breakers, all closed.
+    /// Replaces the circuit breakers; all begin closed.
     #[must_use]
     pub fn with_breaker(self, policy: BreakerPolicy) -> Self {
         Self { breakers: Breakers::new(policy), ..self }

@@ -75,7 +75,7 @@ impl GenaiLlm {
         Ok(Self { abroad: client(true)?, home: client(false)?, providers, readiness: None })
     }
 
-    /// The same, waiting at the beginning of each attempt until the provider can be asked.
+    /// Waits at the beginning of each attempt until the provider is ready.
     #[must_use]
     pub fn with_readiness(self, readiness: Arc<dyn Readiness>) -> Self {
         Self { readiness: Some(readiness), ..self }

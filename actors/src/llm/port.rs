@@ -32,7 +32,7 @@ pub trait LlmPort: Send + Sync + 'static {
         deltas: DeltaSink,
     ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>>;
 
-    /// The same for a caller that only wants the whole answer.
+    /// Completes a request without streaming: only the whole answer is returned.
     ///
     /// # Errors
     /// As for [`complete_stream`](Self::complete_stream).

@@ -60,13 +60,13 @@ impl ScriptedLlm {
         Self { script, capabilities, limits: ProviderLimits::default() }
     }
 
-    /// The same with other abilities; without native tools it is asked in JSON mode.
+    /// Replaces the capabilities; without native tools the model is asked in JSON mode.
     #[must_use]
     pub fn with_capabilities(self, capabilities: Capabilities) -> Self {
         Self { capabilities, ..self }
     }
 
-    /// The same with other limits.
+    /// Replaces the limits.
     #[must_use]
     pub fn with_limits(self, limits: ProviderLimits) -> Self {
         Self { limits, ..self }
@@ -104,7 +104,7 @@ impl std::fmt::Debug for ScriptedLlm {
 }
 
 impl LlmPort for ScriptedLlm {
-    /// The same for every name.
+    /// The capabilities do not depend on the model's name.
     fn capabilities(&self, _model: &ModelName) -> Result<Capabilities, LlmError> {
         Ok(self.capabilities.clone())
     }

@@ -54,7 +54,7 @@ impl McpServerArguments {
         Self { spec, policy, watcher, ladder: Ladder::default(), elicit, shelf, recorder, place: Arc::default() }
     }
 
-    /// The same in the place of another server, whose process ends before this one's
+    /// Takes the place of another server, whose process ends before this one's
     /// starts.
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {

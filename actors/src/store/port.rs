@@ -43,8 +43,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// claimed, `InDoubt` when it may have been.
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
-    /// The same, with the records from the last snapshot on, for an owner to whom these say all. A store that does not
-    /// know where it is gives all of them, as this default does.
+    /// Claims a session and reads only the records from the last snapshot on. A store that does not
+    /// know where the snapshot is returns all records, as this default does.
     ///
     /// # Errors
     /// As [`claim`](Self::claim). Damage before the snapshot is not looked for.
@@ -58,7 +58,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// `Corrupt`, `TooNew` or `Unavailable`.
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>>;
 
-    /// The same for a part of the records. A store that can read a part costs whoever reads it no more than that; this
+    /// Reads a part of the records and changes nothing. A store that can read a part costs the reader no more than that; this
     /// default reads everything.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// touch another session's; the answers are as many as the appends.
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>>;
 
-    /// The same, for whoever can wait for single sessions: one that is held up does
+    /// Stores a batch as [`append`](Self::append) does, but answers per session: one that is held up does
     /// not hold up the others. A store in which no session can be held up by itself
     /// answers all of them at once, as this default does.
     fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {

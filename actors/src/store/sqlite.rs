@@ -113,8 +113,8 @@ impl SqliteStore {
         Self::open_telling(path, options, None)
     }
 
-    /// The same; `made` is told of a database that this store makes, by the name it has then: once before the database
-    /// has the name it was asked for, and again if another process had made one meanwhile.
+    /// Opens a database as [`open`](Self::open) does, and calls `made` with the name of one that it creates: once before the
+    /// database has the name it was asked for, and again if another process created one meanwhile.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -121,7 +121,7 @@ impl Tape {
         Ok(Self(Arc::new(reading.loaded(shown, header, redactor)), Arc::default()))
     }
 
-    /// The same tape from its beginning, with nothing taken from it.
+    /// The tape from its beginning, with nothing taken from it.
     #[must_use]
     pub fn rewound(&self) -> Self {
         Self(Arc::clone(&self.0), Arc::default())

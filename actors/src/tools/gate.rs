@@ -93,7 +93,7 @@ impl Gate {
         Self::with_rules(ports, Arc::new(Rules::new(policy)?))
     }
 
-    /// The same, with rules that were read already.
+    /// A gate with rules that were parsed already.
     ///
     /// # Errors
     /// When the tools cannot stand side by side, or when the system gives no key.
@@ -106,7 +106,7 @@ impl Gate {
         Ok(Self { rules, catalogue, key, lists: HashMap::new() })
     }
 
-    /// The same with the key of a predecessor, whose grants then stay good; without one,
+    /// Takes over the key of a predecessor, whose grants then stay good; without one,
     /// the key is left there for the successors.
     pub(crate) fn succeeding(mut self, key: &KeyPlace) -> Self {
         self.key = key.get_or_leave(&self.key);

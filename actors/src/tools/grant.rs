@@ -130,8 +130,8 @@ fn seal_bytes(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-/// The same for the same value, whatever the order of keys. Numbers are what they
-/// are written as, so large whole numbers that are one double stay apart.
+/// Hashes equal values equally, whatever the order of keys. Numbers are hashed as they
+/// are written, so large whole numbers that are one double stay apart.
 fn seal_value(hasher: &mut blake3::Hasher, value: &Value) {
     match value {
         Value::Null => {

@@ -64,7 +64,7 @@ impl Host {
         Ok(Self { ports: Vec::new(), gate, progress: ProgressRoom::nobody() })
     }
 
-    /// The same, whose calls tell their progress there.
+    /// Sends the progress of calls to `progress`.
     pub(crate) fn telling(self, progress: ProgressRoom) -> Self {
         Self { progress, ..self }
     }

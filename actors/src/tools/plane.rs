@@ -155,7 +155,7 @@ impl ToolPlane {
         self.hosts().iter().filter_map(|host| host.status()).collect()
     }
 
-    /// The same in two words each, as the beginning of a turn of this session tells it.
+    /// Name and state of each tool server, as the beginning of a turn of this session reports them.
     pub fn briefs(&self, session: &SessionId) -> Vec<ServerBrief> {
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
         servers.iter().filter_map(|host| host.brief()).chain(self.0.brought.briefs(session)).collect()
@@ -179,7 +179,7 @@ impl ToolPlane {
         self.list_with(Arc::default(), allow, tell);
     }
 
-    /// The same for a turn that begins, with the servers its session brings.
+    /// Lists the tools for a turn that begins, with those of the servers its session brings.
     pub fn list_for(
         &self,
         session: &SessionId,
@@ -327,7 +327,7 @@ fn name_of(message: &ToolsMessage) -> &ToolName {
     }
 }
 
-/// The same question, which is sent a second time when it is dropped before anything
+/// Sends the question a second time when it is dropped before anything
 /// was said: the call had not begun to run then, and judging it changes nothing.
 fn judged_by_one_of_two(host: &Arc<Host>, message: ToolsMessage) -> ToolsMessage {
     match message {

@@ -116,7 +116,7 @@ impl Rules {
         Ok(Self { policy, allow, deny, said, timeout_ms: None })
     }
 
-    /// The same, with a limit of its own for calls of tools of which nothing is said.
+    /// Sets the time limit of calls for which no rule has one.
     #[must_use]
     pub fn with_timeout_ms(self, timeout_ms: Option<u64>) -> Self {
         Self { timeout_ms, ..self }

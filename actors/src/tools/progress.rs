@@ -49,7 +49,7 @@ impl ProgressRoom {
         Self::default()
     }
 
-    /// The same for one call, whose output is kept there.
+    /// The progress of one call, whose output is kept in `so_far`.
     pub(super) fn keeping(&self, so_far: &SoFar) -> Self {
         Self { feed: self.feed.clone(), so_far: so_far.clone() }
     }

@@ -36,8 +36,8 @@ pub(super) fn claim(
     store.ask(Again::ONCE, told, move |reply, _asked| StoreMessage::Claim { session, whole, reply });
 }
 
-/// The same after a pause, which a store that failed is given. An append that comes when its turn
-/// was closed meanwhile stores nothing that was not sent with that.
+/// Appends after a pause, which gives a store that failed time to recover. An append that comes when its turn
+/// was closed meanwhile stores nothing that was not sent with the closing.
 pub(super) fn append_after(
     pause: Duration,
     store: &Address<StoreMessage>,

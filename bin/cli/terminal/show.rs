@@ -87,7 +87,7 @@ impl Show {
         }
     }
 
-    /// The same within a conversation.
+    /// Shows the turns of a conversation.
     pub(crate) fn talking(self) -> Self {
         Self { is_talk: true, ..self }
     }
@@ -274,7 +274,7 @@ fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<Stri
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
         FinishReason::GuardExceeded => {
             let guard = outcome.guard_reason.as_ref().map(word).unwrap_or_default();
-            remarks.push(format!("[stopped by the guard {guard}]"));
+            remarks.push(format!("[stopped at {guard}; send a message to go on, or raise the limit in [runtime]]"));
         }
         FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
         FinishReason::Suspended if is_talk && outcome.suspend_reason == Some(SuspendReason::AskUser) => {
@@ -289,8 +289,8 @@ fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<Stri
         remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
     }
     let kept = match outcome.saved {
-        true => format!("what was said and done is in the session {}", outcome.session_id),
-        false => "this turn is not saved, or not yet".to_owned(),
+        true => format!("saved in session {}", outcome.session_id),
+        false => "warning: this turn could not be saved, or is not saved yet".to_owned(),
     };
     match &outcome.error {
         Some(error) => remarks.extend([format!("error: {error}"), format!("[{kept}; {}]", advice::what_to_do(error))]),

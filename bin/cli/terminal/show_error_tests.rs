@@ -62,67 +62,67 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
     }
     expect![[r#"
         llm: error: Unavailable
-            [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
+            [saved in session s; try again; `cli-agent doctor` checks the provider]
         llm: error: RateLimited
-            [what was said and done is in the session s; try again later]
+            [saved in session s; try again later]
         llm: error: QuotaExhausted
-            [what was said and done is in the session s; check the account, or use another model]
+            [saved in session s; check the account, or use another model]
         llm: error: Timeout
-            [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
+            [saved in session s; try again; `cli-agent doctor` checks the provider]
         llm: error: Unauthorized
-            [what was said and done is in the session s; fix the API key, then retry]
+            [saved in session s; fix the API key, then retry]
         llm: error: UnknownModel
-            [what was said and done is in the session s; choose another model with --model]
+            [saved in session s; choose another model with --model]
         llm: error: UnknownProvider
-            [what was said and done is in the session s; choose another model with --model]
+            [saved in session s; choose another model with --model]
         llm: error: MissingKey
-            [what was said and done is in the session s; fix the API key, then retry]
+            [saved in session s; fix the API key, then retry]
         llm: error: ContextExceeded
-            [what was said and done is in the session s; shorten the message, or begin a new session]
+            [saved in session s; shorten the message, or begin a new session]
         llm: error: Rejected
-            [what was said and done is in the session s; rephrase the message, or use another model]
+            [saved in session s; rephrase the message, or use another model]
         llm: error: TooLarge
-            [what was said and done is in the session s; ask for a shorter answer]
+            [saved in session s; ask for a shorter answer]
         llm: error: Malformed
-            [what was said and done is in the session s; try again, or use another model]
+            [saved in session s; try again, or use another model]
         llm: error: NotScripted
-            [what was said and done is in the session s; add the answer to the script, or record a new tape]
+            [saved in session s; add the answer to the script, or record a new tape]
         llm: error: NotStarted
-            [what was said and done is in the session s; fix its start command; `cli-agent doctor` tests it]
+            [saved in session s; fix its start command; `cli-agent doctor` tests it]
         llm: error: Gone
-            [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
+            [saved in session s; try again; `cli-agent doctor` checks the provider]
         tool: error: WHAT FAILED
-            [what was said and done is in the session s; `cli-agent doctor` shows what is wrong with the tools]
+            [saved in session s; `cli-agent doctor` shows what is wrong with the tools]
         skill: error: WHAT FAILED
-            [what was said and done is in the session s; continue without the skill, or fix it]
+            [saved in session s; continue without the skill, or fix it]
         policy: error: WHAT FAILED
-            [what was said and done is in the session s; ask for something else, or change [policy]]
+            [saved in session s; ask for something else, or change [policy]]
         timeout: error: WHAT FAILED
-            [what was said and done is in the session s; try again, or raise the timeout in [runtime]]
+            [saved in session s; try again, or raise the timeout in [runtime]]
         guard_exceeded: error: the guard MaxSteps tripped
-            [what was said and done is in the session s; ask for less, or raise the limit in [runtime]]
+            [saved in session s; ask for less, or raise the limit in [runtime]]
         busy: error: WHAT FAILED
-            [what was said and done is in the session s; try again later]
+            [saved in session s; try again later]
         overloaded: error: WHAT FAILED
-            [what was said and done is in the session s; try again later]
+            [saved in session s; try again later]
         invalid: error: WHAT FAILED
-            [what was said and done is in the session s; correct it and send it again]
+            [saved in session s; correct it and send it again]
         internal: error: WHAT FAILED
-            [what was said and done is in the session s; try again, and report it if it happens again]
+            [saved in session s; try again, and report it if it happens again]
         store: error: the session is at version 7, not where this writer believed it to be
-            [what was said and done is in the session s; continue where the session is in use now]
+            [saved in session s; continue where the session is in use now]
         store: error: the session was taken over by another owner (epoch 7)
-            [what was said and done is in the session s; continue where the session is in use now]
+            [saved in session s; continue where the session is in use now]
         store: error: the session is in use by WHAT FAILED
-            [what was said and done is in the session s; end the other process, or use another session]
+            [saved in session s; end the other process, or use another session]
         store: error: it is not known whether the records were stored: WHAT FAILED
-            [what was said and done is in the session s; check the session before you retry]
+            [saved in session s; check the session before you retry]
         store: error: the store is unavailable: WHAT FAILED
-            [what was said and done is in the session s; check the disk and `store.path`, then retry]
+            [saved in session s; check the disk and `store.path`, then retry]
         store: error: the journal is damaged: WHAT FAILED
-            [what was said and done is in the session s; keep the file, and continue in another session]
+            [saved in session s; keep the file, and continue in another session]
         store: error: the journal has format 9, this program knows 1: use the newer program
-            [what was said and done is in the session s; use the newer program]
+            [saved in session s; use the newer program]
     "#]]
     .assert_eq(&report);
 }

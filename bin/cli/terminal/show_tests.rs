@@ -192,7 +192,7 @@ fn what_went_wrong_is_said_once() {
         &outcome,
         expect![[r#"
             err error: no connection to local
-            err [what was said and done is in the session s; try again; `cli-agent doctor` checks the provider]
+            err [saved in session s; try again; `cli-agent doctor` checks the provider]
         "#]],
     );
 }
@@ -216,7 +216,7 @@ fn a_guard_and_a_denial_are_named() {
         &outcome,
         expect![[r#"
             out "So far.\n"
-            err [stopped by the guard max_steps]
+            err [stopped at max_steps; send a message to go on, or raise the limit in [runtime]]
             err [denied: local/shell_exec: the tool is of high risk]
         "#]],
     );
@@ -233,7 +233,7 @@ fn a_cancelled_turn_that_is_not_saved_says_so() {
             out "Half an ans"
             out "\n"
             err [cancelled]
-            err [this turn is not saved, or not yet]
+            err [warning: this turn could not be saved, or is not saved yet]
         "#]],
     );
 }
@@ -294,7 +294,7 @@ fn a_reply_that_ends_the_turn_is_not_asked_for_again() {
         expect![[r#"
             err [the reply was not understood; asking again]
             err error: twice in a row
-            err [what was said and done is in the session s; try again, or use another model]
+            err [saved in session s; try again, or use another model]
         "#]],
     );
 }

@@ -187,7 +187,7 @@ pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, 
     store_telling(config, take_over, None)
 }
 
-/// The same; `made` is told when the store makes its file or folder.
+/// Opens the store; `made` is called when the store creates its file or folder.
 fn store_telling(config: &Config, take_over: bool, made: Option<Made>) -> Result<Arc<dyn SessionStore>, StoreError> {
     let options = StoreOptions { take_over, ..StoreOptions::default() };
     let Some(path) = config.store_path() else { return Ok(Arc::new(MemoryStore::default())) };

@@ -25,7 +25,7 @@ impl Environment {
         Self(std::env::vars_os().collect(), None)
     }
 
-    /// The same where a variable that is not set holds this: for whoever sends nothing anywhere.
+    /// Gives every variable that is not set this value, for a caller that sends nothing anywhere.
     #[must_use]
     pub fn or_else(self, unset: &'static str) -> Self {
         Self(self.0, Some(unset))

@@ -89,7 +89,7 @@ const fn row(kind: Kind, name: &'static str, unit: Unit, default: &'static str, 
     Row { kind, name, line, unit, default, is_safe: false }
 }
 
-/// The same for a kind that is safe with `--prompts`.
+/// A row of a kind that is safe with `--prompts`.
 const fn safe(kind: Kind, name: &'static str, unit: Unit, default: &'static str, line: &'static str) -> Row {
     Row { kind, name, line, unit, default, is_safe: true }
 }
@@ -186,7 +186,7 @@ impl Chaos {
         self.0.get(&kind).copied().unwrap_or(0.0)
     }
 
-    /// The same without a kind.
+    /// The chaos without one kind.
     pub(crate) fn without(&self, kind: Kind) -> Self {
         let mut less = self.clone();
         less.0.remove(&kind);

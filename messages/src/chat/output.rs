@@ -39,7 +39,7 @@ impl FileChange {
 pub struct ToolOutput {
     /// Content, in order.
     pub parts: Vec<ContentPart>,
-    /// The same as data, when the tool gives it.
+    /// Structured content, when the tool gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// Where it looked.

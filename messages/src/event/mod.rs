@@ -255,7 +255,7 @@ pub enum AgentEvent {
         messages_dropped: usize,
         /// The estimate of that prompt's tokens.
         tokens_before: u64,
-        /// The same afterwards.
+        /// The estimate of the shortened prompt's tokens.
         tokens_after: u64,
         /// How often a summary was asked for.
         attempts: u32,

@@ -128,7 +128,7 @@ pub struct SkillRules {
     pub top_k: usize,
     /// Which part of the model's context they may take, 0 to 1.
     pub token_budget_ratio: f64,
-    /// The same as a number of tokens, which then counts alone.
+    /// Their budget as a number of tokens; overrides the ratio.
     pub token_budget_tokens: Option<u64>,
 }
 

@@ -67,7 +67,7 @@ impl SessionSummary {
         Self { session, updated_at, bytes, title, state, turns, parent, cwd: None, created_at: None }
     }
 
-    /// The same with what a glance shows.
+    /// Adds what a glance at the journal shows.
     #[must_use]
     pub fn seen(self, glance: &Glance) -> Self {
         let Glance { title, state, turns, parent, cwd, created_at } = glance.clone();

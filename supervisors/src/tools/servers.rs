@@ -114,7 +114,7 @@ impl ToolServers {
         Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), servers })))
     }
 
-    /// The same servers as the tools supervisor reads them.
+    /// The roster of the servers, which the tools supervisor reads.
     pub fn roster(&self) -> Roster {
         self.0.roster.clone()
     }

@@ -170,10 +170,10 @@ fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<
             None => format!("check the key of [providers.{name}]"),
         },
         Kind::QuotaExhausted => "its quota is used up: check plan and billing, or use another model".to_owned(),
-        Kind::RateLimited => "it is busy: try again later".to_owned(),
+        Kind::RateLimited => "too many requests: try again later".to_owned(),
         Kind::ContextExceeded => "the prompt is longer than the model's context".to_owned(),
         Kind::UnknownModel => format!("it does not know the model {}: check its name", attempt.model.model()),
-        Kind::Unavailable | Kind::Timeout => "it has trouble: try again later".to_owned(),
+        Kind::Unavailable | Kind::Timeout => "the provider failed: try again later".to_owned(),
         Kind::Rejected
         | Kind::TooLarge
         | Kind::NotStarted

@@ -5,7 +5,7 @@ use crate::store::SessionStore;
 use bob_messages::store::{Append, Fact, Part, Record, SessionFilter, Snapshot, latest};
 use std::sync::Arc;
 
-/// The same record as a snapshot; to a store one is as good as another.
+/// A snapshot made of this record; a store does not look into it.
 fn snapshot(record: &Record) -> Arc<Record> {
     let fact = Fact::Snapshot(Snapshot { form: 1, session: "{\"so\": \"it was\"}".into() });
     Arc::new(Record { fact, ..record.clone() })

@@ -48,13 +48,13 @@ impl Database {
         Self::open_of(path, KNOWN)
     }
 
-    /// The same, for a program that knows this.
+    /// Opens a database to write to, as a program that knows these formats.
     #[cfg(test)]
     pub(super) fn open_of(path: &Path, known: Known) -> Result<Self, StoreError> {
         Self::open_telling(path, known, None)
     }
 
-    /// The same, which tells of a database that it makes.
+    /// Opens a database to write to, and calls `made` when it creates one.
     pub(super) fn open_telling(path: &Path, known: Known, made: Option<&Made>) -> Result<Self, StoreError> {
         let inode = match file::look(path)? {
             Some(inode) => inode,
@@ -78,7 +78,7 @@ impl Database {
         Self::open_to_read_of(path, KNOWN)
     }
 
-    /// The same, for a program that knows this.
+    /// Opens a database to read, as a program that knows these formats.
     pub(super) fn open_to_read_of(path: &Path, known: Known) -> Result<Option<Self>, StoreError> {
         let Some(inode) = file::look(path)? else { return Ok(None) };
         let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known)?;

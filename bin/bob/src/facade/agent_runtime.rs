@@ -29,7 +29,7 @@ pub trait AgentRuntime: Send + Sync {
     /// cancel it by [`cancel`](Self::cancel) or the request's token.
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
 
-    /// The same, with the turn's events as they happen.
+    /// Runs one turn and streams its events as they happen.
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
 
     /// The events of a session, for any number of readers: those its journal tells of from `from` on, then live, without
@@ -58,8 +58,8 @@ pub trait AgentRuntime: Send + Sync {
     /// much waits for the turn's next step; `Store` when the turn has it and the journal may not.
     fn steer(&self, session: SessionId, parts: Vec<ContentPart>) -> BoxFuture<'_, Result<bool, AgentError>>;
 
-    /// The same under a name: whoever does not know whether it arrived says it again, and it is taken once. The newest
-    /// 256 names of a session are known.
+    /// Steers the running turn under a name: a caller that does not know whether it arrived repeats it, and it is taken once.
+    /// The newest 256 names of a session are known.
     fn steer_as(
         &self,
         session: SessionId,
@@ -74,7 +74,7 @@ pub trait AgentRuntime: Send + Sync {
     /// or its time is over; and when the token names no session.
     fn resume(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
 
-    /// The same, with the events of the turn as they happen.
+    /// Resumes a suspended turn and streams its events as they happen.
     ///
     /// # Errors
     /// When the token names no session. Whether it is good is told by the end of the stream.

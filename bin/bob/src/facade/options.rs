@@ -28,7 +28,7 @@ impl Runtime {
         Ok(options)
     }
 
-    /// The same for what changes of them.
+    /// Checks a change of a session's options, and makes its paths absolute.
     pub(super) fn judged_patch(&self, mut patch: OptionsPatch) -> Result<OptionsPatch, AgentError> {
         if let Change::Set(cwd) = &mut patch.cwd {
             *cwd = self.inside(cwd, "cwd")?;
@@ -79,7 +79,7 @@ impl Runtime {
         Ok(options.stripped())
     }
 
-    /// The same reply, at which the session loses these servers again when its request is refused.
+    /// Wraps a reply so that the session loses these servers again when its request is refused.
     pub(super) fn lent(&self, session: &SessionId, options: Option<&SessionOptions>, reply: Owe) -> Owe {
         let Some(options) = options.filter(|options| !options.servers.is_empty()) else { return reply };
         let take_back = self.to_take_back(session, &options.servers);

@@ -17,7 +17,7 @@ pub(super) async fn resume(
     outcome(runtime, runtime.hand_in_reply(session, submission, token, said)).await
 }
 
-/// The same, with its events.
+/// Resumes a suspended turn and streams its events.
 pub(super) fn resume_stream(
     runtime: &Runtime,
     token: ResumeToken,

@@ -15,7 +15,7 @@ use bob::tape::{Recorder, Redactor, Tape, TapeError};
 pub enum TapeChoice {
     /// Everything is recorded into a file that is not there yet.
     Record(PathBuf),
-    /// The same, in the place of a file that may be there.
+    /// Everything is recorded into a file, which is replaced if it exists.
     Overwrite(PathBuf),
     /// Models and tools are this file's.
     Replay(PathBuf),
