@@ -157,16 +157,16 @@ impl<M: ractor::Message> Address<M> {
         if let Some(told) = told {
             let _ended_or_lives_on = told.wait(Some(ENDS_WITHIN)).await;
         }
-        self.moved_in().await
+        self.wait_for_actor().await
     }
 
     /// Waits for an actor, at most for `limit`. Cancel-safe.
-    pub async fn inhabited(&self, limit: Duration) -> Option<ActorRef<M>> {
-        timeout(limit, self.moved_in()).await.ok().flatten()
+    pub async fn wait_for_actor_within(&self, limit: Duration) -> Option<ActorRef<M>> {
+        timeout(limit, self.wait_for_actor()).await.ok().flatten()
     }
 
     /// Waits for an actor without a limit; `None` when the address is closed. Cancel-safe.
-    pub async fn moved_in(&self) -> Option<ActorRef<M>> {
+    pub async fn wait_for_actor(&self) -> Option<ActorRef<M>> {
         let (mut slot, mut found) = (self.0.subscribe(), None);
         let settled = slot.wait_for(|slot| {
             found = slot.actor().cloned();

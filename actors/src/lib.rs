@@ -20,7 +20,7 @@
 //! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
 //! | `secrets` | finding secrets in text from outside (no actor) | – |
-//! | [`watchdog`] | whether the actors get on with their messages | – |
+//! | [`watchdog`] | warns of actors whose handlers block | – |
 //! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
 //!
 //! No handler here waits for a model, a tool, a disk or another actor.
@@ -32,12 +32,12 @@ pub mod clock;
 pub mod compactor;
 pub mod feed;
 pub mod llm;
+#[cfg(any(feature = "genai", feature = "mcp"))]
+mod loopback;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod metrics;
 pub mod model_server;
-#[cfg(any(feature = "genai", feature = "mcp"))]
-mod near;
 mod patience;
 pub mod people;
 pub mod prompt_files;

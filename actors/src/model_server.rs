@@ -212,7 +212,7 @@ impl ModelServers {
             let text = format!("the model server of `{provider}` ended and is being restarted; try again");
             LlmError::new(LlmErrorKind::Gone, text)
         };
-        let actor = address.inhabited(AWAY_LIMIT).await.ok_or_else(gone)?;
+        let actor = address.wait_for_actor_within(AWAY_LIMIT).await.ok_or_else(gone)?;
         let (reply, answer) = Reply::channel();
         // A refused message is dropped, and its reply with it: the answer is `None`.
         drop(actor.send_message(ModelServerMessage::Ensure { reply }));

@@ -51,28 +51,28 @@ pub struct Rooms {
     pub store: Address<StoreMessage>,
     /// The LlmActor.
     pub llm: Address<LlmMessage>,
-    /// What it has said of models.
+    /// Profiles of models that the LlmActor has looked up.
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.
     pub tools: ToolPlane,
-    /// What stands before a conversation, where files say it.
+    /// Reads the prompt files.
     pub prompt_files: PromptReader,
-    /// Who writes summaries of histories that became too long.
+    /// Summarises histories that became too long.
     pub compactor: Compactor,
-    /// Whether they get on with their messages.
+    /// Warns of actors whose handlers block.
     pub watchdog: Watchdog,
     /// The sessions supervisor.
     pub sessions: Address<SessionsMessage>,
-    /// Which of its TurnActors can still act.
+    /// The TurnActors that still run.
     pub at_work: AtWork,
-    /// Where skills come from, if they come from anywhere.
+    /// The source of skills, if there is one.
     pub skills: Skills,
-    /// What is counted there.
+    /// Counts and latencies of the runtime.
     pub metrics: Arc<Metrics>,
-    /// Who is asked about calls.
+    /// Asks a person whether a call may run.
     pub people: People,
-    /// What was decided about tools for good.
+    /// Lasting decisions about tools.
     pub memory: Memory,
-    /// What turns take for the time of day.
+    /// The wall clock of turns.
     pub clock: WallClock,
 }

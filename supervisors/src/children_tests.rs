@@ -50,7 +50,7 @@ async fn a3_a_sender_finds_nobody_and_then_the_successor() {
     assert!(a.address.send(Poke::Stop).is_err());
     let waiting = tokio::spawn({
         let address = a.address.clone();
-        async move { address.inhabited(LONG).await.unwrap().get_id() }
+        async move { address.wait_for_actor_within(LONG).await.unwrap().get_id() }
     });
     let found = waiting.await.unwrap();
     assert_eq!(a.address.actor().unwrap().get_id(), found);

@@ -160,7 +160,7 @@ impl Fixture {
     pub(crate) async fn settled(&self, part: &Part) -> ActorRef<Poke> {
         self.node(part.name).await;
         for _ in 0..10_000 {
-            let actor = part.address.inhabited(LONG).await.unwrap();
+            let actor = part.address.wait_for_actor_within(LONG).await.unwrap();
             let still_there = part.address.actor().is_some_and(|it| it.get_id() == actor.get_id());
             if self.node(part.name).await.state == NodeStatus::Running && still_there {
                 return actor;

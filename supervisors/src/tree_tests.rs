@@ -63,7 +63,7 @@ async fn whole(tree: &Tree) -> Vec<NodeState> {
 async fn claim(tree: &Tree, id: &str) -> u64 {
     let (reply, answer) = Reply::channel();
     let session = SessionId::parse(id).unwrap();
-    let store = tree.rooms.store.inhabited(LONG).await.unwrap();
+    let store = tree.rooms.store.wait_for_actor_within(LONG).await.unwrap();
     store.send_message(StoreMessage::Claim { session, whole: false, reply }).unwrap();
     answer.await.unwrap().unwrap().epoch
 }
@@ -225,7 +225,7 @@ async fn a2_two_hundred_restarts_are_fast() {
         let before = part.address.actor().unwrap();
         let killed = Instant::now();
         before.send_message(Poke::Fail).unwrap();
-        while part.address.inhabited(LONG).await.unwrap().get_id() == before.get_id() {
+        while part.address.wait_for_actor_within(LONG).await.unwrap().get_id() == before.get_id() {
             tokio::task::yield_now().await;
         }
         micros.push(killed.elapsed().as_micros());

@@ -135,7 +135,7 @@ pub(crate) async fn replace<M: ractor::Message>(room: &Address<M>) {
     old.kill();
     within(async {
         loop {
-            match room.inhabited(DEADLINE).await {
+            match room.wait_for_actor_within(DEADLINE).await {
                 Some(new) if new.get_id() != old.get_id() => return,
                 _ => tokio::task::yield_now().await,
             }

@@ -17,7 +17,7 @@ mod wire;
 use super::deltas::DeltaSink;
 use super::port::{LlmPort, ProviderLimits, Readiness};
 use super::providers::{Provider, ProviderConfig, ProviderKind, unknown_provider};
-use crate::near::is_home;
+use crate::loopback::is_loopback_host;
 use ::genai::adapter::AdapterKind;
 use ::genai::resolver::{AuthData, Endpoint};
 use ::genai::{Client, ModelIden, ServiceTarget};
@@ -103,7 +103,7 @@ impl GenaiLlm {
         let attempt = Attempt { provider, model, keys };
         let tap = Arc::new(tap::Tap::new(provider.kind));
         let options = render::options(provider, request, &can, Arc::clone(&tap));
-        let is_near = reqwest::Url::parse(&provider.base_url).is_ok_and(|url| is_home(&url));
+        let is_near = reqwest::Url::parse(&provider.base_url).is_ok_and(|url| is_loopback_host(&url));
         let client = if is_near { &self.home } else { &self.abroad };
         let chat = render::chat(provider.kind, request, &can);
         let opened = client.exec_chat_stream(target(&attempt), chat, Some(&options)).await;

@@ -31,7 +31,7 @@ impl HostAddress for Address<McpMessage> {
         // Its supervisor is starting it; a wake that is lost would leave it asleep.
         let address = self.clone();
         runtime.spawn(async move {
-            if let Some(actor) = Address::inhabited(&address, STARTS_WITHIN).await {
+            if let Some(actor) = Address::wait_for_actor_within(&address, STARTS_WITHIN).await {
                 drop(actor.send_message(McpMessage::Wake));
             }
         });
@@ -41,7 +41,7 @@ impl HostAddress for Address<McpMessage> {
         Address::tell(self, McpMessage::Refresh);
     }
 
-    fn inhabited(&self) -> BoxFuture<'_, ()> {
-        self.moved_in().map(drop).boxed()
+    fn wait_for_actor(&self) -> BoxFuture<'_, ()> {
+        self.wait_for_actor().map(drop).boxed()
     }
 }

@@ -6,9 +6,9 @@
 //! instead of relying on anything the actor would still do.
 
 use super::arguments::McpServerArguments;
-use super::fate::{Fate, FateWatch, Signs, Word};
+use super::connection_end::{ConnectionEnd, EndReceiver, EndSender, HealthSignals};
 use super::port::ServerPort;
-use super::rmcp::{Connection, Gone, Listed, Misfit, Shop};
+use super::rmcp::{Connection, Gone, Listed, Misfit, ToolFilter};
 use super::shared::{Offer, Shared};
 use crate::child::{Child, ExitWatch};
 use crate::patience::Patience;
@@ -50,14 +50,14 @@ pub(super) struct Keeper {
     pub(super) arguments: Arc<McpServerArguments>,
     pub(super) shared: Arc<Shared>,
     actor: ActorRef<McpMessage>,
-    shop: Shop,
+    filter: ToolFilter,
 }
 
 /// What a keeper holds while its server lives. Dropping it kills the process at once.
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) connection: Option<Connection>,
-    fate: Option<Fate<ServerPort>>,
+    end: Option<EndSender<ServerPort>>,
     pub(super) child: Option<Child>,
     /// There is one process of a server at a time, also across restarts of the actor:
     /// the next keeper waits until this is let go.
@@ -69,7 +69,7 @@ pub(super) struct Started {
     pub(super) connection: Connection,
     pub(super) gone: Gone,
     pub(super) listed: Listed,
-    pub(super) signs: Signs,
+    pub(super) signs: HealthSignals,
     /// Hears how its process ended, where there is one.
     pub(super) exit: Option<ExitWatch>,
 }
@@ -77,8 +77,8 @@ pub(super) struct Started {
 /// One connection while it lasts.
 struct Line<'a> {
     connection: &'a Connection,
-    told: FateWatch<ServerPort>,
-    signs: Signs,
+    told: EndReceiver<ServerPort>,
+    signs: HealthSignals,
     list: Option<Listed>,
 }
 
@@ -92,8 +92,8 @@ enum End {
 
 impl Keeper {
     pub(super) fn new(arguments: Arc<McpServerArguments>, shared: Arc<Shared>, actor: ActorRef<McpMessage>) -> Self {
-        let shop = Shop { server: arguments.spec.id.clone(), offered: arguments.spec.tools.clone() };
-        Self { arguments, shared, actor, shop }
+        let filter = ToolFilter { server: arguments.spec.id.clone(), offered: arguments.spec.tools.clone() };
+        Self { arguments, shared, actor, filter }
     }
 
     /// Keeps the server until it or the actor ends, and then lets nothing of it behind.
@@ -128,12 +128,12 @@ impl Keeper {
                 shelf.started_within(set_out.elapsed());
             }
             let began = Instant::now();
-            let (fate, told) = Fate::new();
+            let (end, told) = EndSender::new();
             let mut line = Line { connection: &connection, told, signs, list: None };
             let port = self.offer(&mut line, listed);
             // Whoever waits for it goes on over it, before the end of the old connection is seen.
-            if let (Some(before), Some(port)) = (held.fate.replace(fate), port) {
-                before.tell(Word::Anew(port));
+            if let (Some(before), Some(port)) = (held.end.replace(end), port) {
+                before.tell(ConnectionEnd::Reconnected(port));
             }
             let Line { told, signs, list, .. } = line;
             let connection = held.connection.insert(connection);
@@ -169,7 +169,7 @@ impl Keeper {
                         Ok(listed) => drop(self.offer(&mut line, listed)),
                         Err(Misfit { why, closed, .. }) => {
                             let why = self.arguments.secrets().hidden_in(&why);
-                            tracing::warn!(target: "bob::mcp", server = %self.shop.server, why, "a list of tools stays as it was");
+                            tracing::warn!(target: "bob::mcp", server = %self.filter.server, why, "a list of tools stays as it was");
                             if closed {
                                 signs.suspect.notify_one();
                             }
@@ -182,7 +182,7 @@ impl Keeper {
     }
 
     /// Looks after the server whenever there is reason to. Comes back when it is gone.
-    async fn examine(&self, connection: &Connection, signs: &Signs) -> End {
+    async fn examine(&self, connection: &Connection, signs: &HealthSignals) -> End {
         let within = PING_WITHIN.min(self.arguments.spec.startup_timeout());
         loop {
             signs.suspect.notified().await;
@@ -201,7 +201,7 @@ impl Keeper {
     }
 
     pub(super) async fn list(&self, connection: &Connection) -> Result<Listed, Misfit> {
-        let listed = Patience::of(LIST_WITHIN).within(connection.list(&self.shop)).await;
+        let listed = Patience::of(LIST_WITHIN).within(connection.list(&self.filter)).await;
         let too_late = || Misfit::new(format!("did not list its tools within {} ms", LIST_WITHIN.as_millis()));
         listed.unwrap_or_else(|| Err(too_late()))
     }
@@ -218,15 +218,15 @@ impl Keeper {
     fn offer(&self, line: &mut Line<'_>, listed: Listed) -> Option<Arc<ServerPort>> {
         let (Listed { tools, left_out }, before) = (&listed, &line.list);
         if !left_out.is_empty() && before.as_ref().is_none_or(|before| before.left_out != *left_out) {
-            tracing::warn!(target: "bob::mcp", server = %self.shop.server, left_out, "not every tool of a server is offered");
+            tracing::warn!(target: "bob::mcp", server = %self.filter.server, left_out, "not every tool of a server is offered");
         }
         let is_new = before.as_ref().is_none_or(|before| before.tools != *tools);
         let port = is_new.then(|| {
             Arc::new(ServerPort {
-                server: self.shop.server.clone(),
+                server: self.filter.server.clone(),
                 caller: line.connection.caller(),
                 tools: tools.clone(),
-                fate: line.told.clone(),
+                end: line.told.clone(),
                 signs: line.signs.clone(),
                 is_far: matches!(self.arguments.spec.transport, ServerTransport::Http(_)),
             })
@@ -245,8 +245,8 @@ impl Keeper {
         self.tell(McpMessage::Ending);
         let secrets = self.arguments.secrets();
         let why = secrets.hidden_in(why);
-        if let Some(fate) = &held.fate {
-            fate.tell(Word::Dead(why.as_str().into()));
+        if let Some(end) = &held.end {
+            end.tell(ConnectionEnd::Died(why.as_str().into()));
         }
         let said = match &mut held.child {
             Some(child) if child.exit_watch().now().is_some() => timeout(MOMENT, child.last_words())
@@ -257,7 +257,7 @@ impl Keeper {
         };
         let said = secrets.hidden_in(&said);
         let quoted = if said.is_empty() { said } else { format!(", its last words: {said}") };
-        self.tell(McpMessage::Ended { why: format!("the tool server `{}` {why}{quoted}", self.shop.server) });
+        self.tell(McpMessage::Ended { why: format!("the tool server `{}` {why}{quoted}", self.filter.server) });
     }
 
     /// An actor that has ended needs no telling.
@@ -269,7 +269,7 @@ impl Keeper {
 impl Held {
     /// Ends what is left of the server, politely first.
     async fn let_go(mut self, arguments: &McpServerArguments) {
-        drop(self.fate.take());
+        drop(self.end.take());
         let connection = self.connection.take();
         let Some(mut child) = self.child.take() else {
             if let Some(connection) = connection {

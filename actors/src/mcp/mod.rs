@@ -14,7 +14,7 @@
 //! | [`actor`] | the mailbox: questions, held while the server starts |
 //! | `keeper`, `start` | the life of one server, and its beginning |
 //! | `arguments` | what the actor starts with |
-//! | `fate` | how a connection ended, told to its calls |
+//! | `end` | how a connection ended, told to its calls |
 //! | `shared` | what actor and keeper share |
 //! | `host_address` | the way of the tool plane to the actor |
 //! | `port` | the way from a judged call to the server |
@@ -24,8 +24,8 @@
 
 pub mod actor;
 mod arguments;
+mod connection_end;
 pub mod elicit;
-mod fate;
 mod host_address;
 mod keeper;
 mod port;

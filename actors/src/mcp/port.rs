@@ -6,7 +6,7 @@
 //! A call whose session was lost goes over the next one, once, when it was not sent or
 //! may be repeated. No other call is ever sent again.
 
-use super::fate::{FateWatch, Signs, Word};
+use super::connection_end::{ConnectionEnd, EndReceiver, HealthSignals};
 use super::rmcp::{Caller, Failure};
 use crate::tools::{Invocation, ToolError, ToolPort};
 use bob_messages::ids::{ServerId, ToolName};
@@ -28,8 +28,8 @@ pub(super) struct ServerPort {
     pub(super) server: ServerId,
     pub(super) caller: Caller,
     pub(super) tools: Vec<ToolDescriptor>,
-    pub(super) fate: FateWatch<ServerPort>,
-    pub(super) signs: Signs,
+    pub(super) end: EndReceiver<ServerPort>,
+    pub(super) signs: HealthSignals,
     /// Whether a call that nobody waits for any more is a reason to look after the
     /// server: it is where its end cannot be seen.
     pub(super) is_far: bool,
@@ -54,9 +54,9 @@ impl ToolPort for ServerPort {
 
 impl ServerPort {
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
-        let is_sent = match self.fate.now() {
-            Some(Word::Dead(why)) => return Err(self.not_run(why)),
-            Some(Word::Anew(_)) => false,
+        let is_sent = match self.end.now() {
+            Some(ConnectionEnd::Died(why)) => return Err(self.not_run(why)),
+            Some(ConnectionEnd::Reconnected(_)) => false,
             None => match self.go(&invocation).await {
                 Went::Over(result) => return result,
                 Went::SessionLost => true,
@@ -65,10 +65,10 @@ impl ServerPort {
         if is_sent && !invocation.may_repeat {
             return Err(self.unknown(SESSION_OVER));
         }
-        let next = match self.fate.told().await {
-            Word::Dead(why) if is_sent => return Err(self.unknown(&why)),
-            Word::Dead(why) => return Err(self.not_run(why)),
-            Word::Anew(next) => next,
+        let next = match self.end.told().await {
+            ConnectionEnd::Died(why) if is_sent => return Err(self.unknown(&why)),
+            ConnectionEnd::Died(why) => return Err(self.not_run(why)),
+            ConnectionEnd::Reconnected(next) => next,
         };
         let name = &invocation.call.name;
         if self.tool(name) != next.tool(name) {
@@ -86,7 +86,7 @@ impl ServerPort {
         let mut abandoned = Abandoned(self.is_far.then_some(&*self.signs.suspect));
         let failure = tokio::select! { biased;
             answer = self.caller.call(invocation, read_only) => answer,
-            word = self.fate.told() => {
+            word = self.end.told() => {
                 abandoned.0 = None;
                 return self.interrupted(&word);
             }
@@ -109,7 +109,7 @@ impl ServerPort {
             }
             Err(Failure::Broken) => {
                 self.signs.suspect.notify_one();
-                match timeout(REASON_WITHIN, self.fate.told()).await {
+                match timeout(REASON_WITHIN, self.end.told()).await {
                     Ok(word) => return self.interrupted(&word),
                     Err(_nobody_knows) => Err(self.unknown("broke the connection")),
                 }
@@ -118,10 +118,10 @@ impl ServerPort {
     }
 
     /// A call was on its way when its connection ended.
-    fn interrupted(&self, word: &Word<ServerPort>) -> Went {
+    fn interrupted(&self, word: &ConnectionEnd<ServerPort>) -> Went {
         match word {
-            Word::Dead(why) => Went::Over(Err(self.unknown(why))),
-            Word::Anew(_) => Went::SessionLost,
+            ConnectionEnd::Died(why) => Went::Over(Err(self.unknown(why))),
+            ConnectionEnd::Reconnected(_) => Went::SessionLost,
         }
     }
 

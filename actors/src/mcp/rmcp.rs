@@ -24,7 +24,7 @@ mod tools;
 mod trouble;
 
 pub(super) use handler::Handler;
-pub(super) use tools::{Listed, Shop};
+pub(super) use tools::{Listed, ToolFilter};
 
 use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
@@ -170,12 +170,12 @@ impl Connection {
         Some(clip(format!("{} {}", said.name, said.version).trim()))
     }
 
-    /// All pages of the server's tools, as `shop` takes them in.
+    /// All pages of the server's tools, as `filter` takes them in.
     ///
     /// # Errors
     /// What the server did instead.
-    pub(super) async fn list(&self, shop: &Shop) -> Result<Listed, Misfit> {
-        let mut listing = shop.open();
+    pub(super) async fn list(&self, filter: &ToolFilter) -> Result<Listed, Misfit> {
+        let mut listing = filter.open();
         let mut cursor = None;
         for page in 1..=MAX_PAGES {
             let asked = PaginatedRequestParams::default().with_cursor(cursor.clone());

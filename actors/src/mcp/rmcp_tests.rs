@@ -49,17 +49,18 @@ fn invocation(tool: &str, arguments: Value) -> Invocation {
     }
 }
 
-fn shop() -> Shop {
-    Shop { server: ServerId::new("far"), offered: None }
+fn filter() -> ToolFilter {
+    ToolFilter { server: ServerId::new("far"), offered: None }
 }
 
 fn tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }
 
-async fn list(shop: Shop, pages: Vec<Value>) -> Listed {
+async fn list(filter: ToolFilter, pages: Vec<Value>) -> Listed {
     let mut line = line(None).await;
-    let listed = tokio::spawn(async move { line.connection.list(&shop).await.map(|listed| (listed, line.connection)) });
+    let listed =
+        tokio::spawn(async move { line.connection.list(&filter).await.map(|listed| (listed, line.connection)) });
     for page in pages {
         let asked = line.far.expect("tools/list").await;
         line.far.answer(&asked, page).await;
@@ -274,7 +275,7 @@ async fn annotations_tell_how_a_tool_may_be_run() {
         {"name": "wipe", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": true, "idempotentHint": true, "title": "Wipe"}},
         {"name": "plain", "description": "Does it", "inputSchema": {"type": "object"}},
     ]});
-    let listed = list(shop(), vec![page]).await;
+    let listed = list(filter(), vec![page]).await;
     let seen: Vec<_> =
         listed.tools.iter().map(|t| (t.title.as_str(), t.risk, t.read_only, t.idempotent, t.kind)).collect();
     assert_eq!(
@@ -294,21 +295,21 @@ async fn all_pages_are_read_but_not_for_ever() {
         json!({"tools": [tool("b")], "nextCursor": "2"}),
         json!({"tools": [tool("c")]}),
     ];
-    assert_eq!(names(&list(shop(), pages).await), ["mcp/far/a", "mcp/far/b", "mcp/far/c"]);
+    assert_eq!(names(&list(filter(), pages).await), ["mcp/far/a", "mcp/far/b", "mcp/far/c"]);
 
     let again = json!({"tools": [tool("a")], "nextCursor": "1"});
-    let listed = list(shop(), vec![again.clone(), again]).await;
+    let listed = list(filter(), vec![again.clone(), again]).await;
     assert_eq!(names(&listed), ["mcp/far/a"]);
     assert!(listed.left_out.contains("repeats a page"), "{}", listed.left_out);
 
     let endless =
         (0..MAX_PAGES).map(|page| json!({"tools": [tool(&format!("t{page}"))], "nextCursor": page.to_string()}));
-    let listed = list(shop(), endless.collect()).await;
+    let listed = list(filter(), endless.collect()).await;
     assert_eq!(listed.tools.len(), MAX_PAGES);
     assert!(listed.left_out.contains("more than 128 pages"), "{}", listed.left_out);
 
     let many: Vec<Value> = (0..600).map(|number| tool(&format!("t{number}"))).collect();
-    let listed = list(shop(), vec![json!({"tools": many, "nextCursor": "more"})]).await;
+    let listed = list(filter(), vec![json!({"tools": many, "nextCursor": "more"})]).await;
     assert_eq!(listed.tools.len(), 512);
     assert!(listed.left_out.contains("more than 512"), "{}", listed.left_out);
 }
@@ -322,7 +323,7 @@ async fn g8_a_tool_that_cannot_be_offered_is_left_out_and_named() {
         {"name": "deep", "inputSchema": deep},
         {"name": "large", "inputSchema": {"description": "x".repeat(300_000)}},
     ]});
-    let listed = list(shop(), vec![page]).await;
+    let listed = list(filter(), vec![page]).await;
     assert_eq!(names(&listed), ["mcp/far/fine"]);
     assert!(
         listed.left_out.contains("\"FINE\" is there twice") && listed.left_out.contains("and 7 more"),
@@ -334,8 +335,8 @@ async fn g8_a_tool_that_cannot_be_offered_is_left_out_and_named() {
 
 #[tokio::test]
 async fn only_the_wanted_tools_are_offered() {
-    let shop = Shop { offered: Some(vec!["b".to_owned(), "gone".to_owned()]), ..shop() };
-    let listed = list(shop, vec![json!({"tools": [tool("a"), tool("b")]})]).await;
+    let filter = ToolFilter { offered: Some(vec!["b".to_owned(), "gone".to_owned()]), ..filter() };
+    let listed = list(filter, vec![json!({"tools": [tool("a"), tool("b")]})]).await;
     assert_eq!(names(&listed), ["mcp/far/b"]);
     assert_eq!(listed.left_out, "it has no \"gone\"");
 }

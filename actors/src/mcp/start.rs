@@ -1,6 +1,6 @@
 //! From the word to the list of tools: how a keeper starts its server.
 
-use super::fate::Signs;
+use super::connection_end::HealthSignals;
 use super::keeper::{Held, Keeper, Started, ended_or, exited};
 use super::rmcp::{Connection, Handler, Misfit};
 use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
@@ -21,7 +21,7 @@ impl Keeper {
     pub(super) async fn start(&self, held: &mut Held) -> Result<Started, String> {
         let spec = &self.arguments.spec;
         let mut patience = Patience::of(spec.startup_timeout());
-        let (signs, handler) = (Signs::default(), self.handler());
+        let (signs, handler) = (HealthSignals::default(), self.handler());
         let (mut exit, opening) = match &spec.transport {
             ServerTransport::Stdio(command) => {
                 let Process { exit, stdout, stdin } = self.spawn(command, held)?;

@@ -354,7 +354,7 @@ fn wait_for(host: Arc<Host>, mut message: ToolsMessage) {
         let is_there = async || {
             host.restarted().await;
             if host.down().is_none() {
-                host.address.inhabited().await;
+                host.address.wait_for_actor().await;
             }
         };
         while Instant::now() < until && timeout_at(until, is_there()).await.is_ok() && host.down().is_none() {

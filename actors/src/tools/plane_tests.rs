@@ -19,14 +19,14 @@ struct Room(Arc<Inside>);
 #[derive(Debug, Default)]
 struct Inside {
     taken: Mutex<Option<Vec<ToolsMessage>>>,
-    moved_in: Notify,
+    registered: Notify,
     woken: AtomicUsize,
 }
 
 impl Room {
     fn move_in(&self) {
         *self.0.taken.lock().unwrap() = Some(Vec::new());
-        self.0.moved_in.notify_waiters();
+        self.0.registered.notify_waiters();
     }
 
     fn took(&self) -> usize {
@@ -49,14 +49,14 @@ impl HostAddress for Room {
         self.0.woken.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn inhabited(&self) -> BoxFuture<'_, ()> {
+    fn wait_for_actor(&self) -> BoxFuture<'_, ()> {
         async {
             loop {
-                let moved_in = self.0.moved_in.notified();
+                let registered = self.0.registered.notified();
                 if self.0.taken.lock().unwrap().is_some() {
                     return;
                 }
-                moved_in.await;
+                registered.await;
             }
         }
         .boxed()

@@ -47,7 +47,7 @@ pub struct Surroundings {
     pub plane: ToolPlane,
     /// Where it is told that they were started again.
     pub feed: Arc<Feed>,
-    /// Whether they get on with their messages.
+    /// Warns of actors whose handlers block.
     pub watchdog: Watchdog,
     /// Where that is counted.
     pub metrics: Arc<Metrics>,

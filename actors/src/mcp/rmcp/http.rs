@@ -7,7 +7,7 @@
 
 use super::trouble::{self, Key, Trouble};
 use super::{Misfit, clip};
-use crate::near::is_home;
+use crate::loopback::is_loopback_host;
 use bob_messages::options::{HttpSpec, Named};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -108,7 +108,7 @@ impl Web {
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)
             .tcp_keepalive(KEEPALIVE);
-        if is_home(&url) {
+        if is_loopback_host(&url) {
             builder = builder.no_proxy();
         }
         let http = builder

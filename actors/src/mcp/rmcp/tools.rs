@@ -30,7 +30,7 @@ const MAX_NAMED: usize = 5;
 
 /// How the tools of one server are taken in.
 #[derive(Debug, Clone)]
-pub(in crate::mcp) struct Shop {
+pub(in crate::mcp) struct ToolFilter {
     /// Whose tools.
     pub(in crate::mcp) server: ServerId,
     /// Which of them, by the server's own names; `None`: all.
@@ -46,10 +46,10 @@ pub(in crate::mcp) struct Listed {
     pub(in crate::mcp) left_out: String,
 }
 
-impl Shop {
+impl ToolFilter {
     pub(super) fn open(&self) -> Listing<'_> {
         Listing {
-            shop: self,
+            filter: self,
             tools: Vec::new(),
             names: HashSet::new(),
             seen: HashSet::new(),
@@ -61,7 +61,7 @@ impl Shop {
 
 /// A list while its pages come.
 pub(super) struct Listing<'a> {
-    shop: &'a Shop,
+    filter: &'a ToolFilter,
     tools: Vec<ToolDescriptor>,
     /// In lower case: names that differ only in case could be mistaken.
     names: HashSet<String>,
@@ -79,7 +79,8 @@ impl Listing<'_> {
                 self.note(&format!("it has more than {MAX_TOOLS} tools"));
                 return false;
             }
-            let wanted = self.shop.offered.as_ref().is_none_or(|offered| offered.iter().any(|name| *name == tool.name));
+            let wanted =
+                self.filter.offered.as_ref().is_none_or(|offered| offered.iter().any(|name| *name == tool.name));
             if !wanted {
                 continue;
             }
@@ -103,7 +104,7 @@ impl Listing<'_> {
     }
 
     pub(super) fn close(mut self) -> Listed {
-        for name in self.shop.offered.iter().flatten() {
+        for name in self.filter.offered.iter().flatten() {
             if !self.seen.contains(name) {
                 self.note(&format!("it has no {:?}", short(name)));
             }
@@ -116,7 +117,7 @@ impl Listing<'_> {
     }
 
     fn admitted(&mut self, tool: Tool) -> Result<ToolDescriptor, String> {
-        let id = ToolName::new(format!("mcp/{}/{}", self.shop.server, tool.name));
+        let id = ToolName::new(format!("mcp/{}/{}", self.filter.server, tool.name));
         if tool.name.contains('/') || !is_well_formed(&id) {
             return Err("is no name a tool may have: letters, digits, `_`, `-` and `.`, not too long".to_owned());
         }
@@ -130,7 +131,7 @@ impl Listing<'_> {
         if !self.names.insert(tool.name.to_ascii_lowercase()) {
             return Err("is there twice, or differs from another only in case".to_owned());
         }
-        Ok(described(id, &self.shop.server, schema, &tool))
+        Ok(described(id, &self.filter.server, schema, &tool))
     }
 }
 

@@ -28,7 +28,7 @@ async fn g20_a_tool_that_says_nothing_of_what_it_does_is_of_high_risk() {
         }
         offer
     });
-    let listed = list(shop(), vec![json!({"tools": offers.collect::<Vec<_>>()})]).await;
+    let listed = list(filter(), vec![json!({"tools": offers.collect::<Vec<_>>()})]).await;
     assert_eq!(listed.tools.len(), cases.len());
     for (tool, (annotations, risk, from)) in listed.tools.iter().zip(&cases) {
         assert_eq!((tool.risk, &tool.risk_from), (*risk, from), "{annotations:?}");

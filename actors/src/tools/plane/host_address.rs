@@ -23,7 +23,7 @@ pub trait HostAddress: Debug + Send + Sync + 'static {
     fn look(&self) {}
 
     /// Waits until somebody is there; as long as it takes. Cancel-safe.
-    fn inhabited(&self) -> BoxFuture<'_, ()>;
+    fn wait_for_actor(&self) -> BoxFuture<'_, ()>;
 }
 
 /// The room of an actor whose mailbox takes the questions as they are.
@@ -38,7 +38,7 @@ impl HostAddress for Address<ToolsMessage> {
         }
     }
 
-    fn inhabited(&self) -> BoxFuture<'_, ()> {
-        self.moved_in().map(drop).boxed()
+    fn wait_for_actor(&self) -> BoxFuture<'_, ()> {
+        self.wait_for_actor().map(drop).boxed()
     }
 }

@@ -1,5 +1,4 @@
-//! What a [`Runtime`] answers to each question of an [`AgentRuntime`]: one door each, with nothing behind it that is not
-//! said elsewhere. What takes more than a few lines has a file of its own beside this one.
+//! Implements [`AgentRuntime`] for [`Runtime`]. Methods of more than a few lines live in sibling files.
 
 use super::agent_runtime::AgentRuntime;
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};

@@ -1,4 +1,4 @@
-//! Sessions as things: opened, changed, looked at, closed and deleted, without a turn.
+//! Opens, configures, inspects, closes and deletes sessions, without a turn.
 
 use super::options::bounded;
 use super::request::{AgentResponse, SessionLook};

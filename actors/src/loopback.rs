@@ -1,10 +1,10 @@
-//! Whether a server is on this machine.
+//! Recognises addresses of this machine.
 
 use reqwest::Url;
 use std::net::IpAddr;
 
-/// Whether the host is this machine by its name or its address: no proxy stands between.
-pub(crate) fn is_home(url: &Url) -> bool {
+/// Whether the host is a name or an address of the loopback interface; no proxy is used for those.
+pub(crate) fn is_loopback_host(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     is_loopback || host == "localhost" || host.ends_with(".localhost")
@@ -29,7 +29,7 @@ mod tests {
             "http://192.168.0.1/",
             "http://user@example.com/",
         ];
-        let seen = |urls: &[&str]| urls.iter().map(|url| is_home(&url.parse().unwrap())).collect::<Vec<_>>();
+        let seen = |urls: &[&str]| urls.iter().map(|url| is_loopback_host(&url.parse().unwrap())).collect::<Vec<_>>();
         assert_eq!((seen(&home), seen(&abroad)), (vec![true; 5], vec![false; 4]));
     }
 }

@@ -6,74 +6,74 @@
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
-/// What is seen of one connection by those who use it.
+/// What calls notice about their connection.
 #[derive(Clone, Default)]
-pub(super) struct Signs {
+pub(super) struct HealthSignals {
     /// The server may be gone.
     pub(super) suspect: Arc<Notify>,
     /// The server is there and no longer knows the session.
     pub(super) lost: Arc<Notify>,
 }
 
-/// How a connection ended, for those who use it.
-pub(super) enum Word<P> {
+/// How a connection ended, for the calls over it.
+pub(super) enum ConnectionEnd<P> {
     /// The server is gone: this is how, after its name.
-    Dead(Arc<str>),
+    Died(Arc<str>),
     /// Its session was lost; this is the way over the next one.
-    Anew(Arc<P>),
+    Reconnected(Arc<P>),
 }
 
 /// Tells the calls of one connection how it ended. Dropping it untold means that the
 /// actor has ended, and with it its calls.
-pub(super) struct Fate<P>(watch::Sender<Option<Word<P>>>);
+pub(super) struct EndSender<P>(watch::Sender<Option<ConnectionEnd<P>>>);
 
-/// Hears of it.
-pub(super) struct FateWatch<P>(watch::Receiver<Option<Word<P>>>);
+/// Receives how the connection ended.
+pub(super) struct EndReceiver<P>(watch::Receiver<Option<ConnectionEnd<P>>>);
 
-impl<P> Fate<P> {
-    pub(super) fn new() -> (Self, FateWatch<P>) {
+impl<P> EndSender<P> {
+    pub(super) fn new() -> (Self, EndReceiver<P>) {
         let (tell, told) = watch::channel(None);
-        (Self(tell), FateWatch(told))
+        (Self(tell), EndReceiver(told))
     }
 
-    /// Says how the connection ended. The first word stands.
-    pub(super) fn tell(&self, word: Word<P>) {
+    /// Tells how the connection ended. Only the first call has an effect.
+    pub(super) fn tell(&self, end: ConnectionEnd<P>) {
         self.0.send_if_modified(|told| {
             let first = told.is_none();
-            told.get_or_insert(word);
+            told.get_or_insert(end);
             first
         });
     }
 }
 
-impl<P> FateWatch<P> {
-    /// Waits for the word. Cancel-safe.
-    pub(super) async fn told(&self) -> Word<P> {
+impl<P> EndReceiver<P> {
+    /// Waits for the end. Cancel-safe.
+    pub(super) async fn told(&self) -> ConnectionEnd<P> {
         let mut watched = self.0.clone();
         let told = watched.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
         match told {
-            Some(word) => word,
+            Some(end) => end,
             None => std::future::pending().await,
         }
     }
 
-    /// The word, if it was told.
-    pub(super) fn now(&self) -> Option<Word<P>> {
+    /// The end, if it was told.
+    pub(super) fn now(&self) -> Option<ConnectionEnd<P>> {
         self.0.borrow().clone()
     }
 }
 
 // Clones share the way; a way itself need not be cloned.
-impl<P> Clone for Word<P> {
+impl<P> Clone for ConnectionEnd<P> {
     fn clone(&self) -> Self {
         match self {
-            Self::Dead(how) => Self::Dead(Arc::clone(how)),
-            Self::Anew(way) => Self::Anew(Arc::clone(way)),
+            Self::Died(how) => Self::Died(Arc::clone(how)),
+            Self::Reconnected(way) => Self::Reconnected(Arc::clone(way)),
         }
     }
 }
 
-impl<P> Clone for FateWatch<P> {
+impl<P> Clone for EndReceiver<P> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
