@@ -136,7 +136,7 @@ fn an_interrupt_ends_the_run_and_it_is_judged_as_far_as_it_came() {
     let rest = thread::spawn(move || told.map_while(Result::ok).collect::<Vec<_>>().join("\n"));
     let output = soak.wait_with_output().expect("it ends");
     let (table, rest) = (String::from_utf8_lossy(&output.stdout), rest.join().expect("lines"));
-    assert!(rest.contains("judged as far as it came"), "{rest}");
+    assert!(rest.contains("what ran so far is checked"), "{rest}");
     assert!(table.contains("\nPASS: "), "{table}{rest}");
     assert_eq!(output.status.code(), Some(0), "{table}{rest}");
 }

@@ -104,7 +104,7 @@ impl Soak {
         Ok(Self { plan, folder, stop: Arc::default() })
     }
 
-    /// Once this is set the run ends, and is judged as far as it came.
+    /// Once this is set the run ends, and what ran so far is checked.
     pub fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
