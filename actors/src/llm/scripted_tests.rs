@@ -100,6 +100,22 @@ fn a_script_that_is_none_says_where() {
     assert!(error.contains("unknown field `replys`") && error.contains("line 2"), "{error}");
 }
 
+#[tokio::test]
+async fn the_script_of_the_documentation_does_what_the_page_says() {
+    let page = include_str!("../../../docs/scripted-model.md");
+    let (_, script) = page.split_once("```json\n").expect("a script");
+    let model = ScriptedLlm::from_json(script.split("```").next().unwrap()).unwrap();
+    let first = |text: &str| ask(&model, ToolMode::Native, 1, vec![Message::user(text)]);
+    assert_eq!(first("good day").await.unwrap().text, "Hello.");
+    assert_eq!(first("fail").await.unwrap_err().kind, LlmErrorKind::RateLimited);
+    assert_eq!(first("the weather").await.unwrap().calls[0].name, "local/list_dir");
+    let (_, kinds) = page.split_once("| fails: ").expect("the kinds of errors");
+    for kind in kinds.split(", …").next().unwrap().split(", ") {
+        let script = format!(r#"[{{"replies": [{{"error": "{}"}}]}}]"#, kind.trim_matches('`'));
+        assert!(ScriptedLlm::from_json(&script).is_ok(), "{kind}");
+    }
+}
+
 #[test]
 fn a_reply_that_is_none_is_named_with_what_it_can_be() {
     for (reply, said) in [
