@@ -28,7 +28,7 @@ phase env BOB_SEEDS=1000000 cargo test --release -p bob-messages simulation
 # 200 kills of each store, two thirds of them aimed at a write of the journals or a side effect.
 for store in sqlite json; do
     phase "$agent" soak --sessions 8 --duration 200s --think 100ms --seed "$seed" --store "$store" \
-        --chaos process-kill=60/m,suspend=10%
+        --chaos process-kill=60/m,cancel=5%
 done
 # Store failures and lost answers beside the usual chaos: the rates that found turns left open.
 for at in $(seq 0 49); do
