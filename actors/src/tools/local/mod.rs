@@ -67,6 +67,7 @@ static AT_ONCE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
 struct Unwanted(Arc<AtomicBool>);
 
 impl Unwanted {
+    #[cfg(any(test, feature = "search"))]
     fn is_so(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -146,12 +146,14 @@ impl Protected {
     }
 
     /// Whether a search leaves this file or folder out, which is at this path from the root.
+    #[cfg(any(test, feature = "search"))]
     pub(super) fn is_left_out(&self, root: &Path, relative: &Path) -> bool {
         let is_git = relative.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
         is_git || self.is_private(root, relative) || self.is_secret(root, relative)
     }
 
     /// Whether a file is left out of a search for another name that it has.
+    #[cfg(any(test, feature = "search"))]
     pub(super) fn is_otherwise_left_out(&self, place: &Place, relative: &Path) -> bool {
         self.named_otherwise(place, relative).is_some()
     }
