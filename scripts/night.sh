@@ -1,6 +1,6 @@
 #!/bin/sh
 # What takes too long for every change, in about four hours on two cores: an hour of fuzzing, a million simulated
-# seeds, soaks at high rates, with 200 kills of each store, and MCP conformance. Every phase runs, whatever became of the others;
+# seeds, soaks at high rates, with 200 kills of each store, benchmarks, MCP conformance. Every phase runs, whatever became of the others;
 # the exit code is 1 when one failed. The log of a failed phase names the seed that shows it again.
 #
 #   scripts/night.sh [SEED]     the first seed of the soaks; the number of today's date by default
@@ -36,6 +36,21 @@ for at in $(seq 0 49); do
         --chaos default,process-kill=10/m,store-fail=5%,store-lost=2%
 done
 phase "$agent" soak --sessions 1000 --turns 20 --seed "$seed" --chaos default,process-kill=6/m
+# The measurements of docs/performance.md, small: that they run, not what they show.
+race() {
+    cargo bench -q --bench race -- "$@"
+}
+phase race --mode=load --backend=mock --n=200
+phase race --mode=hold --backend=mock --n=200 --latency=200
+phase race --mode=idle --backend=mock --n=200 --warmup=20
+phase race --mode=idle --backend=mock --n=200 --warmup=200 --conc=64 --passivate=1
+phase race --mode=start --n=1
+phase race --mode=deltas --words=1000 --k=0 --n=10
+phase race --mode=cancel --n=100 --conc=100 --latency=200
+phase race --mode=recover --store=sqlite --n=100
+phase race --mode=activate --store=sqlite --turns=100 --n=3
+phase scripts/exits.py --rounds 2
+phase benches/instructions.py
 phase sh scripts/mcp-conformance.sh
 phase sh scripts/fuzz.sh 3600
 

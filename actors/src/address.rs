@@ -179,5 +179,5 @@ impl<M: ractor::Message> Address<M> {
 
 /// No actor is registered; its supervisor may be starting one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nobody is there to take the message")]
+#[error("no actor is registered at this address")]
 pub struct Gone;

@@ -127,7 +127,7 @@ async fn a_question_waits_no_longer_than_its_limit() {
     assert_eq!(ask(&address, Again::ONCE).await, None);
     assert_eq!(began.elapsed(), RETURNS_WITHIN);
     assert_eq!(ask(&address, Again { times: 5, within: ENDS_WITHIN }).await, None);
-    assert_eq!(began.elapsed(), RETURNS_WITHIN + ENDS_WITHIN, "nothing is counted that nobody was there for");
+    assert_eq!(began.elapsed(), RETURNS_WITHIN + ENDS_WITHIN, "an attempt without an actor is not counted");
 }
 
 #[tokio::test(start_paused = true)]

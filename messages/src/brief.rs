@@ -1,4 +1,4 @@
-//! What a turn is told besides its input: instructions and rules of the house.
+//! What a turn is told besides its input: instructions and the rules of its runtime.
 //! Not journaled: it is rendered from the configuration, which holds it.
 
 use crate::ids::ModelName;

@@ -2,9 +2,9 @@
 //! each tool server.
 //!
 //! Each child fails on its own. One that died too often is left down: its room is
-//! empty, so its tools are not offered, and the rest of the house goes on. Which servers
+//! empty, so its tools are not offered, and the rest of the runtime goes on. Which servers
 //! there are is in the [`Roster`], so that it outlives the supervisor; it may change
-//! while the house stands.
+//! while the runtime runs.
 
 #[cfg(feature = "mcp")]
 pub mod brought;

@@ -1,5 +1,6 @@
-//! Each command that README.md and `docs/` show is run: here, in a folder with a scripted model, or by the test that is
-//! named beside it. A command that is not in the table, and one of the table that no page shows any more, fails.
+//! Each command that README.md and `docs/` show is run: here, in a folder with a scripted model, or by the test or script
+//! that is named beside it; one needs a person. A command that is not in the table, one of the table that no page shows
+//! any more, and one that stands outside a fenced block fails.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,10 +17,12 @@ enum By {
     Exit(i32),
     /// By the test of this name.
     Test(&'static str),
-    /// By `.ci/run` or `scripts/night.sh`, in which the text stands.
+    /// By `.ci/run` or `scripts/night.sh`, in which the text stands; there with smaller figures where a run is long.
     Script(&'static str),
+    /// By a person: it needs this.
+    Hand(&'static str),
 }
-use By::{Exit, Script, Test};
+use By::{Exit, Hand, Script, Test};
 
 const REAL_MODEL: By = Test("a_question_and_a_listing_are_answered_and_the_server_ends_with_the_program");
 const TERMINAL: By = Test("an_answer_grows_and_a_call_is_one_line");
@@ -82,6 +85,39 @@ const COMMANDS: &[(&str, By)] = &[
         Test("g15_a_run_is_recorded_without_its_keys_and_replayed_without_server_and_keys"),
     ),
     ("sh scripts/record-fixtures.sh --real", Test("what_a_real_model_said_is_replayed_without_it")),
+    ("cargo bench --bench race -- --mode=load --backend=mock --n=5000", Script("race --mode=load --backend=mock")),
+    (
+        "cargo bench --bench race -- --mode=hold --backend=mock --n=10000 --latency=2000",
+        Script("race --mode=hold --backend=mock"),
+    ),
+    (
+        "cargo bench --bench race -- --mode=idle --backend=mock --n=10000 --warmup=200",
+        Script("race --mode=idle --backend=mock"),
+    ),
+    (
+        "cargo bench --bench race -- --mode=idle --backend=mock --n=10000 --warmup=2000 --conc=64 --passivate=1",
+        Script("--conc=64 --passivate=1"),
+    ),
+    ("cargo bench --bench race -- --mode=start --n=1", Script("race --mode=start --n=1")),
+    (
+        "cargo bench --bench race -- --mode=deltas --words=1000 --k=0 --n=300",
+        Script("race --mode=deltas --words=1000 --k=0"),
+    ),
+    (
+        "cargo bench --bench race -- --mode=load --backend=stream --conc=64 --n=4000 --base=http://127.0.0.1:18080/v1",
+        Hand("a provider of OpenAI's format at that address"),
+    ),
+    ("cargo bench --bench race -- --mode=cancel --n=1000 --conc=1000 --latency=200", Script("race --mode=cancel")),
+    (
+        "cargo bench --bench race -- --mode=recover --store=sqlite --n=1000",
+        Script("race --mode=recover --store=sqlite"),
+    ),
+    (
+        "cargo bench --bench race -- --mode=activate --store=sqlite --turns=10000 --n=15",
+        Script("race --mode=activate --store=sqlite"),
+    ),
+    ("scripts/exits.py --rounds 50", Script("scripts/exits.py --rounds")),
+    ("benches/instructions.py", Script("benches/instructions.py")),
     ("cli-agent trust", Test("g1_a_found_configuration_starts_nothing_until_it_is_trusted")),
 ];
 
@@ -101,6 +137,7 @@ fn every_command_of_the_documents_is_run() {
             }
             Test(name) => assert!(tests.contains(&format!("fn {name}(")), "{command}: there is no test {name}"),
             Script(text) => assert!(scripts.contains(text), "{command}: no script has {text}"),
+            Hand(needs) => println!("{command}: not run, it needs {needs}"),
         }
     }
 }
@@ -162,7 +199,8 @@ fn shell(home: &Home, command: &str) -> (Option<i32>, String) {
 
 /// The commands of all fenced blocks.
 fn shown() -> BTreeSet<String> {
-    const PROGRAMS: [&str; 5] = ["cli-agent", "cargo", "sh", "echo", "just"];
+    const PROGRAMS: [&str; 7] =
+        ["cli-agent", "cargo", "sh", "echo", "just", "scripts/exits.py", "benches/instructions.py"];
     let mut shown = BTreeSet::new();
     for page in pages() {
         let mut is_block = false;
@@ -171,9 +209,17 @@ fn shown() -> BTreeSet<String> {
                 is_block = !is_block;
                 continue;
             }
+            let is_indented = line.starts_with("    ");
             let line = line.trim_start().trim_start_matches("$ ");
-            if is_block && line.split(' ').next().is_some_and(|program| PROGRAMS.contains(&program)) {
-                shown.insert(command(line));
+            if line.split(' ').next().is_some_and(|program| PROGRAMS.contains(&program)) {
+                assert!(
+                    is_block || !is_indented,
+                    "{}: this command stands outside a fenced block: {line}",
+                    page.display()
+                );
+                if is_block {
+                    shown.insert(command(line));
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Orphans: processes that were not started here and became children of this process.
 //!
 //! The first process of a container, and one that asked the system for it, inherits every process whose parent has
-//! ended, and nobody but it can reap them. This module knows which children were started here, so that their status
+//! ended, and only it can reap them. This module knows which children were started here, so that their status
 //! is left to those who wait for it, and reaps all others. It ends no process; that is done by the groups and the
 //! watcher.
 

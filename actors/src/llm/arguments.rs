@@ -10,8 +10,8 @@ use bob_messages::breaker::BreakerPolicy;
 use std::sync::Arc;
 
 /// What an LlmActor starts with. Clones share the places at the providers, the retry
-/// budgets and the breakers: whoever starts the actor again starts it with a clone of
-/// the same, so that calls still running keep counting.
+/// budgets and the breakers: its supervisor restarts the actor with a clone, so that
+/// calls still running keep counting.
 #[derive(Clone)]
 pub struct LlmArguments {
     pub(super) port: Arc<dyn LlmPort>,

@@ -73,7 +73,7 @@ impl<'a> Call<'a> {
             }
             let attempted = self.attempt().await;
             // Given back while this call waits to try again: a provider that asked one session to wait may answer
-            // another. Whoever comes back queues like everybody else.
+            // another. A call that comes back queues as any other.
             drop(place);
             let error = match attempted {
                 Ok(answer) => {

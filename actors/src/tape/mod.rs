@@ -1,7 +1,7 @@
 //! Tapes: what models and tools said, in one readable file, to be said again without them.
 //!
 //! A [`Recorder`] stands in front of the ports of a runtime and writes what goes through them; a [`Tape`] was read and
-//! takes their place. Both stand below the actors: admission, retries, policy, guards and clocks are the house's own,
+//! takes their place. Both stand below the actors: admission, retries, policy, guards and clocks are the runtime's own,
 //! so a replay is a whole turn with nothing but the outside world on paper. Nothing here knows a provider or a server,
 //! and no secret that is known when a tape is made gets onto it ([`Redactor`]).
 //!

@@ -228,7 +228,7 @@ impl Tape {
         format!("{what}: {nearest}; record it anew if the change is meant")
     }
 
-    /// What was said or returned, in the folder of this house.
+    /// What was said or returned, with the folder of this runtime in it.
     fn at_home<E: Clone + Serialize + DeserializeOwned>(&self, end: &E) -> E {
         let mut value = serde_json::to_value(end).unwrap_or_default();
         self.0.redactor.at_home(&mut value);
@@ -347,7 +347,7 @@ impl Reading {
     fn loaded(self, path: String, header: Header, redactor: Redactor) -> Loaded {
         let Self { profiles, offered, asked, called, shown, .. } = self;
         let mut tools: Vec<(usize, ToolDescriptor)> = offered.into_values().collect();
-        // A request's tools stand in the order of the house; what no request had comes behind.
+        // A request's tools stand in the order in which the runtime offers them; what no request had comes behind.
         tools.sort_by_key(|(place, tool)| {
             (shown.iter().position(|name| *name == tool.id).unwrap_or(usize::MAX), *place)
         });

@@ -2,7 +2,7 @@
 //!
 //! [`RuntimeBuilder`] starts a tree of supervised actors; [`Runtime`] is the handle
 //! to it and the one implementation of [`AgentRuntime`]. Front ends see this and
-//! the events, and nothing else of the house.
+//! the events, and nothing below it.
 
 mod agent_runtime;
 mod approvals;

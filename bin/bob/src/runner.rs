@@ -18,7 +18,7 @@
 //!           Finished ◀──────────────────────┴──── cancel ─────┘
 //! ```
 //!
-//! The rules of the house hold as they do in a runtime: the [`Policy`](crate::Policy) judges each call,
+//! Its rules are those of a runtime: the [`Policy`](crate::Policy) judges each call,
 //! its arguments must fit the tool's schema, guards are exact, every call has one
 //! result. What a runtime does besides it does not: nothing is retried, nothing is
 //! restarted, and nothing is stored but in the runner and where its owner puts it.

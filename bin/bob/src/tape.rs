@@ -2,7 +2,7 @@
 //!
 //! A tape is one file of JSON lines that people can read. It holds each question to a model with its answer, each call
 //! of a tool with its result, in order, with failures, retries and what nobody waited for. A replay of it needs no
-//! provider, no key, no tool server and no network, and is as fast as the house itself. Everything else is real: policy,
+//! provider, no key, no tool server and no network, and is as fast as the runtime itself. Everything else is real: policy,
 //! guards, retries, the store.
 //!
 //! A replay is strict. What is asked must be on the tape as it is: model, mode, instructions, tools with their schemas,

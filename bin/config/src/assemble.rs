@@ -1,4 +1,4 @@
-//! From a configuration to a runtime: each part of what was written becomes the part of the house it means.
+//! From a configuration to a runtime: each part of what was written becomes the part of the runtime that it configures.
 //!
 //! Owns the translation and nothing else. It opens the store's folder; it starts nothing. The
 //! front ends use it, and so may an embedder who wants the configuration file's way of saying things.

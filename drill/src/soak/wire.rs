@@ -20,7 +20,7 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
-    /// The house stands; nothing was asked of it.
+    /// The runtime is ready, and nothing was asked of it.
     Ready {
         /// How many actors there are.
         actors: usize,
@@ -37,7 +37,7 @@ pub(crate) enum Told {
     Fault { kind: Kind, target: String, sessions: Vec<String> },
     /// A tool server, or another actor, is back.
     Back { who: String, after_ms: u64 },
-    /// The house at this moment.
+    /// A sample of the runtime.
     Sample { live: usize, running: usize, waiting: usize },
     /// Nothing is asked any more, and every session was closed.
     Quiet {

@@ -39,14 +39,14 @@ impl ToolServers {
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
         let inner = self.inner();
-        if inner.house.is_replay {
+        if inner.surroundings.is_replay {
             // What they return is on the tape; nothing of them is started.
             let on_tape = |launch: &ServerSpec| Gift { launch: launch.stripped(), host: None, lease: None };
-            let _replaced = inner.house.plane.give(session, launches.iter().map(on_tape).collect());
+            let _replaced = inner.surroundings.plane.give(session, launches.iter().map(on_tape).collect());
             return Ok(());
         }
         let mut servers = inner.servers();
-        let had = inner.house.plane.given(session);
+        let had = inner.surroundings.plane.given(session);
         let whole = |launch| had.iter().rfind(|(known, _)| known == launch).map_or(launch, |(_, started)| started);
         let specs: Vec<_> = launches.iter().map(|launch| placed(whole(launch), launch, roots)).collect();
         check(&specs)?;
@@ -62,7 +62,7 @@ impl ToolServers {
             }
         }
         self.make_room(&mut servers, session, &had, wanted.iter().filter_map(|(_, spec)| spec.as_ref()).collect())?;
-        if let Some(recorder) = &inner.house.recorder {
+        if let Some(recorder) = &inner.surroundings.recorder {
             recorder.keep_off(launches.iter().flat_map(ServerSpec::confided));
         }
         let gifts = wanted
@@ -72,7 +72,7 @@ impl ToolServers {
                 None => Gift { launch, host: None, lease: None },
             })
             .collect();
-        let replaced = inner.house.plane.give(session, gifts);
+        let replaced = inner.surroundings.plane.give(session, gifts);
         drop(servers);
         drop(replaced);
         Ok(())
@@ -89,7 +89,7 @@ impl ToolServers {
         launches: &[ServerSpec],
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
-        let had = self.inner().house.plane.given(session);
+        let had = self.inner().surroundings.plane.given(session);
         let has = |launch: &&ServerSpec| had.iter().any(|(known, _)| known == *launch);
         let had: Vec<_> = launches.iter().filter(has).cloned().collect();
         if had.is_empty() { Ok(()) } else { self.bring(session, &had, roots) }
@@ -105,7 +105,7 @@ impl ToolServers {
         wanted: Vec<&ServerSpec>,
     ) -> Result<(), InvalidServers> {
         let inner = self.inner();
-        let BroughtBounds { runtime, session: of_one } = inner.house.brought_bounds;
+        let BroughtBounds { runtime, session: of_one } = inner.surroundings.brought_bounds;
         let is_wanted = |server: &Server| wanted.contains(&&server.arguments.spec);
         let is_its = |server: &Server| had.iter().any(|(_, started)| *started == server.arguments.spec);
         let had = servers.brought.iter().filter(|server| is_its(server) && !is_wanted(server));
@@ -140,8 +140,8 @@ impl ToolServers {
             let name = format!("{}~{}", spec.id, servers.count);
             servers.ending.retain(|before| !before.is_vacant());
             let before = servers.ending.iter().find(|before| before.spec == spec);
-            let arguments = inner.house.arguments(before, spec);
-            let (host, child) = inner.house.guest(&name, arguments.clone());
+            let arguments = inner.surroundings.arguments(before, spec);
+            let (host, child) = inner.surroundings.guest(&name, arguments.clone());
             inner.roster.replace(&name, Some(child.clone()));
             servers.brought.push(Server { name, arguments, child, host, lease: Weak::new(), leases: 0 });
             servers.brought.len() - 1
@@ -163,7 +163,7 @@ impl ToolServers {
 
     /// The lease of this number has ended: the server's time begins to run, unless there is another one by then.
     fn end_later(inner: Weak<Inner>, name: String, number: u64) {
-        let Some(after) = inner.upgrade().map(|inner| inner.house.brought_end_after) else { return };
+        let Some(after) = inner.upgrade().map(|inner| inner.surroundings.brought_end_after) else { return };
         let end = move || {
             let Some(inner) = inner.upgrade() else { return };
             let mut servers = inner.servers();

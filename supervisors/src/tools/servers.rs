@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How a server's process is stopped: 2.5 s at most, so that a whole house ends within
+/// How a server's process is stopped: 2.5 s at most, so that a whole runtime ends within
 /// 3 s after its turns.
 const LADDER: Ladder = Ladder {
     after_eof: Duration::from_secs(1),
@@ -72,7 +72,7 @@ pub struct Surroundings {
 pub struct ToolServers(Arc<Inner>);
 
 pub(super) struct Inner {
-    pub(super) house: Surroundings,
+    pub(super) surroundings: Surroundings,
     pub(super) roster: Roster,
     servers: Mutex<Servers>,
 }
@@ -106,12 +106,12 @@ impl ToolServers {
     ///
     /// # Errors
     /// When two servers have the same id, or one has an id that no server may have.
-    pub fn new(house: Surroundings, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
+    pub fn new(surroundings: Surroundings, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
         check(&specs)?;
-        let now: Vec<_> = specs.into_iter().map(|spec| house.arguments(None, spec)).collect();
-        let children = now.iter().map(|arguments| house.child(arguments.clone())).collect();
+        let now: Vec<_> = specs.into_iter().map(|spec| surroundings.arguments(None, spec)).collect();
+        let children = now.iter().map(|arguments| surroundings.child(arguments.clone())).collect();
         let servers = Mutex::new(Servers { configured: now, ..Servers::default() });
-        Ok(Self(Arc::new(Inner { house, roster: Roster::of(children), servers })))
+        Ok(Self(Arc::new(Inner { surroundings, roster: Roster::of(children), servers })))
     }
 
     /// The roster of the servers, which the tools supervisor reads.
@@ -132,8 +132,8 @@ impl ToolServers {
     /// As [`new`](Self::new), and in a replay; then nothing changes.
     pub fn reload(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, InvalidServers> {
         check(&specs)?;
-        let Inner { house, roster, .. } = &*self.0;
-        if house.is_replay {
+        let Inner { surroundings, roster, .. } = &*self.0;
+        if surroundings.is_replay {
             return Err(InvalidServers::new(
                 "all tools here are those of a tape, beside which no server starts".into(),
             ));
@@ -154,15 +154,15 @@ impl ToolServers {
             let list = if before.is_some() { &mut reloaded.changed } else { &mut reloaded.started };
             list.push(id.clone());
             let before = before.or_else(|| left.iter().find(|arguments| arguments.spec.id == id));
-            let arguments = house.arguments(before, spec);
-            roster.replace(id.as_str(), Some(house.child(arguments.clone())));
+            let arguments = surroundings.arguments(before, spec);
+            roster.replace(id.as_str(), Some(surroundings.child(arguments.clone())));
             next.push(arguments);
         }
         let is_gone = |arguments: &McpServerArguments| next.iter().all(|other| other.spec.id != arguments.spec.id);
         left.retain(|arguments| is_gone(arguments) && !arguments.is_vacant());
         for gone in now.into_iter().filter(is_gone) {
             roster.replace(gone.spec.id.as_str(), None);
-            house.plane.leave(&gone.spec.id);
+            surroundings.plane.leave(&gone.spec.id);
             reloaded.stopped.push(gone.spec.id.clone());
             left.push(gone);
         }

@@ -120,7 +120,7 @@ fn tools(request: &LlmRequest) -> Vec<Tool> {
     request.tools.with_native_names().map(tool).chain([ask_user()]).collect()
 }
 
-/// The question to the user, as a function; no tool of the house has its name.
+/// The question to the user, as a function; no tool of Bob's has its name.
 fn ask_user() -> Tool {
     let question = json!({"type": "string", "description": "what you need to know"});
     Tool::new(ToolName::ASK_USER)

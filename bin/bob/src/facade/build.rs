@@ -82,7 +82,7 @@ impl RuntimeBuilder {
         }
         #[cfg(feature = "mcp")]
         let tool_servers = {
-            let house = Surroundings {
+            let surroundings = Surroundings {
                 plane: rooms.tools.clone(),
                 watchdog: rooms.watchdog.clone(),
                 feed: Arc::clone(&feed),
@@ -95,7 +95,8 @@ impl RuntimeBuilder {
                 recorder: self.taped.recorder(),
                 is_replay: self.taped.is_replay(),
             };
-            ToolServers::new(house, self.tool_servers).map_err(|error| BuildError::ToolServers(error.to_string()))?
+            ToolServers::new(surroundings, self.tool_servers)
+                .map_err(|error| BuildError::ToolServers(error.to_string()))?
         };
         #[cfg(feature = "mcp")]
         let roster = tool_servers.roster();

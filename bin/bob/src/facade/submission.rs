@@ -17,7 +17,7 @@ use bob_messages::submission::SessionsMessage;
 use std::sync::Arc;
 
 /// How often one is handed in again: once for a supervisor that was not there, and once
-/// for one that ended with it. An input that ends every supervisor must not end the house.
+/// for one that ended with it. An input that ends every supervisor must not end the runtime.
 const AGAIN: Again = Again { times: 2, within: RETURNS_WITHIN };
 
 /// Where an outcome goes.

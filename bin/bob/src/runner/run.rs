@@ -259,7 +259,7 @@ impl Run {
                 Some(TurnMessage::Profiled { ticket, result: Ok(Arc::clone(&self.profile)) })
             }
             Effect::ReadLayers { ticket, .. } => Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) }),
-            // Skills are a house's; a brief that has rules for them gets none here.
+            // Skills belong to a runtime; a brief that has rules for them gets none here.
             Effect::ListSkills { ticket, .. } => Some(TurnMessage::SkillsListed { ticket, index: Arc::default() }),
             Effect::CheckOutput { ticket, schema, output } => {
                 Some(TurnMessage::OutputChecked { ticket, result: check(&schema, &output) })

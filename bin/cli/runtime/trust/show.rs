@@ -83,10 +83,18 @@ pub(super) fn refusal(question: &Question<'_>) -> String {
     }
     let would = match (question.before.is_some() && !question.is_trusted, parts.as_slice()) {
         (true, []) => "has changed since it was trusted".to_owned(),
-        (true, parts) => format!("has changed since it was trusted and would now {}", parts.join(", ")),
-        (false, parts) => format!("was found here and would {}", parts.join(", ")),
+        (true, parts) => format!("has changed since it was trusted and would now {}", joined(parts)),
+        (false, parts) => format!("was found here and would {}", joined(parts)),
     };
     format!("the configuration {file} {would}; look at it with `cli-agent trust`, or name it: --config {file}")
+}
+
+/// A list as a sentence has it.
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [all @ .., last] if !all.is_empty() => format!("{}, and {last}", all.join(", ")),
+        parts => parts.join(", "),
+    }
 }
 
 /// The first of them, and how many more there are.

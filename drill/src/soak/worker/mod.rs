@@ -6,7 +6,7 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `house` | the runtime: ports with faults before them, tool servers |
+//! | `runtime` | the runtime: ports with faults before them, tool servers |
 //! | `load` | the clients, and what they ask |
 //! | `hands` | what strikes in time |
 //! | `model`, `tools` | the ports |
@@ -17,10 +17,10 @@
 
 mod defects;
 mod hands;
-mod house;
 mod load;
 mod model;
 mod probe;
+mod runtime;
 mod telling;
 mod tools;
 mod watch;
@@ -56,7 +56,7 @@ const CLOSED_AT_ONCE: usize = 64;
 /// Lives one life of a worker.
 ///
 /// # Errors
-/// When the plan cannot be read or the house does not stand.
+/// When the plan cannot be read or the runtime cannot be built.
 pub(crate) async fn live<G>(folder: &Path, listen: impl AsyncFnOnce(&Runtime, &Config) -> G) -> Result<(), SoakError> {
     let (plan, life) = Plan::read(folder)
         .map_err(|error| SoakError::internal(format!("cannot read the plan of the soak: {error}")))?;
@@ -64,7 +64,7 @@ pub(crate) async fn live<G>(folder: &Path, listen: impl AsyncFnOnce(&Runtime, &C
     let (telling, written) = Telling::begin();
     let sink = Arc::new(watch::Ends { plan: Arc::clone(&plan), telling: telling.clone() });
     let traps = Traps::default();
-    let runtime = house::open(&plan, &life, &telling, sink, &traps).await?;
+    let runtime = runtime::open(&plan, &life, &telling, sink, &traps).await?;
     let config = bob_config::load(&plan.config_path(), &Environment::of_process(), &Overrides::default())?;
     let control = listen(&runtime, &config).await;
     let mut clients = Clients {

@@ -13,7 +13,7 @@ use crate::soak::plan::{Defect, Plan};
 use crate::soak::turns::HEALTHY;
 use crate::soak::wire::Told;
 
-/// How often the house is looked at.
+/// How often the worker samples itself.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// How long a server that was given up stays so: an operator would start it again, too.
