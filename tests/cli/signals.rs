@@ -1,5 +1,6 @@
 //! Signals: the turn is cancelled, the outcome is told, the session is saved, and the code says which signal it was.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::ioctl_fionread;
 use rustix::process::Signal;
@@ -90,12 +91,12 @@ fn unread(home: &Home, arguments: &str, grace_ms: &str) -> (Running, File) {
     (shell.env("BOB__RUNTIME__SHUTDOWN_GRACE_MS", grace_ms).spawn(), held)
 }
 
-/// What a pipe holds at least when the next write waits: in small pieces less than its 64 KiB.
-const FULL: u64 = 48 * 1024;
-
+/// Waits until the pipe takes no more. How many bytes that is depends on their pieces: one that does not fit behind the
+/// last piece begins a page of its own, so half of the 64 KiB may stay empty.
 fn until_full(pipe: &File, running: &Running, what: &str) {
     let began = Instant::now();
-    while ioctl_fionread(pipe).expect("the pipe says what is in it") < FULL {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    while poll(&mut [PollFd::new(pipe, PollFlags::OUT)], Some(&now)).expect("the pipe is looked at") > 0 {
         let filled = ioctl_fionread(pipe).expect("the pipe says what is in it");
         assert!(began.elapsed() < SOON, "{what}: the pipe is never full: {filled} bytes; {}", running.so_far());
         std::thread::sleep(Duration::from_millis(10));
