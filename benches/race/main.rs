@@ -33,6 +33,10 @@ mod turn;
 use arguments::Arguments;
 use std::io::Write;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let Some(arguments) = Arguments::given() else {
         return eprintln!("nothing is measured without --mode=; see {}", file!());
