@@ -9,7 +9,7 @@ use crate::ids::ToolName;
 use crate::trace::fnv64;
 use std::collections::BTreeSet;
 
-/// What providers allow at most.
+/// The limit of providers.
 pub const MAX_BYTES: usize = 64;
 
 /// The native names of a list of tools, in order, all different.

@@ -33,7 +33,7 @@ pub struct Envelope {
     /// Which step, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// What happened.
+    /// The event.
     pub event: AgentEvent,
 }
 
@@ -91,9 +91,8 @@ impl Envelope {
         }
     }
 
-    /// The event as one flat JSON object: the envelope's keys and the event's side by
-    /// side; of a call its `call_id`, `tool` and `arguments`; of `turn.finished` all
-    /// keys of the outcome. Readers ignore what they do not know.
+    /// Converts to one flat JSON object: the keys of envelope and event; `call_id`, `tool` and `arguments` of a call;
+    /// all keys of the outcome for `turn.finished`. Readers must ignore unknown keys.
     pub fn to_json(&self) -> Value {
         let mut flat = Map::new();
         let mut lift = |value: Value| {
