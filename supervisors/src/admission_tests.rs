@@ -1,4 +1,4 @@
-//! The admission's bookkeeping: bounds to the one, and the order of those who wait.
+//! Admission: exact limits, and the order of waiting sessions.
 
 use super::*;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn exactly_so_many_come_in_and_exactly_so_many_wait() {
 }
 
 #[test]
-fn a_house_without_places_has_one() {
+fn an_admission_without_places_has_one() {
     assert!(Admission::new(0, 0).is_open(false));
 }
 
