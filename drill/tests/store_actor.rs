@@ -55,7 +55,7 @@ async fn handled(actor: &ActorRef<StoreMessage>) {
     ask(actor, |reply| StoreMessage::List { filter: Default::default(), cursor: None, reply }).await.unwrap().unwrap();
 }
 
-/// How the store was asked since its claims, without the listings of the test.
+/// The operations of the store since its claims, without the listings of the test.
 fn asked(store: &FaultStore) -> Vec<(Operation, Vec<String>)> {
     let mut asked = store.asked();
     asked.retain(|(operation, _)| *operation != Operation::List);
