@@ -42,8 +42,7 @@ impl fmt::Debug for Approver {
 
 /// A store of lasting decisions about tools, kept outside of sessions.
 ///
-/// Actors call these methods, so none may block: implementations write in a task or a
-/// thread of their own.
+/// Actors call these methods, so none may block: implementations write in a task or a thread of their own.
 pub trait ApprovalMemory: Send + Sync + 'static {
     /// Returns the decisions about this tool.
     fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>>;

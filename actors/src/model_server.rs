@@ -74,8 +74,7 @@ pub struct ModelServerSpec {
 }
 
 impl ModelServerSpec {
-    /// A server of this provider: how it is started, where it then listens, and how
-    /// long it may take to be ready.
+    /// A server of this provider: how it is started, where it then listens, and how long it may take to be ready.
     pub fn new(
         provider: impl Into<String>,
         command: ChildSpec,
@@ -127,8 +126,7 @@ pub struct ModelServerActor;
 #[derive(Debug)]
 pub struct ModelServerState {
     spec: Arc<ModelServerSpec>,
-    /// Unbounded, and still no longer than there are turns under way: each waits
-    /// for one answer.
+    /// Unbounded, and still no longer than there are turns under way: each waits for one answer.
     keeper: Option<UnboundedSender<Reply<Ready>>>,
 }
 
@@ -162,8 +160,7 @@ impl Actor for ModelServerActor {
 }
 
 impl ModelServerState {
-    /// Hands the question on to the keeper, or to a new one when there is none or it
-    /// has finished.
+    /// Hands the question on to the keeper, or to a new one when there is none or it has finished.
     fn ask_keeper(&mut self, reply: Reply<Ready>, myself: ActorRef<ModelServerMessage>) {
         let reply = match &self.keeper {
             None => reply,
@@ -185,8 +182,7 @@ impl ModelServerState {
 pub struct ModelServers(Arc<HashMap<String, Address<ModelServerMessage>>>);
 
 impl ModelServers {
-    /// An empty address for each provider that has a start command; the supervisor
-    /// fills them.
+    /// An empty address for each provider that has a start command; the supervisor fills them.
     pub fn new(providers: impl IntoIterator<Item = String>) -> Self {
         Self(Arc::new(providers.into_iter().map(|provider| (provider, Address::default())).collect()))
     }

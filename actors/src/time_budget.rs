@@ -1,9 +1,8 @@
 //! A timeout for child processes that excludes time in which this process is suspended.
 //!
-//! After a suspension (a signal, a debugger, a sleeping machine) all wall-clock deadlines
-//! have passed before the responses that arrived meanwhile are read. Deadlines of child
-//! processes use this budget, so a healthy child is not killed for a pause of this process.
-//! The limits of turns and calls use the clock.
+//! After a suspension (a signal, a debugger, a sleeping machine) all wall-clock deadlines have passed before the
+//! responses that arrived meanwhile are read. Deadlines of child processes use this budget, so a healthy child is not
+//! killed for a pause of this process. The limits of turns and calls use the clock.
 
 use std::time::Duration;
 use tokio::time::{Instant, timeout};

@@ -23,8 +23,7 @@ const TOGETHER: usize = 50;
 /// How many inputs of a session wait behind its turn.
 const BEHIND: usize = 8;
 
-/// How many turns a busy session runs before another one takes its place, so that
-/// histories stay short.
+/// How many turns a busy session runs before another one takes its place, so that histories stay short.
 const TURNS_OF_ONE: u64 = 10;
 
 /// A caller that was answered: the time and the outcome.
@@ -138,8 +137,7 @@ async fn at_once(runtime: &Runtime, places: &Places, n: usize, sample: &mut Samp
     }
 }
 
-/// Inputs that wait, in a runtime of their own beside the busy one: behind the turn of
-/// their session, or at the door.
+/// Inputs that wait, in a runtime of their own beside the busy one: behind the turn of their session, or at the door.
 async fn queued(n: usize, at_door: bool, sample: &mut Sample) {
     let places = Places::new();
     let most = if at_door { 1 } else { 1_000 };
@@ -170,8 +168,7 @@ async fn queued(n: usize, at_door: bool, sample: &mut Sample) {
     }
 }
 
-/// All inputs wait: at the door, or in the journal behind their session's options, its
-/// first input and its start.
+/// All inputs wait: at the door, or in the journal behind their session's options, its first input and its start.
 async fn until_queued(runtime: &Runtime, first: &SessionId, at_door: bool) {
     loop {
         let queued = match at_door {

@@ -45,8 +45,7 @@ pub enum Fault {
     LoseAnswer(StoreError),
     /// It is done after this time.
     Delay(Duration),
-    /// It is done when the test adds a permit, of which it takes one; or when the
-    /// test closes the semaphore.
+    /// It is done when the test adds a permit, of which it takes one; or when the test closes the semaphore.
     Hold(Arc<Semaphore>),
     /// It is done, and its answer never comes.
     Drop,

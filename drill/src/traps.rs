@@ -61,9 +61,8 @@ pub enum Target {
     AnyTurn,
     /// The actor of this session.
     Turn(SessionId),
-    /// Another actor by its path in the tree: `root`, `store`, `llm`, `tools` (the
-    /// supervisor), `tools/local`, `tools/<server>`, `sessions` (the supervisor),
-    /// `model server <provider>`.
+    /// Another actor by its path in the tree: `root`, `store`, `llm`, `tools` (the supervisor), `tools/local`,
+    /// `tools/<server>`, `sessions` (the supervisor), `model server <provider>`.
     Room(String),
 }
 
@@ -72,10 +71,9 @@ pub enum Target {
 pub enum Edge {
     /// Before the next message of any kind is handled.
     Next,
-    /// Before a message of this kind is handled. The kind is the name of the message's
-    /// variant: for a turn `Start`, `BuildPrompt`, `LlmInfer`, `ParseAction`, `CallTool`, `Done`,
-    /// `Loaded`, `Saved`, `Checked`, `ToolReturned` and so on. Every actor also has `Starting`, `Stopping` and
-    /// `SupervisionEvent`.
+    /// Before a message of this kind is handled. The kind is the name of the message's variant: for a turn `Start`,
+    /// `BuildPrompt`, `LlmInfer`, `ParseAction`, `CallTool`, `Done`, `Loaded`, `Saved`, `Checked`, `ToolReturned` and
+    /// so on. Every actor also has `Starting`, `Stopping` and `SupervisionEvent`.
     Before(&'static str),
     /// After a message of this kind was handled and all its effects were performed.
     After(&'static str),

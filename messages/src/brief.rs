@@ -100,8 +100,7 @@ pub enum OnRestart {
     Resume,
 }
 
-/// The texts before the history, in the order in which a model reads them.
-/// An empty one takes no room.
+/// The texts before the history, in the order in which a model reads them. An empty one takes no room.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptLayers {
     /// System text, then the files the configuration names.

@@ -76,8 +76,7 @@ id! {
 }
 
 impl RecordId {
-    /// The id of an owner's record: its epoch and the record's version, which no other
-    /// record of the session has.
+    /// The id of an owner's record: its epoch and the record's version, which no other record of the session has.
     pub fn numbered(epoch: u64, version: u64) -> Self {
         let mut text = Tail::default();
         text.number(version, 1);
@@ -88,8 +87,7 @@ impl RecordId {
 }
 
 impl CallId {
-    /// The id of a session's call of this number: a letter and at least eight digits,
-    /// which every provider accepts.
+    /// The id of a session's call of this number: a letter and at least eight digits, which every provider accepts.
     pub fn numbered(number: u64) -> Self {
         let mut text = Tail::default();
         text.number(number, 8);

@@ -25,8 +25,7 @@ pub struct Limits {
     pub tool_timeout_ms: u64,
     /// How long a person may take to decide about a call, in milliseconds.
     pub approval_timeout_ms: u64,
-    /// How long a suspended turn can be resumed by its token, in milliseconds; 0 means
-    /// for ever.
+    /// How long a suspended turn can be resumed by its token, in milliseconds; 0 means for ever.
     #[serde(default = "a_week")]
     pub suspend_timeout_ms: u64,
 }

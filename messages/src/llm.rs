@@ -19,8 +19,7 @@ pub enum LlmMessage {
         /// Where the profile goes.
         reply: Reply<Result<Arc<ModelProfile>, LlmError>>,
     },
-    /// One model call, with its retries. Abandoning the reply ends it and closes
-    /// the provider's connection.
+    /// One model call, with its retries. Abandoning the reply ends it and closes the provider's connection.
     Infer {
         /// The request.
         request: Arc<LlmRequest>,

@@ -1,9 +1,8 @@
 //! Names that providers accept.
 //!
-//! Providers refuse `/` in function names and allow at most 64 characters of
-//! `[A-Za-z0-9_-]`. A tool's name becomes `local__read_file`: readable, ending in
-//! the tool's own name; a short hash goes in only where two names would meet or a
-//! name is too long. [`crate::tools::ToolSet`] keeps the way back.
+//! Providers refuse `/` in function names and allow at most 64 characters of `[A-Za-z0-9_-]`. A tool's name becomes
+//! `local__read_file`: readable, ending in the tool's own name; a short hash goes in only where two names would meet
+//! or a name is too long. [`crate::tools::ToolSet`] keeps the way back.
 
 use crate::ids::ToolName;
 use crate::trace::fnv64;

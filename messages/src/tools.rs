@@ -136,8 +136,7 @@ impl ToolDescriptor {
 
 /// The tools of one session at one moment, made once and shared.
 ///
-/// Serialises as the list of its tools; the names and texts derived from them are
-/// made anew on the way back.
+/// Serialises as the list of its tools; the names and texts derived from them are made anew on the way back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<Arc<ToolDescriptor>>", into = "Vec<Arc<ToolDescriptor>>")]
 pub struct ToolSet {
@@ -239,8 +238,7 @@ pub enum Verdict {
         /// How it may be run.
         traits: CallTraits,
     },
-    /// It may run and does, since it changes nothing and was to run at once. A note:
-    /// the answer is `Ran`, later.
+    /// It may run and does, since it changes nothing and was to run at once. A note: the answer is `Ran`, later.
     Running,
     /// It has run.
     Ran(Box<ToolReturn>),

@@ -49,8 +49,7 @@ fn a_session_that_leaves_the_queue_is_not_let_in() {
 }
 
 proptest! {
-    /// Sessions that go to the end of the queue after each turn never run twice while
-    /// another waits.
+    /// Sessions that go to the end of the queue after each turn never run twice while another waits.
     #[test]
     fn those_who_wait_take_turns(sessions in 2_u8..9, turns in 1_usize..40) {
         let mut admission = Admission::new(1, 99);

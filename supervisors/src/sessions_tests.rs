@@ -314,8 +314,7 @@ fn later(places: u32, what: impl FnOnce() + Send + 'static) {
     then();
 }
 
-/// Wherever between the end of one turn and the start of the next a cancel of the
-/// first arrives, the second runs.
+/// Wherever between the end of one turn and the start of the next a cancel of the first arrives, the second runs.
 #[tokio::test(start_paused = true)]
 async fn c2_a_cancel_that_comes_too_late_does_not_hit_the_next_turn() {
     for places in 0..40 {

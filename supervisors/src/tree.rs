@@ -49,8 +49,7 @@ pub struct TreeSpec {
     pub policy: Policy,
     /// The tool servers of the configuration and of sessions.
     pub servers: DesiredServers,
-    /// Further children of the root, such as model servers: they start after the
-    /// model side and stop before it.
+    /// Further children of the root, such as model servers: they start after the model side and stop before it.
     pub further: Vec<ChildSpec>,
     /// The sessions supervisor: it starts last and stops first.
     pub sessions: ChildSpec,

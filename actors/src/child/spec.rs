@@ -11,9 +11,8 @@ use std::sync::Arc;
 /// Inherited variables. Keys, proxies and everything else must be set explicitly.
 const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TMPDIR", "USER", "TERM"];
 
-/// Called with each line a child writes to a drained pipe: without its line end,
-/// without control characters, at most 1 KiB. It runs between two reads of the
-/// pipe and must not block.
+/// Called with each line a child writes to a drained pipe: without its line end, without control characters, at most
+/// 1 KiB. It runs between two reads of the pipe and must not block.
 pub type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A program to be started as a child.

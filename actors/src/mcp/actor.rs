@@ -219,8 +219,7 @@ impl McpServerState {
     }
 }
 
-/// Has the actor look at its waiting questions then. An actor that has ended by then
-/// has none.
+/// Has the actor look at its waiting questions then. An actor that has ended by then has none.
 fn tell_at(actor: &ActorRef<McpMessage>, at: Instant) {
     actor.send_after(at.saturating_duration_since(Instant::now()), || McpMessage::Waited);
 }

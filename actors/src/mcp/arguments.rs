@@ -53,8 +53,7 @@ impl McpServerArguments {
         Self { spec, policy, watcher, ladder: Ladder::default(), elicit, shelf, recorder, place: Arc::default() }
     }
 
-    /// Takes the place of another server, whose process ends before this one's
-    /// starts.
+    /// Takes the place of another server, whose process ends before this one's starts.
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {
         let place = Place { taken: Arc::clone(&before.place.taken), ..Place::default() };

@@ -67,8 +67,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Under this key of a call's `_meta` goes the key under which its effect happens once.
 const IDEMPOTENCY_KEY: &str = "bob/idempotencyKey";
 
-/// A session with a server, from the end of its handshake. Dropping it closes the way
-/// to the server.
+/// A session with a server, from the end of its handshake. Dropping it closes the way to the server.
 pub(super) struct Connection {
     peer: Peer<RoleClient>,
     calls: OnTheirWay,
@@ -217,8 +216,7 @@ pub(super) enum Failure {
     Refused(String),
     /// The call did not leave; why reads after the server's name.
     NotSent(String),
-    /// The call may have run, and its result cannot be had; why reads after the
-    /// server's name.
+    /// The call may have run, and its result cannot be had; why reads after the server's name.
     Doubtful(String),
     /// The connection ended; the call may have run.
     Broken,

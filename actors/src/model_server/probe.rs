@@ -6,8 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long one question may take. A server that loads a model may be slow to
-/// accept, and asking again is cheap.
+/// How long one question may take. A server that loads a model may be slow to accept, and asking again is cheap.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// More than any status line needs, in bytes.
@@ -85,8 +84,7 @@ impl Endpoint {
         }
     }
 
-    /// The status of one GET; `None` from a server that does not answer in time or
-    /// in HTTP.
+    /// The status of one GET; `None` from a server that does not answer in time or in HTTP.
     ///
     /// # Errors
     /// When no connection can be made.

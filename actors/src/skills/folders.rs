@@ -65,8 +65,7 @@ impl SkillFolders {
         Self(Arc::new(Folders { sources, base, known: Mutex::default() }))
     }
 
-    /// The skills for a session that works in this folder, read now. Blocks for as long as
-    /// the disk takes.
+    /// The skills for a session that works in this folder, read now. Blocks for as long as the disk takes.
     pub fn read(&self, cwd: Option<&str>) -> Arc<SkillIndex> {
         self.0.read(cwd)
     }

@@ -1,8 +1,7 @@
 //! Which `SKILL.md` there are below a folder, within bounds.
 //!
-//! Links are not followed: a folder or a file that is one is passed over, so that nothing
-//! outside the folder is read. A folder with a `SKILL.md` is a skill and not searched
-//! further. Hidden folders are passed over.
+//! Links are not followed: a folder or a file that is one is passed over, so that nothing outside the folder is read.
+//! A folder with a `SKILL.md` is a skill and not searched further. Hidden folders are passed over.
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};

@@ -1,5 +1,4 @@
-//! Bob: an agent runtime in which every session is an actor and everything that
-//! can fail is supervised.
+//! Bob: an agent runtime in which every session is an actor and everything that can fail is supervised.
 //!
 //! Programs embed it through [`RuntimeBuilder`] and the [`AgentRuntime`] trait; the ports they may implement are
 //! [`LlmPort`], [`ToolPort`], [`SessionStore`] and [`EventSink`]. [`runner`] runs one turn step by step, without

@@ -152,8 +152,7 @@ impl<S> AgentRunner<S> {
         &self.run.journal
     }
 
-    /// Ends the turn here, with this reason as its content. Calls without a result are
-    /// answered as cancelled.
+    /// Ends the turn here, with this reason as its content. Calls without a result are answered as cancelled.
     pub fn cancel(self, reason: impl Into<String>) -> Finished {
         self.run.cancel(reason.into())
     }
@@ -193,14 +192,12 @@ impl AgentRunner<AwaitingToolCall> {
         &self.state.pending
     }
 
-    /// Why policy wants a person to approve of a pending call first; `None` when it does
-    /// not.
+    /// Why policy wants a person to approve of a pending call first; `None` when it does not.
     pub fn approval_wanted(&self, call: &CallId) -> Option<&str> {
         self.run.approval_wanted(call).filter(|_| !self.state.approved)
     }
 
-    /// Gives the results: one for each pending call, in any order. They are recorded in
-    /// the order of the calls.
+    /// Gives the results: one for each pending call, in any order. They are recorded in the order of the calls.
     ///
     /// # Errors
     /// The runner as it was, with why: a result is missing, doubled or of no pending

@@ -23,8 +23,7 @@ pub struct Envelope {
     pub session_id: Option<SessionId>,
     /// Which turn; `None` for an event of the tree.
     pub turn_id: Option<TurnId>,
-    /// The trace: 32 hex digits. All zeros, which W3C Trace Context keeps for "none",
-    /// for an event of the tree.
+    /// The trace: 32 hex digits. All zeros, which W3C Trace Context keeps for "none", for an event of the tree.
     pub trace_id: String,
     /// The span: 16 hex digits; all zeros for an event of the tree.
     pub span_id: String,

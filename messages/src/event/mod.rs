@@ -43,8 +43,7 @@ pub enum AgentEvent {
     /// The turn began.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// Whose outcome this run's will be: the turn itself, or the request that
-        /// resumed it.
+        /// Whose outcome this run's will be: the turn itself, or the request that resumed it.
         submission: TurnId,
         /// The model it runs on.
         model: ModelName,

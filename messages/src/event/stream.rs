@@ -1,5 +1,4 @@
-//! The stream of one turn: the events that concern the answer.
-//! the answer.
+//! The stream of one turn: the events that concern the answer. the answer.
 
 use super::{AgentEvent, CallState, Delta, Envelope, Progress};
 use crate::chat::{ContentPart, ToolCall, ToolResult};

@@ -174,8 +174,7 @@ pub struct SelectedSkill {
 pub struct SelectedSkills {
     /// The skills, the best first.
     pub skills: Vec<SelectedSkill>,
-    /// The tools the turn is limited to by its skills, as names and patterns; `None`
-    /// when they do not limit it.
+    /// The tools the turn is limited to by its skills, as names and patterns; `None` when they do not limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_tools: Option<Arc<[String]>>,
     /// How many bytes of the prompt they may take.

@@ -150,8 +150,7 @@ pub struct StepCost {
 pub struct Answered {
     /// The text.
     pub text: String,
-    /// Its calls; empty for a final answer. A question to the user is a call of
-    /// the pseudo tool `ask_user`.
+    /// Its calls; empty for a final answer. A question to the user is a call of the pseudo tool `ask_user`.
     pub calls: Vec<Arc<ToolCall>>,
     /// Titles of the calls' tools, one for each call, in order. Empty if none is known, and in journals of older
     /// versions.

@@ -50,8 +50,7 @@ pub struct Formats {
 /// Why a text is no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadRecord {
-    /// It is of this format, which is newer, or of a kind that only a program of this format
-    /// or a later one can know.
+    /// It is of this format, which is newer, or of a kind that only a program of this format or a later one can know.
     TooNew(u32),
     /// The error.
     Damaged(String),

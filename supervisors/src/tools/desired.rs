@@ -50,8 +50,7 @@ impl DesiredServers {
             (None, Some(child)) => children.push(child),
             (None, None) => return,
         }
-        // Sent under the lock, so that changes reach the supervisor in order. A starting supervisor reads the
-        // list.
+        // Sent under the lock, so that changes reach the supervisor in order. A starting supervisor reads the list.
         self.0.supervisor.tell(SupervisorMessage::Replace { name: name.to_owned(), successor: by.map(Box::new) });
     }
 

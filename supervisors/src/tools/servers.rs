@@ -29,8 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How a server's process is stopped: 2.5 s at most, so that a whole runtime ends within
-/// 3 s after its turns.
+/// How a server's process is stopped: 2.5 s at most, so that a whole runtime ends within 3 s after its turns.
 const LADDER: Ladder = Ladder {
     after_eof: Duration::from_secs(1),
     after_term: Duration::from_secs(1),

@@ -40,8 +40,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// After this much silence the system asks whether the far end is still there.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// How large one event of a stream may be, in bytes. Bodies that are no streams have the
-/// same bound.
+/// How large one event of a stream may be, in bytes. Bodies that are no streams have the same bound.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// How many redirects one request may take.
@@ -50,8 +49,7 @@ const MAX_REDIRECTS: usize = 3;
 /// How many requests of one connection may be under way at once.
 const MAX_REQUESTS: usize = 1024;
 
-/// How often a cut stream is taken up again before its call is given up; about three
-/// seconds together.
+/// How often a cut stream is taken up again before its call is given up; about three seconds together.
 const RESUMPTIONS: usize = 4;
 
 /// Before the second of them; doubled each time.

@@ -42,8 +42,7 @@ pub trait AgentRuntime: Send + Sync {
     /// `Invalid` when `from` names an unknown turn; `Store` when the journal cannot be read.
     fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>>;
 
-    /// Stops the session's running turn; its caller gets the `Cancelled` outcome.
-    /// `false` when nothing runs.
+    /// Stops the session's running turn; its caller gets the `Cancelled` outcome. `false` when nothing runs.
     fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool>;
 
     /// Adds a message to the session's running turn. It is journaled at once and delivered to the model at the next

@@ -133,8 +133,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How turns are run: prompt layers, tool mode, history. Replaces the default
-    /// model by the brief's.
+    /// How turns are run: prompt layers, tool mode, history. Replaces the default model by the brief's.
     #[must_use]
     pub fn brief(mut self, brief: Brief) -> Self {
         self.brief = brief;

@@ -29,8 +29,7 @@ pub struct AgentRequest {
     /// request is named after its turn, as the outcome shows; such a generated id is remembered for the session's
     /// last 64 submissions.
     pub request_id: Option<RequestId>,
-    /// The tools this turn is limited to, by name or pattern; `None` means all that
-    /// policy allows.
+    /// The tools this turn is limited to, by name or pattern; `None` means all that policy allows.
     pub allow_tools: Option<Vec<String>>,
     /// W3C trace context of the caller.
     pub traceparent: Option<String>,

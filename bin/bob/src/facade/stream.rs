@@ -29,8 +29,7 @@ pub struct AgentStream {
     runtime: Runtime,
     session: SessionId,
     submission: TurnId,
-    /// The turn whose events these are: the submission's own, or the suspended one
-    /// that it resumed.
+    /// The turn whose events these are: the submission's own, or the suspended one that it resumed.
     turn: TurnId,
     events: Subscription,
     owed: Option<Owed>,
