@@ -1,9 +1,9 @@
 //! Drives the runtime's tool servers for the conformance suite of the Model Context Protocol.
 //!
-//! The suite (`@modelcontextprotocol/conformance`) starts it with the URL of a server as its last argument, one scenario at a
-//! time. A scripted model calls every offered tool once, with arguments made from its schema; whatever the server asks a
-//! person is accepted with an empty form, so that the defaults of its schema are sent. Everything between is the
-//! runtime that programs use. It ends with 0 when the turn came to its answer and the server was there.
+//! The suite (`@modelcontextprotocol/conformance`) starts it with the URL of a server as its last argument, one
+//! scenario at a time. A scripted model calls every offered tool once, with arguments made from its schema; forms of
+//! the server are accepted empty, so that the defaults of their schemas are sent. Everything else is the normal
+//! runtime. The exit code is 0 when the turn was answered and the server was ready.
 //!
 //! `scripts/mcp-conformance.sh` installs the suite and runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it speaks to whoever runs it")]
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The suite gives a scenario 30 seconds.
 const STARTUP_TIMEOUT_MS: u64 = 15_000;
 
-/// Says yes to every form and fills in nothing.
+/// Accepts every form without values.
 struct Agreeable;
 
 impl ApprovalPort for Agreeable {
@@ -42,7 +42,7 @@ pub(crate) async fn main() -> ExitCode {
     }
 }
 
-/// One turn with the server of the last argument; says whether it came to its answer.
+/// Runs one turn with the server of the last argument; returns whether it was answered.
 async fn converse() -> Result<bool, Box<dyn Error>> {
     let url = std::env::args().next_back().filter(|url| url.starts_with("http"));
     let url = url.ok_or("give the URL of a tool server as the last argument")?;
@@ -58,7 +58,7 @@ async fn converse() -> Result<bool, Box<dyn Error>> {
         .tool_server(server)
         .build()
         .await?;
-    // The suite's tools say nothing of their risk; nobody is there to be asked.
+    // The suite's tools have no annotations, and no approval is possible.
     let ask = AgentRequest::text(SessionId::parse("suite")?, "Call every tool once.");
     let answered = runtime.run(AgentRequest { approve: Some(Risk::High), ..ask }).await;
     runtime.shutdown().await;
@@ -80,7 +80,7 @@ fn next(request: &LlmRequest) -> ScriptedReply {
         |tool: &ToolDescriptor| tools.iter().find(|other| other.id != tool.id).map(|other| other.schema.clone());
     let calls = tools.iter().map(|tool| {
         let mut arguments = example(&tool.schema);
-        // One scenario asks for the schema of its other tool, as it came to the model.
+        // One scenario requires the schema of its other tool, as sent to the model.
         if let (Some(schema @ Value::Object(_)), Some(of_another)) = (arguments.get_mut("schema"), others(tool)) {
             *schema = of_another;
         }
@@ -89,7 +89,7 @@ fn next(request: &LlmRequest) -> ScriptedReply {
     ScriptedReply::Calls(calls.collect())
 }
 
-/// A value that fits the schema, if it is one of the plain kinds: only what must be there is filled in.
+/// A value that fits a simple schema: only required fields are set.
 fn example(schema: &Value) -> Value {
     if let Some(value) = schema.get("const").or_else(|| schema.get("default")).or_else(|| schema["enum"].get(0)) {
         return value.clone();

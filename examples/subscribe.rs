@@ -1,5 +1,5 @@
-//! Two readers of one session: one that watches from the beginning, one that comes later and reads the rest along. Half
-//! way something is said into the running turn.
+//! Two readers of one session: one from the beginning, one that joins later. A steering message is sent into the
+//! running turn.
 #![allow(clippy::print_stdout, reason = "it speaks to whoever runs it")]
 
 use bob::*;
@@ -11,7 +11,7 @@ struct Count {
     to: u32,
 }
 
-/// Prints what a reader sees until one turn has ended.
+/// Prints the events of a reader until one turn has ended.
 async fn read(name: &str, mut events: AgentEvents) -> Result<(), AgentError> {
     while let Some(event) = events.next().await {
         let event = event?;

@@ -1,12 +1,12 @@
-//! Calls that need a person: who decides, what a decision is bound to, and what of it outlives a turn, a session, a process.
+//! Calls that need approval: decisions, their scope, and their lifetime across turns, sessions and processes.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
 mod support;
 
 #[path = "approvals/decide.rs"]
 mod decide;
-#[path = "approvals/house.rs"]
-mod house;
+#[path = "approvals/fixture.rs"]
+mod fixture;
 #[path = "approvals/injection.rs"]
 mod injection;
 #[path = "approvals/outside.rs"]

@@ -1,4 +1,4 @@
-//! `batch` with the real binary: order, bad lines, signals, progress, and what `--finish` does after a crash.
+//! `batch` with the real binary: order, invalid lines, signals, progress, and `--finish` after a crash.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What a model is told before and of a conversation: files of the session's folder, and a history that became too long.
+//! Context of a conversation: prompt files, and a history that is too long.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
@@ -19,11 +19,11 @@ use bob_messages::chat::Message;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 
-/// A model with a small context that answers everything and keeps what it was asked.
+/// A model with a small context that records its requests.
 #[derive(Clone)]
 struct Small {
     context_tokens: u32,
-    /// What it writes for a summary.
+    /// Its summaries.
     summary: &'static str,
     asked: Arc<Mutex<Vec<Arc<LlmRequest>>>>,
 }

@@ -1,4 +1,4 @@
-//! Whoever dies in the middle of a turn: every caller gets one answer, and the next turn works.
+//! Actors fail during a turn: every caller gets one answer, and the next turn works.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
@@ -10,8 +10,8 @@ mod blocked;
 mod edges;
 #[path = "crash/facade.rs"]
 mod facade;
-#[path = "crash/house.rs"]
-mod house;
+#[path = "crash/fixture.rs"]
+mod fixture;
 #[path = "crash/profiles.rs"]
 mod profiles;
 #[path = "crash/rooms.rs"]

@@ -1,4 +1,4 @@
-//! The schema of the events: every kind of event fits it, what is printed fits it, and it changes with its version only.
+//! The schema of the events: every kind and all output conforms to it, and it changes only with its version.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that unwraps fails where it stands")]
 

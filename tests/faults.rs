@@ -8,7 +8,7 @@ use std::path::Path;
 const GROUPS: [(char, u32); 10] =
     [('L', 16), ('M', 21), ('H', 6), ('S', 16), ('A', 10), ('O', 7), ('C', 7), ('X', 9), ('B', 8), ('G', 21)];
 
-/// What the row of a fault that has no test begins with, and then says why.
+/// Prefixes of rows for faults without a test; the reason follows.
 const WITHOUT: [&str; 2] = ["not yet: ", "does not apply: "];
 
 #[test]
@@ -64,7 +64,7 @@ fn rows(page: &str) -> BTreeMap<String, String> {
     rows
 }
 
-/// A test's name is snake case with more than one word; a file's has a slash or a dot.
+/// The name of a test is snake case with several words; that of a file has a slash or a dot.
 fn is_test_name(word: &str) -> bool {
     word.contains('_')
         && word.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
@@ -107,7 +107,7 @@ fn tests(text: &str) -> Vec<String> {
     names
 }
 
-/// Whether this stands before `fn` where a function begins, and not in a text or a type.
+/// Whether this precedes `fn` at the start of a function, not in a text or a type.
 fn is_of_function(before: &str) -> bool {
     before.split_whitespace().all(|word| word == "async" || word.starts_with("pub"))
 }

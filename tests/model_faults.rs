@@ -1,5 +1,5 @@
-//! Providers at their worst, over real sockets: streams cut and chopped anywhere, bodies without an end, refusals,
-//! silence, outages; and what a turn, a session and a whole process make of that.
+//! Faulty providers over real sockets: streams cut and chopped anywhere, endless bodies, refusals, silence, outages;
+//! and their effect on a turn, a session and a process.
 #![cfg(feature = "genai")]
 #![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
 #![allow(clippy::print_stdout, reason = "figures are printed for whoever asks with --nocapture")]

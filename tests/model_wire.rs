@@ -1,5 +1,5 @@
-//! The model side against providers somebody else wrote, over real sockets, in both
-//! wire formats: what is an answer, what is a failure, and what goes over the wire.
+//! The model adapters against independent fake providers, over real sockets, in both wire formats: requests, answers
+//! and failures.
 #![cfg(feature = "genai")]
 #![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
 

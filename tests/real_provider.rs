@@ -1,5 +1,4 @@
-//! One short question to a real provider, when the environment has its key. Without
-//! one it says that it was skipped.
+//! One short request to a real provider, if the environment has its key; otherwise skipped with a message.
 #![cfg(feature = "genai")]
 #![allow(
     clippy::unwrap_used,

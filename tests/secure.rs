@@ -1,5 +1,5 @@
-//! Bad input and bad intentions, met by the real binary: what its children see, what it says of its secrets, who may read
-//! its files, what reaches a terminal, and what a rule that denies is worth. The names begin with the fault's id.
+//! Bad input and attacks against the real binary: environment of children, secrets in output, file permissions,
+//! terminal output, and enforcement of denials. Test names begin with the fault's id.
 
 #![cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 
@@ -17,8 +17,8 @@ mod children;
 mod denied;
 #[path = "secure/errors.rs"]
 mod errors;
-#[path = "secure/house.rs"]
-mod house;
+#[path = "secure/fixture.rs"]
+mod fixture;
 #[path = "secure/inputs.rs"]
 mod inputs;
 #[path = "secure/permissions.rs"]

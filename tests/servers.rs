@@ -1,5 +1,5 @@
-//! Tool servers as people and programs meet them: deaths, crash loops, hung ones, required ones, reloads, questions.
-//! Each test has real children, started by the real binary or by a runtime in the test.
+//! Tool servers: failures, crash loops, hangs, required ones, reloads, forms. Each test has real children, started by
+//! the real binary or by a runtime in the test.
 
 #![cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 
@@ -19,8 +19,8 @@ mod crowds;
 mod deaths;
 #[path = "servers/ends.rs"]
 mod ends;
-#[path = "servers/house.rs"]
-mod house;
+#[path = "servers/fixture.rs"]
+mod fixture;
 #[path = "servers/interrupted.rs"]
 mod interrupted;
 #[path = "servers/library.rs"]

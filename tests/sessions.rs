@@ -1,4 +1,4 @@
-//! What a session keeps, and what a request may ask of it.
+//! Contents of sessions, and validation of requests.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 

@@ -1,4 +1,4 @@
-//! Signals to the real binary, with real children: it ends in time, saves what it has, and leaves nobody behind.
+//! Signals to the real binary, with real children: it ends in time, saves its data, and leaves no process.
 
 #![cfg(all(feature = "genai", feature = "mcp", feature = "soak", feature = "sqlite"))]
 
@@ -8,11 +8,11 @@ mod support;
 mod ends;
 #[path = "signals/first.rs"]
 mod first;
+#[path = "servers/fixture.rs"]
+#[allow(dead_code, reason = "the tests of tool servers use the rest")]
+mod fixture;
 #[path = "signals/halts.rs"]
 mod halts;
-#[path = "servers/house.rs"]
-#[allow(dead_code, reason = "the tests of tool servers use the rest")]
-mod house;
 #[path = "signals/kept.rs"]
 mod kept;
 #[path = "signals/keys.rs"]

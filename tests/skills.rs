@@ -1,4 +1,4 @@
-//! A turn with skills: chosen, shown within their budget, limiting its tools, the same after a restart; and the commands.
+//! A turn with skills: selection, size limits, limits of tools, restart; and the commands.
 #![cfg(feature = "skills")]
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 

@@ -18,7 +18,7 @@ fn soak(arguments: &[&str]) -> (Output, Option<Value>) {
         .args(["soak", "--json"])
         .arg(&file)
         .args(arguments)
-        // What a run that fails leaves behind goes with this folder.
+        // The data of a failed run is removed with this folder.
         .env("TMPDIR", folder.path())
         .current_dir(folder.path())
         .output()
@@ -72,8 +72,8 @@ fn every_planted_defect_is_found_by_the_check_that_is_meant_for_it() {
         let (turns, think) = if defect == "leak-memory" { ("4", "1s") } else { ("3", "250ms") };
         let size = ["--sessions", "12", "--turns", turns, "--think", think, "--chaos", chaos, "--defect", defect];
         let (mut output, mut verdict) = soak(&size);
-        // A latency is not judged where an empty task was late as well. The machine may have room in a moment; when it
-        // has none, the soak says so and finds nothing, and what it makes of the figures is tested beside its checker.
+        // A latency is not judged when an empty task was late as well. A retry may find a less busy machine;
+        // otherwise the soak reports that it could not judge, and the checker's own tests cover the rule.
         for _ in 0..2 {
             if check != "cancel p99" || was_judged(&output) {
                 break;
@@ -132,7 +132,7 @@ fn an_interrupt_ends_the_run_and_it_is_judged_as_far_as_it_came() {
     assert!(told.any(|line| line.is_ok_and(|line| line.contains("turns answered"))), "it tells how far it is");
     let pid = soak.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill starts").success());
-    // Its stderr must not fill up meanwhile.
+    // Keeps its stderr from filling up.
     let rest = thread::spawn(move || told.map_while(Result::ok).collect::<Vec<_>>().join("\n"));
     let output = soak.wait_with_output().expect("it ends");
     let (table, rest) = (String::from_utf8_lossy(&output.stdout), rest.join().expect("lines"));

@@ -1,4 +1,4 @@
-//! The fakes themselves, held against the published wire formats: what the other tests stand on must stand itself.
+//! Tests of the fakes against the published wire formats.
 
 mod support;
 

@@ -1,6 +1,6 @@
-//! Recorded turns, replayed: the fixtures, their journals, and what the two ports of a tape promise.
+//! Replays of recorded turns: the fixtures, their journals, and the guarantees of the two ports of a tape.
 //!
-//! `BOB_RECORD_TAPES=1` records the scripted ones anew before it replays them; see `scripts/record-fixtures.sh`.
+//! `BOB_RECORD_TAPES=1` records the scripted ones again before replaying them; see `scripts/record-fixtures.sh`.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![cfg(all(feature = "mcp", feature = "soak"))]

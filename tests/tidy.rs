@@ -22,6 +22,15 @@ const PACKAGES: [(&str, usize); 7] = [
 /// The folders whose files are to be short, and how many lines the longest may have.
 const SHORT: ([&str; 6], usize) = (["messages", "actors", "supervisors", "bin", "drill", "tests"], 400);
 
+/// Words that make a comment a riddle: its subject should be a type, a function or the caller.
+const RIDDLES: [&str; 5] = ["nobody", "whoever", "somebody", "anybody", "everybody"];
+
+/// The rooms whose comments are still to be revised, by package.
+const UNREVISED: [(&str, &[&str]); 2] = [
+    ("messages/src", &["turn", "session_state"]),
+    ("actors/src", &["turn", "tools", "store", "llm", "watchdog", "feed", "metrics"]),
+];
+
 #[test]
 fn in_each_package_the_rooms_import_each_other_one_way() {
     for (package, _) in PACKAGES {
@@ -63,15 +72,22 @@ fn the_page_that_describes_the_design_is_read_in_minutes() {
 }
 
 #[test]
-fn comments_can_be_read_by_themselves() {
+fn comments_are_plain() {
     let mut vague = Vec::new();
     for folder in PACKAGES.map(|(folder, _)| folder) {
+        let left = UNREVISED.iter().find(|(package, _)| *package == folder).map_or(&[][..], |(_, rooms)| *rooms);
         for (file, text) in sources(folder).iter().filter(|(file, _)| !is_test(file)) {
-            let begins = |line: &str| line.trim_start().starts_with("/// The same");
-            vague.extend(text.lines().filter(|line| begins(line)).map(|line| format!("{file}: {}", line.trim())));
+            let is_revised = !left.contains(&room(file).as_str());
+            for line in text.lines().map(str::trim).filter(|line| line.starts_with("//")) {
+                let mut words = line.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase);
+                if line.starts_with("/// The same") || is_revised && words.any(|word| RIDDLES.contains(&word.as_str()))
+                {
+                    vague.push(format!("{folder}/{file}: {line}"));
+                }
+            }
         }
     }
-    assert!(vague.is_empty(), "say what it does, not that it does the same:\n{}", vague.join("\n"));
+    assert!(vague.is_empty(), "say what it is or does, in plain technical English:\n{}", vague.join("\n"));
 }
 
 #[test]
@@ -222,7 +238,7 @@ fn product(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// What follows each `use` of a text, as single paths.
+/// The paths of all `use` items of a text.
 fn used(text: &str) -> Vec<String> {
     let mut used = Vec::new();
     let mut rest = text;
@@ -293,7 +309,7 @@ fn found<'f, 'p>(modules: &BTreeMap<Vec<String>, &'f str>, path: &'p [String]) -
     (0..=path.len()).rev().find_map(|length| Some((*modules.get(&path[..length])?, &path[length..])))
 }
 
-/// What a module re-exports from its children: by name, the path from the root of the crate.
+/// The re-exports of a module from its children: name, and path from the root of the crate.
 fn exported(file: &str, text: &str) -> BTreeMap<String, Vec<String>> {
     let mut exported = BTreeMap::new();
     for path in used(text) {

@@ -1,5 +1,4 @@
-//! A configuration that is found does nothing of its own before somebody trusts it, and a model does not touch what governs
-//! it.
+//! A found configuration has no effect before it is trusted, and tools do not write files that govern the agent.
 
 mod support;
 

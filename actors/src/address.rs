@@ -1,7 +1,7 @@
-//! How an actor is reached over its restarts, and how a question is asked again that an actor ended with.
+//! Addresses of actors that survive restarts, and repetition of questions that an actor dropped when it ended.
 //!
-//! An actor that can be restarted is looked up at every send and never held: an
-//! [`Address`] is set by the supervisor that starts the actor and read by its senders.
+//! An actor that can be restarted is looked up at every send and never held: an [`Address`] is set by the supervisor
+//! that starts the actor and read by its senders.
 
 #[cfg(test)]
 #[path = "address_tests.rs"]
@@ -20,7 +20,7 @@ const ENDS_WITHIN: Duration = Duration::from_millis(500);
 /// How long a question waits for its actor to be started again.
 pub const RETURNS_WITHIN: Duration = Duration::from_secs(2);
 
-/// How often a question is asked again, and how long it waits for an actor each time.
+/// How often a question is repeated, and how long each repetition waits for an actor.
 #[derive(Debug, Clone, Copy)]
 pub struct Again {
     /// How often, at most.
@@ -47,7 +47,7 @@ enum Slot<M> {
 }
 
 impl<M> Slot<M> {
-    /// One that ends takes no more messages and is gone, also when its supervisor has not heard of it yet.
+    /// Returns the actor unless it is ending, even if its supervisor does not know yet.
     fn actor(&self) -> Option<&ActorRef<M>> {
         match self {
             Self::Filled(actor) => Some(actor).filter(|actor| actor.get_status() < ActorStatus::Draining),
@@ -79,7 +79,7 @@ impl<M: ractor::Message> Address<M> {
         self.0.send_replace(Slot::Empty);
     }
 
-    /// Removes the actor for good: a question that waits for its successor waits no longer.
+    /// Removes the actor permanently: questions waiting for a successor are dropped.
     pub fn close(&self) {
         self.0.send_replace(Slot::Closed);
     }
@@ -103,12 +103,12 @@ impl<M: ractor::Message> Address<M> {
         let _a_dropped_reply_answers = self.send(message);
     }
 
-    /// Sends a question, and sends it again to the next actor when the reply is dropped before anything was said. Only
-    /// for questions that may be asked twice: the actor that ended may have done what it was asked.
+    /// Sends a question, and repeats it to the next actor if the reply is dropped unanswered. Only for idempotent
+    /// questions: the actor that ended may have performed it.
     ///
-    /// `question` makes the message, and hears how often it was asked before. The reply is dropped when no actor comes;
-    /// one that is abandoned, as by the drop of an [`Answer`](bob_messages::reply::Answer), is not asked for again. The
-    /// waiting is done in a task, never in a handler.
+    /// `question` creates the message from the number of earlier attempts. The reply is dropped when no actor comes;
+    /// an abandoned one, as by the drop of an [`Answer`](bob_messages::reply::Answer), is not repeated. Waiting is
+    /// done in a task, never in a handler.
     pub fn ask<T: Send + 'static>(
         &self,
         again: Again,
@@ -150,9 +150,9 @@ impl<M: ractor::Message> Address<M> {
         }
     }
 
-    /// Waits for an actor behind `told`, which has dropped a message. An actor that ends drops what it holds before it
-    /// counts as ended, and is not asked again meanwhile. One that lives on has let go of a single message, and is given
-    /// after half a second.
+    /// Waits for an actor other than `told`, which dropped a message. An actor that is ending drops its messages
+    /// before it counts as ended, and is not asked again meanwhile. One that stays alive dropped a single message,
+    /// and is returned after half a second.
     async fn successor(&self, told: Option<ActorRef<M>>) -> Option<ActorRef<M>> {
         if let Some(told) = told {
             let _ended_or_lives_on = told.wait(Some(ENDS_WITHIN)).await;

@@ -16,7 +16,7 @@ impl AtWork {
         Acting(self.0.subscribe())
     }
 
-    /// Waits until no TurnActor can act any more; as long as it takes. Cancel-safe.
+    /// Waits until all TurnActors have ended, without a limit. Cancel-safe.
     pub async fn all_ended(&self) {
         self.0.closed().await;
     }

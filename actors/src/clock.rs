@@ -12,7 +12,7 @@ pub fn now() -> Millis {
     Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
 }
 
-/// What the turns of a runtime take for the time of day: the machine's clock, unless another one was brought.
+/// The wall clock of turns: the system's clock by default.
 #[derive(Clone, Default)]
 pub struct WallClock(Option<Arc<dyn Fn() -> Millis + Send + Sync>>);
 
@@ -30,6 +30,6 @@ impl WallClock {
 
 impl fmt::Debug for WallClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "WallClock(brought)" } else { "WallClock(machine)" })
+        f.write_str(if self.0.is_some() { "WallClock(custom)" } else { "WallClock(machine)" })
     }
 }

@@ -1,8 +1,7 @@
-//! Who writes the summary of a history that became too long: the port, and the model as its default.
+//! Summaries of histories that are too long: the port, and its default implementation by a model.
 //!
-//! A turn asks in a task of its own, which ends when the turn no longer wants the answer: dropping the port's future
-//! lets go of whatever it does. Nothing here decides what is condensed or whether a summary is good enough; the machine
-//! does ([`bob_messages::condense`]).
+//! A turn calls the port in a task, which is aborted when the result is no longer needed. The state machine decides
+//! what is condensed and whether a summary is acceptable ([`bob_messages::condense`]).
 
 use crate::address::Address;
 use bob_messages::chat::StopReason;
@@ -15,23 +14,23 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A port: writes the summary that stands for the first messages of a history.
+/// A port that summarises the beginning of a history.
 pub trait ContextCompactorPort: Send + Sync + 'static {
-    /// A summary of at most `max_bytes` bytes. An empty one, a larger one and an error are all the same: it is asked for
-    /// once more with the next `attempt`, and then done without. What it costs is counted in the turn. The future is
-    /// dropped when the turn is cancelled and after `within_ms`.
+    /// Returns a summary of at most `max_bytes` bytes. An empty or larger one counts as an error: the port is called
+    /// once more with the next `attempt`, and then the turn continues without a summary. Its cost is counted in the
+    /// turn. The future is dropped when the turn is cancelled and after `within_ms`.
     ///
     /// # Errors
-    /// Whatever kept it from being written; the turn goes on without.
+    /// Any error; the turn continues without a summary.
     fn condense(&self, request: Arc<CondenseRequest>) -> BoxFuture<'_, Result<Summary, AgentError>>;
 }
 
-/// Who writes the summaries of a runtime; its own models, unless somebody was brought.
+/// The summariser of a runtime; by default its models.
 #[derive(Clone, Default)]
 pub struct Compactor(Option<Arc<dyn ContextCompactorPort>>);
 
 impl Compactor {
-    /// Somebody else than the runtime's models.
+    /// Uses this port instead of the runtime's models.
     pub fn new(port: Arc<dyn ContextCompactorPort>) -> Self {
         Self(Some(port))
     }
@@ -60,7 +59,7 @@ impl Compactor {
 
 impl fmt::Debug for Compactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Compactor(brought)" } else { "Compactor(model)" })
+        f.write_str(if self.0.is_some() { "Compactor(custom)" } else { "Compactor(model)" })
     }
 }
 
@@ -81,7 +80,7 @@ impl ContextCompactorPort for ModelCompactor {
     }
 }
 
-/// A model's answer as a summary. One that was cut at the limit of tokens says so, and is better than none.
+/// Converts a model's answer to a summary. One truncated at the token limit is marked, and used.
 pub fn written(answer: Result<Arc<LlmAnswer>, LlmError>) -> Result<Summary, LlmError> {
     let answer = answer?;
     let text = match answer.stop_reason {

@@ -46,7 +46,7 @@ async fn whoever_is_brought_writes_it_and_every_failure_is_an_answer() {
     assert!(matches!(asked(&silent).await, Some(Err(AgentError::Timeout(_)))), "after its time");
     let broken = Compactor::new(Arc::new(Port(|| Box::pin(async { panic!("a defect of the port") }))));
     assert_eq!(asked(&broken).await, None, "a panic answers, too");
-    // Nobody is in the model's room.
+    // There is no LlmActor.
     assert!(matches!(asked(&Compactor::default()).await, Some(Err(AgentError::Llm(_)))));
 }
 

@@ -1,31 +1,32 @@
-//! Who does the work: one kind of I/O per actor, and the ports beside the actor
-//! that uses them.
+//! The actors: one kind of I/O per actor, with the ports that each one uses.
 //!
-//! | module | owns | answers |
+//! | module | owns | mailbox |
 //! |---|---|---|
-//! | [`turn`] | one session's machine and what it has in flight | `TurnMessage` |
+//! | [`turn`] | one session's state machine and its pending operations | `TurnMessage` |
 //! | [`llm`] | admission to the model providers; one task per call | `LlmMessage` |
 //! | [`tools`] | the tools in this process and the policy over them | `ToolsMessage` |
 //! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
-//! | [`skills`] | where skills come from (no actor: a task a question) | – |
-//! | [`store`] | the one way to a session store | `StoreMessage` |
-//! | [`feed`] | who watches which session (no actor: it is told, never asked) | – |
-//! | [`metrics`] | what is counted in a runtime (no actor either) | – |
-//! | [`people`] | who is asked about calls (no actor: a port) | – |
-//! | [`address`] | how an actor is reached over its restarts (no actor) | – |
-//! | [`at_work`] | which actors of sessions can still act (no actor) | – |
-//! | [`compactor`] | who writes summaries of histories (no actor: a port) | – |
-//! | [`child`] | child processes: group, stderr, exit, stop ladder | – |
+//! | [`store`] | access to the session store | `StoreMessage` |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
+//! | [`feed`] | subscribers of events | – |
+//! | [`metrics`] | counts and latencies of a runtime | – |
+//! | [`approvals`] | ports for approvals of calls | – |
+//! | [`address`] | addresses of actors across restarts | – |
+//! | [`at_work`] | the live actors of sessions | – |
+//! | [`compactor`] | port for summaries of histories | – |
+//! | [`skills`] | sources of skills | – |
+//! | [`child`] | child processes: group, stderr, exit, stopping | – |
 //! | [`telemetry`] | events as `tracing` spans | – |
-//! | [`prompt_files`] | the files that stand before a conversation (no actor: read by tasks) | – |
-//! | `secrets` | finding secrets in text from outside (no actor) | – |
-//! | [`watchdog`] | warns of actors whose handlers block | – |
-//! | [`tape`] | what models and tools said, written down and said again (no actor) | – |
+//! | [`prompt_files`] | the files before a conversation | – |
+//! | `secrets` | redaction of secrets | – |
+//! | [`watchdog`] | warnings about actors whose handlers block | – |
+//! | [`tape`] | recording and replay of models and tools | – |
 //!
-//! No handler here waits for a model, a tool, a disk or another actor.
+//! Modules without a mailbox are shared state or run in tasks. No handler waits for a model, a tool, a disk or
+//! another actor.
 
 pub mod address;
+pub mod approvals;
 pub mod at_work;
 pub mod child;
 pub mod clock;
@@ -38,8 +39,6 @@ mod loopback;
 pub mod mcp;
 pub mod metrics;
 pub mod model_server;
-mod patience;
-pub mod people;
 pub mod prompt_files;
 pub mod rooms;
 mod secrets;
@@ -47,6 +46,7 @@ pub mod skills;
 pub mod store;
 pub mod tape;
 pub mod telemetry;
+mod time_budget;
 pub mod tools;
 pub mod turn;
 pub mod watchdog;

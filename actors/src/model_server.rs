@@ -37,9 +37,8 @@ const AWAY_LIMIT: Duration = Duration::from_secs(5);
 /// Whether a model server takes requests.
 pub type Ready = Result<(), LlmError>;
 
-/// Sees what a server says until it is ready, such as the progress of an
-/// installation: the provider, then one line without control characters. Must not
-/// block.
+/// Receives a server's output until it is ready, such as the progress of an installation: the provider, and one line
+/// without control characters. Must not block.
 pub type Progress = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// The mailbox of a [`ModelServerActor`].
@@ -53,14 +52,13 @@ pub enum ModelServerMessage {
     },
     /// The running process ended; sent by the actor's keeper task.
     Ended {
-        /// How, with its last words.
+        /// How it ended, with its last output.
         why: String,
     },
 }
 
-/// What a [`ModelServerActor`] keeps. A supervisor makes one per provider and hands
-/// clones of the same one to each successor, so that two processes of one provider
-/// never overlap.
+/// Shared state of a provider's [`ModelServerActor`]s. A supervisor creates one per provider and passes clones to
+/// each successor, so that two processes of one provider never overlap.
 #[derive(Clone)]
 pub struct ModelServerSpec {
     provider: String,
@@ -76,8 +74,7 @@ pub struct ModelServerSpec {
 }
 
 impl ModelServerSpec {
-    /// A server of this provider: how it is started, where it then listens, and how
-    /// long it may take to be ready.
+    /// A server of this provider: how it is started, where it then listens, and how long it may take to be ready.
     pub fn new(
         provider: impl Into<String>,
         command: ChildSpec,
@@ -102,7 +99,7 @@ impl ModelServerSpec {
         &self.provider
     }
 
-    /// Shows what the server says until it is ready.
+    /// Sets the receiver of the server's output until it is ready.
     #[must_use]
     pub fn with_progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
@@ -125,12 +122,11 @@ impl fmt::Debug for ModelServerSpec {
 #[derive(Debug, Clone, Copy)]
 pub struct ModelServerActor;
 
-/// What a [`ModelServerActor`] knows: nothing but the way to its keeper.
+/// State of a [`ModelServerActor`]: the channel to its keeper.
 #[derive(Debug)]
 pub struct ModelServerState {
     spec: Arc<ModelServerSpec>,
-    /// Unbounded, and still no longer than there are turns under way: each waits
-    /// for one answer.
+    /// Unbounded, and still no longer than there are turns under way: each waits for one answer.
     keeper: Option<UnboundedSender<Reply<Ready>>>,
 }
 
@@ -164,8 +160,7 @@ impl Actor for ModelServerActor {
 }
 
 impl ModelServerState {
-    /// Hands the question on to the keeper, or to a new one when there is none or it
-    /// has finished.
+    /// Hands the question on to the keeper, or to a new one when there is none or it has finished.
     fn ask_keeper(&mut self, reply: Reply<Ready>, myself: ActorRef<ModelServerMessage>) {
         let reply = match &self.keeper {
             None => reply,
@@ -187,8 +182,7 @@ impl ModelServerState {
 pub struct ModelServers(Arc<HashMap<String, Address<ModelServerMessage>>>);
 
 impl ModelServers {
-    /// An empty address for each provider that has a start command; the supervisor
-    /// fills them.
+    /// An empty address for each provider that has a start command; the supervisor fills them.
     pub fn new(providers: impl IntoIterator<Item = String>) -> Self {
         Self(Arc::new(providers.into_iter().map(|provider| (provider, Address::default())).collect()))
     }
@@ -198,14 +192,12 @@ impl ModelServers {
         self.0.get(provider)
     }
 
-    /// Waits until the provider takes requests: at once for a provider without a
-    /// server of ours, else at most its ready timeout and a few seconds. The actor is
-    /// looked up on each call. Cancel-safe: abandoning it stops nothing.
+    /// Waits until the provider accepts requests: immediately for a provider without a local server, else at most its
+    /// ready timeout and a few seconds. The actor is looked up on each call. Cancel-safe: abandoning it stops
+    /// nothing.
     ///
     /// # Errors
-    /// An [`LlmError`] that says why the server is not ready and what to do;
-    /// [`LlmErrorKind::Gone`] when its actor ended meanwhile, where another attempt
-    /// helps.
+    /// An [`LlmError`] with the reason and advice; [`LlmErrorKind::Gone`] when the actor ended, where a retry helps.
     pub async fn ready(&self, provider: &str) -> Ready {
         let Some(address) = self.address(provider) else { return Ok(()) };
         let gone = || {

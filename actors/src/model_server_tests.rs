@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 /// Far beyond any deadline here: a start that is not about the limit.
 const NO_LIMIT: Duration = Duration::from_secs(600);
 
-/// A port that is taken and refuses connections until somebody listens on it.
+/// A bound port that refuses connections until a server listens on it.
 struct Port(TcpSocket);
 
 impl Port {
@@ -52,14 +52,14 @@ impl Port {
 }
 
 /// A model server whose process notes each of its starts in a file.
-struct House {
+struct Fixture {
     folder: TempDir,
     spec: ModelServerSpec,
     progress: UnboundedReceiver<String>,
     servers: ModelServers,
 }
 
-impl House {
+impl Fixture {
     /// `script` runs after the note, which is the group's number.
     fn new(endpoint: Endpoint, ready_timeout: Duration, script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -96,64 +96,64 @@ impl House {
     /// One server that was started and is ready, and its group.
     async fn with_running_server(script: &str) -> (Self, ActorRef<ModelServerMessage>, JoinHandle<()>, i32) {
         let port = Port::reserve();
-        let mut house = Self::new(port.endpoint(), NO_LIMIT, script);
-        let (actor, ended) = house.start_actor().await;
-        let asked = house.asks();
-        house.is_installing().await;
+        let mut fixture = Self::new(port.endpoint(), NO_LIMIT, script);
+        let (actor, ended) = fixture.start_actor().await;
+        let asked = fixture.asks();
+        fixture.is_installing().await;
         let _answering = port.listen(&[200]);
         soon(asked).await.unwrap().unwrap();
-        let group = house.starts()[0];
-        (house, actor, ended, group)
+        let group = fixture.starts()[0];
+        (fixture, actor, ended, group)
     }
 }
 
 #[tokio::test]
 async fn everybody_who_asks_waits_for_one_start() {
     let port = Port::reserve();
-    let mut house = House::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
-    let (actor, _ended) = house.start_actor().await;
-    let early: Vec<_> = (0..20).map(|_| house.asks()).collect();
-    house.is_installing().await;
-    let late: Vec<_> = (0..20).map(|_| house.asks()).collect();
+    let mut fixture = Fixture::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
+    let (actor, _ended) = fixture.start_actor().await;
+    let early: Vec<_> = (0..20).map(|_| fixture.asks()).collect();
+    fixture.is_installing().await;
+    let late: Vec<_> = (0..20).map(|_| fixture.asks()).collect();
     let (_answering, mut paths) = port.listen(&[503, 503, 200]);
     for asked in early.into_iter().chain(late) {
         soon(asked).await.unwrap().unwrap();
     }
-    soon(house.servers.ready("tiny")).await.unwrap();
-    assert_eq!(house.starts().len(), 1);
+    soon(fixture.servers.ready("tiny")).await.unwrap();
+    assert_eq!(fixture.starts().len(), 1);
     for _ in 0..3 {
         assert_eq!(soon(paths.recv()).await.unwrap(), "/health");
     }
     actor.kill();
-    group_is_gone(house.starts()[0]).await;
+    group_is_gone(fixture.starts()[0]).await;
 }
 
 #[tokio::test]
 async fn a_server_without_a_health_page_is_asked_for_its_models() {
     let port = Port::reserve();
-    let mut house = House::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
-    let (actor, _ended) = house.start_actor().await;
-    let asked = house.asks();
-    house.is_installing().await;
+    let mut fixture = Fixture::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
+    let (actor, _ended) = fixture.start_actor().await;
+    let asked = fixture.asks();
+    fixture.is_installing().await;
     let (_answering, mut paths) = port.listen(&[404, 200]);
     soon(asked).await.unwrap().unwrap();
     assert_eq!([soon(paths.recv()).await.unwrap(), soon(paths.recv()).await.unwrap()], ["/health", "/v1/models"]);
     actor.stop(None);
-    group_is_gone(house.starts()[0]).await;
+    group_is_gone(fixture.starts()[0]).await;
 }
 
 #[tokio::test]
 async fn a_server_that_ends_before_it_is_ready_says_why_and_is_tried_again() {
     let port = Port::reserve();
-    let house = House::new(port.endpoint(), NO_LIMIT, "echo python3 is missing >&2; exit 4");
-    let (actor, _ended) = house.start_actor().await;
+    let fixture = Fixture::new(port.endpoint(), NO_LIMIT, "echo python3 is missing >&2; exit 4");
+    let (actor, _ended) = fixture.start_actor().await;
     for attempt in 1..=2 {
-        let error = soon(house.servers.ready("tiny")).await.unwrap_err();
+        let error = soon(fixture.servers.ready("tiny")).await.unwrap_err();
         assert_eq!(error.kind, LlmErrorKind::NotStarted);
         for part in ["`tiny`", "ended with status 4", "python3 is missing", "fix the problem"] {
             assert!(error.message.contains(part), "{error}");
         }
-        assert_eq!(house.starts().len(), attempt);
+        assert_eq!(fixture.starts().len(), attempt);
     }
     actor.stop(None);
 }
@@ -162,14 +162,14 @@ async fn a_server_that_ends_before_it_is_ready_says_why_and_is_tried_again() {
 async fn g3_a_server_that_repeats_what_it_was_given_is_quoted_without_it() {
     let port = Port::reserve();
     let script = "echo \"the index is $INDEX\"; echo \"$KEY was refused\" >&2; exit 4";
-    let mut house = House::new(port.endpoint(), NO_LIMIT, script);
-    house.spec.command.env =
+    let mut fixture = Fixture::new(port.endpoint(), NO_LIMIT, script);
+    fixture.spec.command.env =
         vec![("KEY".into(), "sk-canary-7".into()), ("INDEX".into(), "https://me:canary-8@host/".into())];
-    let (actor, _ended) = house.start_actor().await;
-    let error = soon(house.servers.ready("tiny")).await.unwrap_err();
-    let mut shown = format!("{error} {:?} {:?}", error, house.spec);
-    house.progress.close();
-    while let Some(line) = soon(house.progress.recv()).await {
+    let (actor, _ended) = fixture.start_actor().await;
+    let error = soon(fixture.servers.ready("tiny")).await.unwrap_err();
+    let mut shown = format!("{error} {:?} {:?}", error, fixture.spec);
+    fixture.progress.close();
+    while let Some(line) = soon(fixture.progress.recv()).await {
         shown += &line;
     }
     assert!(shown.contains("… was refused") && shown.contains("the index is …"), "{shown}");
@@ -180,10 +180,10 @@ async fn g3_a_server_that_repeats_what_it_was_given_is_quoted_without_it() {
 #[tokio::test]
 async fn a_command_that_cannot_start_is_named() {
     let port = Port::reserve();
-    let mut house = House::new(port.endpoint(), NO_LIMIT, "");
-    house.spec.command = ChildSpec::new("bob-no-such-program", ["x"]);
-    let (actor, _ended) = house.start_actor().await;
-    let error = soon(house.servers.ready("tiny")).await.unwrap_err();
+    let mut fixture = Fixture::new(port.endpoint(), NO_LIMIT, "");
+    fixture.spec.command = ChildSpec::new("bob-no-such-program", ["x"]);
+    let (actor, _ended) = fixture.start_actor().await;
+    let error = soon(fixture.servers.ready("tiny")).await.unwrap_err();
     assert!(error.message.contains("cannot start `bob-no-such-program`: no such program"), "{error}");
     actor.stop(None);
 }
@@ -191,73 +191,73 @@ async fn a_command_that_cannot_start_is_named() {
 #[tokio::test]
 async fn a_server_that_is_not_ready_in_time_is_ended_and_said() {
     let port = Port::reserve();
-    let house = House::new(port.endpoint(), Duration::from_millis(1_500), "echo loading >&2; exec sleep 1000");
-    let (actor, _ended) = house.start_actor().await;
+    let fixture = Fixture::new(port.endpoint(), Duration::from_millis(1_500), "echo loading >&2; exec sleep 1000");
+    let (actor, _ended) = fixture.start_actor().await;
     let asked = Instant::now();
-    let error = soon(house.servers.ready("tiny")).await.unwrap_err();
+    let error = soon(fixture.servers.ready("tiny")).await.unwrap_err();
     assert!(asked.elapsed() >= Duration::from_millis(1_500));
     assert_eq!(error.kind, LlmErrorKind::NotStarted);
     assert!(error.message.contains("within 1500 ms") && error.message.contains("loading"), "{error}");
-    group_is_gone(house.starts()[0]).await;
+    group_is_gone(fixture.starts()[0]).await;
     actor.stop(None);
 }
 
 #[tokio::test]
 async fn a_server_that_already_runs_is_used_and_left_alone() {
     let port = Port::reserve();
-    let mut house = House::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
-    let (actor, _ended) = house.start_actor().await;
+    let mut fixture = Fixture::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
+    let (actor, _ended) = fixture.start_actor().await;
     let (answering, _paths) = port.listen(&[503, 200]);
-    soon(house.servers.ready("tiny")).await.unwrap();
-    soon(house.servers.ready("tiny")).await.unwrap();
-    assert_eq!(house.starts(), [] as [i32; 0]);
+    soon(fixture.servers.ready("tiny")).await.unwrap();
+    soon(fixture.servers.ready("tiny")).await.unwrap();
+    assert_eq!(fixture.starts(), [] as [i32; 0]);
     // When its owner ends it, ours is started instead.
     answering.abort();
     assert!(answering.await.unwrap_err().is_cancelled());
-    let asked = house.asks();
-    house.is_installing().await;
+    let asked = fixture.asks();
+    fixture.is_installing().await;
     assert!(!asked.is_finished());
     actor.kill();
     assert_eq!(soon(asked).await.unwrap().unwrap_err().kind, LlmErrorKind::Gone);
-    group_is_gone(house.starts()[0]).await;
+    group_is_gone(fixture.starts()[0]).await;
 }
 
 #[tokio::test]
 async fn another_program_on_the_port_is_not_taken_for_a_server() {
     let port = Port::reserve();
-    let house = House::new(port.endpoint(), Duration::from_millis(300), "exec sleep 1000");
-    let (actor, _ended) = house.start_actor().await;
+    let fixture = Fixture::new(port.endpoint(), Duration::from_millis(300), "exec sleep 1000");
+    let (actor, _ended) = fixture.start_actor().await;
     let _answering = port.listen(&[500]);
-    let error = soon(house.servers.ready("tiny")).await.unwrap_err();
+    let error = soon(fixture.servers.ready("tiny")).await.unwrap_err();
     assert!(error.message.contains("another program listens on 127.0.0.1:"), "{error}");
-    assert_eq!(house.starts(), [] as [i32; 0]);
+    assert_eq!(fixture.starts(), [] as [i32; 0]);
     actor.stop(None);
 }
 
 #[tokio::test]
 async fn a_running_server_that_ends_ends_its_actor_and_the_next_starts_it_again() {
-    let (mut house, _actor, ended, group) = House::with_running_server("exec sleep 1000").await;
+    let (mut fixture, _actor, ended, group) = Fixture::with_running_server("exec sleep 1000").await;
     // The first port goes on answering for the dead process, as a real one would not.
     let port = Port::reserve();
     let kill = rustix::process::Pid::from_raw(group).unwrap();
     rustix::process::kill_process(kill, rustix::process::Signal::KILL).unwrap();
     soon(ended).await.unwrap();
-    house.spec.endpoint = port.endpoint();
-    let (actor, _ended) = house.start_actor().await;
-    let asked = house.asks();
-    house.is_installing().await;
+    fixture.spec.endpoint = port.endpoint();
+    let (actor, _ended) = fixture.start_actor().await;
+    let asked = fixture.asks();
+    fixture.is_installing().await;
     let _answering = port.listen(&[200]);
     soon(asked).await.unwrap().unwrap();
-    assert_eq!(house.starts().len(), 2);
+    assert_eq!(fixture.starts().len(), 2);
     actor.kill();
-    group_is_gone(house.starts()[1]).await;
+    group_is_gone(fixture.starts()[1]).await;
 }
 
 #[tokio::test]
 async fn stop_and_kill_of_the_actor_end_the_whole_group() {
     for kills in [false, true] {
         let script = "sh -c 'trap \"\" TERM; sleep 1000' & sleep 1000 & wait";
-        let (house, actor, ended, group) = House::with_running_server(script).await;
+        let (fixture, actor, ended, group) = Fixture::with_running_server(script).await;
         if kills {
             actor.kill()
         } else {
@@ -265,20 +265,20 @@ async fn stop_and_kill_of_the_actor_end_the_whole_group() {
         }
         soon(ended).await.unwrap();
         group_is_gone(group).await;
-        assert!(house.spec.watcher.idle(DEADLINE).await);
+        assert!(fixture.spec.watcher.idle(DEADLINE).await);
     }
 }
 
 #[tokio::test]
 async fn an_actor_killed_during_a_start_ends_the_process_and_lets_everybody_go() {
     let port = Port::reserve();
-    let mut house = House::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
-    let (actor, _ended) = house.start_actor().await;
-    let asked = house.asks();
-    house.is_installing().await;
+    let mut fixture = Fixture::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
+    let (actor, _ended) = fixture.start_actor().await;
+    let asked = fixture.asks();
+    fixture.is_installing().await;
     actor.kill();
     assert_eq!(soon(asked).await.unwrap().unwrap_err().kind, LlmErrorKind::Gone);
-    group_is_gone(house.starts()[0]).await;
+    group_is_gone(fixture.starts()[0]).await;
 }
 
 #[tokio::test]
@@ -286,29 +286,29 @@ async fn a_successor_starts_nothing_before_the_old_process_has_ended() {
     let port = Port::reserve();
     // The first start ignores TERM; the second must not be there before its end.
     let script = "trap '' TERM; echo ready; while :; do sleep 1000; done";
-    let mut house = House::new(port.endpoint(), NO_LIMIT, script);
-    house.spec.ladder.after_term = Duration::from_millis(200);
-    let (first, _ended) = house.start_actor().await;
-    let _first_asks = house.asks();
-    house.is_installing().await;
-    assert_eq!(soon(house.progress.recv()).await.unwrap(), "tiny: ready");
-    let old = house.starts()[0];
+    let mut fixture = Fixture::new(port.endpoint(), NO_LIMIT, script);
+    fixture.spec.ladder.after_term = Duration::from_millis(200);
+    let (first, _ended) = fixture.start_actor().await;
+    let _first_asks = fixture.asks();
+    fixture.is_installing().await;
+    assert_eq!(soon(fixture.progress.recv()).await.unwrap(), "tiny: ready");
+    let old = fixture.starts()[0];
     first.kill();
-    let (second, _ended) = house.start_actor().await;
-    let _second_asks = house.asks();
-    house.is_installing().await;
+    let (second, _ended) = fixture.start_actor().await;
+    let _second_asks = fixture.asks();
+    fixture.is_installing().await;
     assert!(processes().iter().all(|p| p.pid != old));
     second.kill();
-    group_is_gone(house.starts()[1]).await;
+    group_is_gone(fixture.starts()[1]).await;
 }
 
 #[tokio::test]
 async fn a_provider_without_a_server_of_ours_is_ready_and_a_dead_actor_is_gone() {
     let port = Port::reserve();
-    let house = House::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
-    soon(house.servers.ready("openai")).await.unwrap();
-    let (actor, ended) = house.start_actor().await;
+    let fixture = Fixture::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
+    soon(fixture.servers.ready("openai")).await.unwrap();
+    let (actor, ended) = fixture.start_actor().await;
     actor.stop(None);
     soon(ended).await.unwrap();
-    assert_eq!(soon(house.servers.ready("tiny")).await.unwrap_err().kind, LlmErrorKind::Gone);
+    assert_eq!(soon(fixture.servers.ready("tiny")).await.unwrap_err().kind, LlmErrorKind::Gone);
 }

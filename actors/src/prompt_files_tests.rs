@@ -8,13 +8,13 @@ use std::time::SystemTime;
 use tempfile::TempDir;
 
 /// A session's folder, a configuration's folder and the reader over them.
-struct House {
+struct Fixture {
     workspace: TempDir,
     folder: TempDir,
     reader: PromptReader,
 }
 
-impl House {
+impl Fixture {
     fn new(named: &[&str]) -> Self {
         let (workspace, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let files = PromptFiles {
@@ -50,42 +50,43 @@ fn rewrite(path: &Path, text: &str) {
 
 #[test]
 fn a_file_of_the_sessions_folder_wins_over_the_configurations() {
-    let house = House::new(&["SOUL.md"]);
-    fs::write(house.folder.path().join("SOUL.md"), "from the configuration\n").unwrap();
-    fs::write(house.folder.path().join("MEMORY.md"), "remembered").unwrap();
-    let layers = house.layers();
+    let fixture = Fixture::new(&["SOUL.md"]);
+    fs::write(fixture.folder.path().join("SOUL.md"), "from the configuration\n").unwrap();
+    fs::write(fixture.folder.path().join("MEMORY.md"), "remembered").unwrap();
+    let layers = fixture.layers();
     assert_eq!(layers.instructions, "Be kind.\n\nfrom the configuration");
     assert_eq!((layers.memory.as_str(), layers.tool_notes.as_str()), ("remembered", ""));
     assert_eq!(layers.bootstrap, "Here.");
-    fs::write(house.workspace.path().join("SOUL.md"), "from the workspace").unwrap();
-    assert_eq!(house.layers().instructions, "Be kind.\n\nfrom the workspace");
+    fs::write(fixture.workspace.path().join("SOUL.md"), "from the workspace").unwrap();
+    assert_eq!(fixture.layers().instructions, "Be kind.\n\nfrom the workspace");
     let other = tempfile::tempdir().unwrap();
     fs::write(other.path().join("SOUL.md"), "from elsewhere").unwrap();
     let cwd = other.path().to_str().unwrap();
-    let layers = house.reader.layers(Some(cwd)).unwrap();
+    let layers = fixture.reader.layers(Some(cwd)).unwrap();
     assert_eq!((layers.instructions.as_str(), layers.memory.as_str()), ("Be kind.\n\nfrom elsewhere", "remembered"));
     assert!(layers.runtime_policy.ends_with(cwd), "{layers:?}");
-    assert_eq!(house.layers().instructions, "Be kind.\n\nfrom the workspace", "each session has its own");
+    assert_eq!(fixture.layers().instructions, "Be kind.\n\nfrom the workspace", "each session has its own");
 }
 
 #[test]
 fn files_are_read_again_when_they_changed_and_only_then() {
-    let house = House::new(&[]);
-    let memory = house.workspace.path().join("MEMORY.md");
+    let fixture = Fixture::new(&[]);
+    let memory = fixture.workspace.path().join("MEMORY.md");
     fs::write(&memory, "one").unwrap();
-    let first = house.layers();
-    assert!(Arc::ptr_eq(&first, &house.layers()), "nothing changed, nothing is read");
+    let first = fixture.layers();
+    assert!(Arc::ptr_eq(&first, &fixture.layers()), "nothing changed, nothing is read");
     rewrite(&memory, "two");
-    assert_eq!(house.layers().memory, "two", "of the same length, too");
+    assert_eq!(fixture.layers().memory, "two", "of the same length, too");
     fs::remove_file(&memory).unwrap();
-    assert_eq!(house.layers().memory, "");
+    assert_eq!(fixture.layers().memory, "");
 }
 
 #[test]
 fn a_named_file_that_is_nowhere_is_named_with_the_places() {
-    let house = House::new(&["SOUL.md"]);
-    let refusal = house.refusal();
-    let places = [house.workspace.path(), house.folder.path()].map(|path| path.join("SOUL.md").display().to_string());
+    let fixture = Fixture::new(&["SOUL.md"]);
+    let refusal = fixture.refusal();
+    let places =
+        [fixture.workspace.path(), fixture.folder.path()].map(|path| path.join("SOUL.md").display().to_string());
     assert!(places.iter().all(|place| refusal.contains(place)), "{refusal}");
 }
 
@@ -94,28 +95,28 @@ fn nothing_outside_of_the_two_folders_is_read() {
     let secret = tempfile::tempdir().unwrap();
     fs::write(secret.path().join("key"), "canary").unwrap();
     let key = secret.path().join("key");
-    let house = House::new(&[]);
-    symlink(&key, house.workspace.path().join("MEMORY.md")).unwrap();
-    let refusal = house.refusal();
+    let fixture = Fixture::new(&[]);
+    symlink(&key, fixture.workspace.path().join("MEMORY.md")).unwrap();
+    let refusal = fixture.refusal();
     assert!(refusal.contains("leads outside") && !refusal.contains("canary"), "{refusal}");
     for name in [key.to_str().unwrap(), "../key", "sub/../../key"] {
-        let house = House::new(&[name]);
-        fs::create_dir(house.workspace.path().join("sub")).unwrap();
-        assert!(house.refusal().contains("outside"), "{name}: {}", house.refusal());
+        let fixture = Fixture::new(&[name]);
+        fs::create_dir(fixture.workspace.path().join("sub")).unwrap();
+        assert!(fixture.refusal().contains("outside"), "{name}: {}", fixture.refusal());
     }
     // A folder that is a link out is no way out either.
-    let house = House::new(&["sub/key"]);
-    symlink(secret.path(), house.workspace.path().join("sub")).unwrap();
-    assert!(house.refusal().contains("outside"), "{}", house.refusal());
+    let fixture = Fixture::new(&["sub/key"]);
+    symlink(secret.path(), fixture.workspace.path().join("sub")).unwrap();
+    assert!(fixture.refusal().contains("outside"), "{}", fixture.refusal());
 }
 
 #[test]
 fn a_link_and_a_full_name_inside_are_files_like_others() {
-    let house = House::new(&["notes.md"]);
-    fs::write(house.workspace.path().join("real.md"), "kept").unwrap();
-    symlink("real.md", house.workspace.path().join("notes.md")).unwrap();
-    assert_eq!(house.layers().instructions, "Be kind.\n\nkept");
-    let folder = house.workspace.path().canonicalize().unwrap();
+    let fixture = Fixture::new(&["notes.md"]);
+    fs::write(fixture.workspace.path().join("real.md"), "kept").unwrap();
+    symlink("real.md", fixture.workspace.path().join("notes.md")).unwrap();
+    assert_eq!(fixture.layers().instructions, "Be kind.\n\nkept");
+    let folder = fixture.workspace.path().canonicalize().unwrap();
     let files = PromptFiles {
         named: vec![folder.join("real.md").display().to_string()],
         workspace: folder,
@@ -126,71 +127,75 @@ fn a_link_and_a_full_name_inside_are_files_like_others() {
 
 #[test]
 fn what_is_no_text_file_of_a_sane_size_is_refused_by_name() {
-    let house = House::new(&[]);
-    let memory = house.workspace.path().join("MEMORY.md");
+    let fixture = Fixture::new(&[]);
+    let memory = fixture.workspace.path().join("MEMORY.md");
     fs::write(&memory, b"caf\xe9").unwrap();
-    assert!(house.refusal().contains("prompt.memory") && house.refusal().contains("UTF-8"), "{}", house.refusal());
+    assert!(
+        fixture.refusal().contains("prompt.memory") && fixture.refusal().contains("UTF-8"),
+        "{}",
+        fixture.refusal()
+    );
     fs::write(&memory, "x".repeat((1 << 20) + 1)).unwrap();
-    assert!(house.refusal().contains("larger than"), "{}", house.refusal());
+    assert!(fixture.refusal().contains("larger than"), "{}", fixture.refusal());
     fs::write(&memory, "x".repeat(1 << 20)).unwrap();
-    assert_eq!(house.layers().memory.len(), 1 << 20);
+    assert_eq!(fixture.layers().memory.len(), 1 << 20);
     fs::remove_file(&memory).unwrap();
     fs::create_dir(&memory).unwrap();
-    assert!(house.refusal().contains("not a regular file"), "{}", house.refusal());
+    assert!(fixture.refusal().contains("not a regular file"), "{}", fixture.refusal());
     fs::remove_dir(&memory).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&memory).status().unwrap();
     assert!(made.success());
-    assert!(house.refusal().contains("not a regular file"), "a pipe keeps nobody waiting: {}", house.refusal());
+    assert!(fixture.refusal().contains("not a regular file"), "a pipe keeps nobody waiting: {}", fixture.refusal());
 }
 
 #[test]
 fn a_folder_that_is_gone_has_no_files() {
-    let house = House::new(&[]);
-    fs::write(house.folder.path().join("MEMORY.md"), "remembered").unwrap();
-    let layers = house.reader.layers(Some("/nowhere/at/all")).unwrap();
+    let fixture = Fixture::new(&[]);
+    fs::write(fixture.folder.path().join("MEMORY.md"), "remembered").unwrap();
+    let layers = fixture.reader.layers(Some("/nowhere/at/all")).unwrap();
     assert_eq!(layers.memory, "remembered");
 }
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    let house = House::new(&[]);
+    let fixture = Fixture::new(&[]);
     let large = "x".repeat(1 << 20);
     for number in 0..20 {
-        let cwd = house.workspace.path().join(number.to_string());
+        let cwd = fixture.workspace.path().join(number.to_string());
         fs::create_dir(&cwd).unwrap();
         fs::write(cwd.join("MEMORY.md"), &large).unwrap();
-        house.reader.layers(cwd.to_str()).unwrap();
+        fixture.reader.layers(cwd.to_str()).unwrap();
     }
-    let state = house.reader.0.as_ref().unwrap().state();
+    let state = fixture.reader.0.as_ref().unwrap().state();
     let bytes: usize = state.seen.values().map(|seen| seen.bytes).sum();
     assert!(!state.seen.is_empty() && bytes <= REMEMBERED_BYTES, "{bytes} bytes of {} folders", state.seen.len());
 }
 
 /// Reads as a turn does, and waits for what is told.
-async fn told(house: &House, cwd: Option<&str>) -> Arc<PromptLayers> {
+async fn told(fixture: &Fixture, cwd: Option<&str>) -> Arc<PromptLayers> {
     let (tell, told) = tokio::sync::oneshot::channel();
-    house.reader.read(cwd.map(str::to_owned), move |result| drop(tell.send(result)));
+    fixture.reader.read(cwd.map(str::to_owned), move |result| drop(tell.send(result)));
     told.await.expect("it is told").expect("layers")
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_turns_share_one_look_and_a_session_with_a_folder_looks_itself() {
-    let house = House::new(&[]);
-    let memory = house.workspace.path().join("MEMORY.md");
+    let fixture = Fixture::new(&[]);
+    let memory = fixture.workspace.path().join("MEMORY.md");
     fs::write(&memory, "one").unwrap();
-    assert_eq!(told(&house, None).await.memory, "one");
+    assert_eq!(told(&fixture, None).await.memory, "one");
     rewrite(&memory, "two");
     let (tell, at_once) = mpsc::channel();
-    house.reader.read(None, move |result| tell.send(result).unwrap());
+    fixture.reader.read(None, move |result| tell.send(result).unwrap());
     assert_eq!(at_once.try_recv().expect("told at once").unwrap().memory, "one", "it was just read");
-    let cwd = house.workspace.path().to_str().unwrap().to_owned();
-    assert_eq!(told(&house, Some(&cwd)).await.memory, "two");
+    let cwd = fixture.workspace.path().to_str().unwrap().to_owned();
+    assert_eq!(told(&fixture, Some(&cwd)).await.memory, "two");
     tokio::time::advance(FRESH_FOR).await;
-    assert_eq!(told(&house, None).await.memory, "two", "what changed is seen");
+    assert_eq!(told(&fixture, None).await.memory, "two", "what changed is seen");
 }
 
 #[tokio::test]
-async fn a_house_without_files_tells_at_once() {
+async fn a_runtime_without_files_answers_at_once() {
     let (tell, at_once) = mpsc::channel();
     PromptReader::default().read(Some("/nowhere".into()), move |result| tell.send(result).unwrap());
     assert_eq!(at_once.try_recv().expect("told at once"), Ok(Arc::default()));

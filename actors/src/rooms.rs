@@ -1,14 +1,13 @@
-//! Where the actors of one runtime are found, with what its turns share.
+//! The addresses of the actors of one runtime, and the state that its turns share.
 //!
-//! Rooms belong to one runtime, so several runtimes live in one process without
-//! sharing names.
+//! Several runtimes in one process do not share names.
 
 use crate::address::Address;
+use crate::approvals::{Approver, Memory};
 use crate::at_work::AtWork;
 use crate::clock::WallClock;
 use crate::compactor::Compactor;
 use crate::metrics::Metrics;
-use crate::people::{Memory, People};
 use crate::prompt_files::PromptReader;
 use crate::skills::Skills;
 use crate::tools::ToolPlane;
@@ -23,18 +22,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// How many models are remembered; callers may name any.
 const REMEMBERED_MODELS: usize = 256;
 
-/// What models can do, as the LlmActor has said: that follows from the configuration,
-/// so it is asked once for each model. Clones share it.
+/// Cache of model profiles from the LlmActor. They follow from the configuration, so each is requested once. Clones
+/// share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles(Arc<RwLock<HashMap<ModelName, Arc<ModelProfile>>>>);
 
 impl Profiles {
-    /// What is known of a model.
+    /// Returns the cached profile of a model.
     pub fn get(&self, model: &ModelName) -> Option<Arc<ModelProfile>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(model).cloned()
     }
 
-    /// Remembers what was said of a model.
+    /// Caches a profile.
     pub fn keep(&self, profile: &Arc<ModelProfile>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED_MODELS {
@@ -44,7 +43,7 @@ impl Profiles {
     }
 }
 
-/// The rooms of one runtime.
+/// The addresses and shared state of one runtime.
 #[derive(Debug, Clone, Default)]
 pub struct Rooms {
     /// The StoreActor.
@@ -70,7 +69,7 @@ pub struct Rooms {
     /// Counts and latencies of the runtime.
     pub metrics: Arc<Metrics>,
     /// Asks a person whether a call may run.
-    pub people: People,
+    pub approver: Approver,
     /// Lasting decisions about tools.
     pub memory: Memory,
     /// The wall clock of turns.

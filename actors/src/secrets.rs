@@ -1,7 +1,7 @@
-//! Secrets in texts: found in whatever spelling, and replaced by a mark.
+//! Redaction of secrets in texts, in any encoding.
 //!
-//! What a child, a tool server, a provider or a model says may repeat a key that it was given, and goes into errors,
-//! logs, prompts and tapes. A secret is found in any letter case, escaped as in JSON, HTML and URLs (twice at most), as
+//! Output of a child, a tool server, a provider or a model may repeat a key that it was given, and goes into errors,
+//! logs, prompts and tapes. A secret is found in any letter case, escaped as in JSON, HTML and URLs (up to twice), as
 //! hex, and as base64 at any offset.
 
 mod escapes;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The shortest secret that is searched for, in bytes: a shorter one occurs in many texts by chance.
 const SHORTEST: usize = 6;
 
-/// Words that precede a key and are none.
+/// Words before a key that are not secret.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "apikey"];
 
 /// A set of secrets to search for. Clones share it.
@@ -29,7 +29,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Searches for each of these values as a whole, and for each of its words.
+    /// Finds each of these values, and each of their words.
     pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         Self::default().and(values)
     }
@@ -41,7 +41,7 @@ impl Secrets {
         Self::over(self.words.iter().map(ExposeSecret::expose_secret).chain(new).collect())
     }
 
-    /// Searches for these words, however short.
+    /// Finds these words, of any length.
     pub(crate) fn over(mut words: Vec<&str>) -> Self {
         words.retain(|word| !word.is_empty());
         words.sort_unstable();
@@ -51,7 +51,7 @@ impl Secrets {
         Self { finder: finder.filter(|_| !words.is_empty()), words: words.into_iter().map(Into::into).collect() }
     }
 
-    /// How many words are searched for.
+    /// Returns the number of words.
     pub(crate) fn len(&self) -> usize {
         self.words.len()
     }
@@ -70,7 +70,7 @@ impl Secrets {
     pub(crate) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         let finder = match &self.finder {
             Some(finder) => finder,
-            // What cannot be searched is not shown.
+            // If searching is impossible, everything is redacted.
             None if !self.words.is_empty() => return std::iter::once(0..text.len()).collect(),
             None => return Vec::new(),
         };
@@ -114,7 +114,7 @@ fn spellings(word: &str) -> impl Iterator<Item = String> {
     let offsets = (0..3).flat_map(|before| [(before, STANDARD_NO_PAD), (before, URL_SAFE_NO_PAD)]);
     let base64 = offsets.map(|(before, alphabet)| {
         let letters = alphabet.encode([&[0; 2][..before], word.as_bytes()].concat());
-        // Without those at either end that depend on what stands beside the secret.
+        // Without the characters at both ends that depend on adjacent bytes.
         let (first, end) = ((before * 8).div_ceil(6), (before + word.len()) * 8 / 6);
         letters[first..end].to_owned()
     });
@@ -160,7 +160,7 @@ mod tests {
                 4 => format!("\\\\u{:04X}", u32::from(letter)),
                 _ => format!("&#{};", u32::from(letter)),
             });
-            // A blank is part of no escape: what stands beside the canary does not become one with its first or last letter.
+            // A blank separates: adjacent text cannot form an escape with the first or last letter.
             let text = format!("{before} {} {after}", escaped.collect::<String>());
             let hidden = Secrets::of([CANARY]).hidden_in(&text);
             proptest::prop_assert_eq!(hidden, format!("{before} … {after}"));

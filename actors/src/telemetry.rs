@@ -1,10 +1,10 @@
-//! Events as spans: one for each turn, in it one for each step, in that one for each model call and each tool call.
+//! Events as spans: one for each turn, containing one for each step, which contains one for each model call and tool
+//! call.
 //!
-//! A [`TracingEventSink`] is handed to the runtime like any sink; whoever subscribes to `tracing` (an exporter, a log)
-//! gets the spans under the target `bob::trace`, with the names and fields of the OpenTelemetry conventions for
-//! generative models where there are some. Arguments and contents are told by their size only, unless they are switched
-//! on. It keeps what is open and nothing else, and it never waits. Beside the spans there are flat records under the target
-//! `bob::turn`, for logs.
+//! A [`TracingEventSink`] is an event sink; subscribers of `tracing` (an exporter, a log) receive the spans under the
+//! target `bob::trace`, with names and fields of the OpenTelemetry conventions for generative models. Of arguments
+//! and contents only sizes are recorded, unless enabled. It stores only open spans and never waits. In addition there
+//! are flat records under the target `bob::turn`, for logs.
 
 mod records;
 
@@ -37,12 +37,12 @@ struct OpenTurn {
 }
 
 impl TracingEventSink {
-    /// A sink that tells arguments and results by their size only.
+    /// Creates a sink that records only sizes of arguments and results.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Records contents whole. They may hold anything that people, models and tools say, secrets among it.
+    /// Records full contents. They may contain any text of users, models and tools, including secrets.
     #[must_use]
     pub fn with_contents(self) -> Self {
         Self { with_contents: true, ..self }
@@ -213,7 +213,7 @@ fn spent(span: &Span, usage: &Usage) {
     span.record("gen_ai.usage.output_tokens", usage.output_tokens);
 }
 
-/// What the tree says of its processes and actors belongs to no turn.
+/// Events of processes and actors belong to no turn.
 fn of_tree(event: &AgentEvent) {
     match event {
         AgentEvent::McpProcessStarted { server, pid } => {
@@ -255,7 +255,7 @@ impl EventSink for TracingEventSink {
 #[path = "telemetry_tests.rs"]
 mod tests;
 
-/// The name of a tool as a log shows it. A name that no tool can have is what a model made up: content, like its arguments.
+/// The name of a tool for logs. A name that no tool can have was invented by a model: it is content, like arguments.
 fn tool_name(name: &ToolName) -> &str {
     let name = name.as_str();
     let is_of_a_tool = name.contains('/') || name == "ask_user";

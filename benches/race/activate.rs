@@ -1,4 +1,4 @@
-//! A long session is taken up again: the time until its model is asked, and what it then holds in memory.
+//! Activation of a long session: the time until its model is called, and the memory it uses then.
 
 use crate::arguments::Arguments;
 use crate::figures::{percentile, resident};
@@ -15,14 +15,14 @@ struct Echo {
     text: String,
 }
 
-/// When the model was asked last.
+/// Time of the last model call.
 type Asked = Arc<Mutex<Option<Instant>>>;
 
 /// One run; the line to print.
 pub(crate) async fn drive(arguments: &Arguments) -> String {
     let session = SessionId::parse("long").unwrap();
     let asked = Asked::default();
-    // The session lives in memory and is copied: its journal is the same in every store.
+    // The session is in memory and copied: all stores have one journal.
     let memory: Arc<dyn SessionStore> = MemoryStore::new();
     let living = runtime(arguments, Arc::clone(&memory), &asked).await;
     for number in 0..arguments.turns {
@@ -73,7 +73,7 @@ pub(crate) async fn drive(arguments: &Arguments) -> String {
     .to_string()
 }
 
-/// A runtime whose model calls the tool so often, then answers, and says when it is asked first in a turn.
+/// A runtime whose model calls the tool this often, then answers, and records the first call of a turn.
 async fn runtime(arguments: &Arguments, store: Arc<dyn SessionStore>, asked: &Asked) -> Runtime {
     let (calls, asked) = (arguments.k, Arc::clone(asked));
     let model = ScriptedLlm::from_fn(move |request| {
@@ -109,7 +109,7 @@ async fn turn(runtime: &Runtime, session: &SessionId, number: usize) {
     assert_eq!(result.response().finish_reason, FinishReason::Final, "{:?}", result.response());
 }
 
-/// The session's actor is let go, and what it held is packed.
+/// Passivates the session.
 async fn rest(runtime: &Runtime, session: &SessionId) {
     while !runtime.close(session.clone()).await || runtime.health().await.live_sessions > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,16 +1,14 @@
-//! What a run is told: `--name=value`, in any order.
+//! Command-line arguments: `--name=value`, in any order.
 
 /// One run.
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
-    /// `load`: `conc` lanes run turns one after another. `hold`: all sessions start
-    /// together. `idle`: as `load`; the figure is the memory that remains. `start`:
-    /// one turn, from the start of the process. `deltas`: as `load`, with a reader.
-    /// `appends`: no turns; `conc` sessions append `n` records of `words` bytes each
-    /// through the store's actor, one after another. `recover`: `n` sessions whose turns a
-    /// kill interrupted are found and finished by a new runtime. `cancel`: `conc` sessions
-    /// are busy with turns of `k` calls, and `n` others are cancelled in each state and each wait.
-    /// `activate`: a session of so many turns is taken up `n` times by an actor of its own.
+    /// `load`: `conc` lanes run turns one after another. `hold`: all sessions start together. `idle`: like `load`;
+    /// measures the remaining memory. `start`: one turn, from the start of the process. `deltas`: like `load`, with a
+    /// reader. `appends`: no turns; `conc` sessions append `n` records of `words` bytes each through the store's
+    /// actor, one after another. `recover`: a new runtime finds and finishes `n` sessions with interrupted turns.
+    /// `cancel`: `conc` sessions are busy with turns of `k` calls, and `n` others are cancelled in each state and
+    /// each wait. `activate`: a long session is activated `n` times.
     pub(crate) mode: String,
     /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
     pub(crate) backend: String,
@@ -26,7 +24,7 @@ pub(crate) struct Arguments {
     pub(crate) k: usize,
     /// How long each answer of the model takes, in milliseconds.
     pub(crate) latency: u64,
-    /// Words of the final answer of `mock`; each is one piece for a reader.
+    /// Words of the final answer of `mock`; each is one delta for a reader.
     pub(crate) words: usize,
     /// How long a session is idle before it leaves memory, in milliseconds; 0 keeps them all.
     /// With it, the figure of `idle` is taken when all have left.

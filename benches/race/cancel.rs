@@ -1,5 +1,5 @@
-//! Cancels beside many busy sessions: from the call of `cancel` to the outcome in the caller's hand, in each state of a
-//! turn and each of its waits; many at once; and until a provider's connection is closed and a tool server is told.
+//! Cancels beside many busy sessions: from the call of `cancel` to the outcome, in each state of a turn and each of
+//! its waits; many at once; and until a provider's connection is closed and a tool server is notified.
 
 #[cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 mod wire;
@@ -23,11 +23,10 @@ const TOGETHER: usize = 50;
 /// How many inputs of a session wait behind its turn.
 const BEHIND: usize = 8;
 
-/// How many turns a busy session runs before another one takes its place, so that
-/// histories stay short.
+/// How many turns a busy session runs before another one takes its place, so that histories stay short.
 const TURNS_OF_ONE: u64 = 10;
 
-/// A caller who was answered: when, and with what.
+/// A caller that was answered: the time and the outcome.
 type Caller = JoinHandle<(Instant, AgentResponse)>;
 
 /// All runs; the lines to print.
@@ -61,12 +60,12 @@ pub(crate) async fn drive(arguments: &Arguments) -> String {
     lines.join("\n")
 }
 
-/// What was measured in one place.
+/// Measurements in one state.
 struct Sample {
     what: String,
     /// Seconds.
     took: Vec<f64>,
-    /// Outcomes whose save was not confirmed when they were told.
+    /// Outcomes whose save was not confirmed in time.
     unsaved: usize,
 }
 
@@ -114,7 +113,7 @@ async fn one_after_another(runtime: &Runtime, places: &Places, wait: Wait, sampl
         assert!(runtime.cancel(wait.session(number)).await);
         sample.note(began, caller.await.unwrap(), expected);
     }
-    // What was held goes on, and each session is usable.
+    // Stuck operations are released, and each session is usable.
     places.open(true);
     for number in numbers {
         let next = runtime.run(wait.next(number)).await.unwrap();
@@ -138,8 +137,7 @@ async fn at_once(runtime: &Runtime, places: &Places, n: usize, sample: &mut Samp
     }
 }
 
-/// Inputs that wait, in a runtime of their own beside the busy one: behind the turn of
-/// their session, or at the door.
+/// Inputs that wait, in a runtime of their own beside the busy one: behind the turn of their session, or at the door.
 async fn queued(n: usize, at_door: bool, sample: &mut Sample) {
     let places = Places::new();
     let most = if at_door { 1 } else { 1_000 };
@@ -170,8 +168,7 @@ async fn queued(n: usize, at_door: bool, sample: &mut Sample) {
     }
 }
 
-/// All inputs wait: at the door, or in the journal behind their session's options, its
-/// first input and its start.
+/// All inputs wait: at the door, or in the journal behind their session's options, its first input and its start.
 async fn until_queued(runtime: &Runtime, first: &SessionId, at_door: bool) {
     loop {
         let queued = match at_door {
@@ -194,7 +191,7 @@ fn echo() -> FnTool {
     tool("test/echo", "Echo text", |echo: Echo, _| async move { Ok(ToolOutput::text(echo.text)) }).read_only()
 }
 
-/// What busy sessions hear: `k` calls and an answer, each after the latency.
+/// Replies to busy sessions: `k` calls and an answer, each after the latency.
 fn busy_rule(arguments: &Arguments) -> Rule {
     let call = |step: usize| ScriptedReply::call("test/echo", json!({ "text": format!("step {step}") }));
     let mut replies: Vec<_> = (0..arguments.k).map(call).collect();

@@ -2,7 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::figures::{cpu, percentile, resident, since_start};
-use crate::turn::House;
+use crate::turn::Workload;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 
 /// One run; the line to print.
-pub(crate) async fn drive(arguments: Arguments, house: House) -> String {
+pub(crate) async fn drive(arguments: Arguments, workload: Workload) -> String {
     let before_first = Instant::now();
-    house.session(usize::MAX).await;
+    workload.session(usize::MAX).await;
     let first_turn = before_first.elapsed().as_secs_f64();
     let (start, start_cpu) = (since_start(), cpu());
     if !matches!(arguments.mode.as_str(), "hold" | "start") {
         for number in 0..arguments.warmup {
-            house.session(usize::MAX - 1 - number).await;
+            workload.session(usize::MAX - 1 - number).await;
         }
     }
     let (resident_before, cpu_before, began) = (resident(), cpu(), Instant::now());
     let (mut seconds, peak) = match arguments.mode.as_str() {
         "start" => (Vec::new(), 0),
         "idle" if arguments.passivate > 0 => {
-            let seconds = lanes(&arguments, &house).await;
-            house.rest().await;
+            let seconds = lanes(&arguments, &workload).await;
+            workload.rest().await;
             (seconds, resident())
         }
-        "load" | "idle" | "deltas" => (lanes(&arguments, &house).await, resident()),
-        "hold" => held(&arguments, &house).await,
+        "load" | "idle" | "deltas" => (lanes(&arguments, &workload).await, resident()),
+        "hold" => held(&arguments, &workload).await,
         other => panic!("the mode {other:?} is not known: use load, hold, idle, start, deltas, appends or cancel"),
     };
     let (wall, used) = (began.elapsed().as_secs_f64(), cpu() - cpu_before);
@@ -59,10 +59,10 @@ pub(crate) async fn drive(arguments: Arguments, house: House) -> String {
 }
 
 /// Lanes that each run one session after another until all have run.
-async fn lanes(arguments: &Arguments, house: &House) -> Vec<f64> {
+async fn lanes(arguments: &Arguments, workload: &Workload) -> Vec<f64> {
     let next = Arc::new(AtomicUsize::new(0));
     let lane = |_| {
-        let (next, house, sessions) = (Arc::clone(&next), house.clone(), arguments.n);
+        let (next, workload, sessions) = (Arc::clone(&next), workload.clone(), arguments.n);
         tokio::spawn(async move {
             let mut seconds = Vec::new();
             loop {
@@ -70,7 +70,7 @@ async fn lanes(arguments: &Arguments, house: &House) -> Vec<f64> {
                 if number >= sessions {
                     break seconds;
                 }
-                seconds.push(timed(&house, number).await);
+                seconds.push(timed(&workload, number).await);
             }
         })
     };
@@ -82,8 +82,8 @@ async fn lanes(arguments: &Arguments, house: &House) -> Vec<f64> {
     seconds
 }
 
-/// All sessions at once, and the most memory they had meanwhile.
-async fn held(arguments: &Arguments, house: &House) -> (Vec<f64>, usize) {
+/// All sessions at once, and their peak memory.
+async fn held(arguments: &Arguments, workload: &Workload) -> (Vec<f64>, usize) {
     let over = Arc::new(AtomicBool::new(false));
     let sampled = Arc::clone(&over);
     let sampler = std::thread::spawn(move || {
@@ -95,8 +95,8 @@ async fn held(arguments: &Arguments, house: &House) -> (Vec<f64>, usize) {
         peak
     });
     let start = |number| {
-        let house = house.clone();
-        tokio::spawn(async move { timed(&house, number).await })
+        let workload = workload.clone();
+        tokio::spawn(async move { timed(&workload, number).await })
     };
     let all: Vec<_> = (0..arguments.n).map(start).collect();
     let mut seconds = Vec::with_capacity(arguments.n);
@@ -107,8 +107,8 @@ async fn held(arguments: &Arguments, house: &House) -> (Vec<f64>, usize) {
     (seconds, sampler.join().unwrap())
 }
 
-async fn timed(house: &House, number: usize) -> f64 {
+async fn timed(workload: &Workload, number: usize) -> f64 {
     let began = Instant::now();
-    house.session(number).await;
+    workload.session(number).await;
     began.elapsed().as_secs_f64()
 }

@@ -1,12 +1,12 @@
-//! What the system says this process has used.
+//! Resource usage of this process.
 
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// What Linux tells programs, at whatever rate its own clock ticks.
+/// Ticks in `/proc`, independent of the kernel's timer frequency.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// CPU seconds of this process, of its own and in the system.
+/// CPU seconds of this process, user and system.
 pub(crate) fn cpu() -> f64 {
     Duration::from(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap()).as_secs_f64()
 }

@@ -1,10 +1,8 @@
-//! The race: how much a turn costs here, in the figures of other programs.
+//! The race: the cost of a turn, measured like in other programs.
 //!
-//! One turn is a new session, one message of its user, three calls of a tool of this
-//! process and a final answer: four model calls, four steps. It goes through the
-//! public face of the runtime, and nobody watches; sessions are kept in memory unless
-//! `--store=` says otherwise. The answer and the calls are asserted. Each run prints
-//! one JSON line.
+//! One turn is a new session, one message of its user, three local tool calls and a final answer: four model calls,
+//! four steps. It uses the public API of the runtime without subscribers; sessions are kept in memory unless
+//! `--store=` is given. The answer and the calls are asserted. Each run prints one JSON line.
 //!
 //! ```text
 //! cargo bench --bench race -- --mode=load --backend=mock --conc=64 --n=4000
@@ -46,7 +44,7 @@ fn main() {
         builder.worker_threads(arguments.threads);
     }
     let runtime = builder.enable_all().build().unwrap();
-    let (line, _house) = runtime.block_on(async {
+    let (line, _workload) = runtime.block_on(async {
         match arguments.mode.as_str() {
             "activate" => return (activate::drive(&arguments).await, None),
             "appends" => return (appends::drive(&arguments).await, None),
@@ -56,9 +54,9 @@ fn main() {
         if arguments.mode == "recover" {
             return (recover::drive(&arguments).await, None);
         }
-        let house = turn::House::build(&arguments).await;
-        // Kept until the process ends: without it, the sessions would be let go meanwhile.
-        (driver::drive(arguments, house.clone()).await, Some(house))
+        let workload = turn::Workload::build(&arguments).await;
+        // Kept until the process ends: otherwise the sessions would be dropped meanwhile.
+        (driver::drive(arguments, workload.clone()).await, Some(workload))
     });
     println!("{line}");
     std::io::stdout().flush().unwrap();

@@ -82,7 +82,7 @@ fn open(arguments: &Arguments, folder: &Path) -> Arc<dyn SessionStore> {
     }
 }
 
-/// Leaves in each session what a kill leaves: a turn of which a call was about to run.
+/// Writes the journal of a killed process to each session: a turn with a pending call.
 async fn interrupt(store: &Arc<dyn SessionStore>, sessions: &[SessionId]) {
     let mut batch = Vec::new();
     for session in sessions {

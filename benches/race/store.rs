@@ -4,9 +4,8 @@ use crate::arguments::Arguments;
 use bob::{FileStore, MemoryStore, SessionStore, StoreOptions};
 use std::sync::Arc;
 
-/// Opens a new store of the kind that was asked for. Its folder stays until the
-/// system sweeps it, so that removing it is no part of a figure; `TMPDIR` says on
-/// which disk it is.
+/// Opens a new store of the requested kind. Its folder is not removed, so that removal is not measured; `TMPDIR`
+/// selects the disk.
 pub(crate) fn open(arguments: &Arguments) -> Arc<dyn SessionStore> {
     let folder = || tempfile::Builder::new().prefix("race-").tempdir().unwrap().keep();
     match arguments.store.as_str() {

@@ -11,9 +11,9 @@ struct Echo {
     text: String,
 }
 
-/// A runtime and what it is asked. Clones share it.
+/// A runtime with its workload. Clones share it.
 #[derive(Clone)]
-pub(crate) struct House {
+pub(crate) struct Workload {
     runtime: Runtime,
     calls: usize,
     turns: usize,
@@ -21,7 +21,7 @@ pub(crate) struct House {
     read: bool,
 }
 
-impl House {
+impl Workload {
     /// Starts a runtime for these arguments.
     pub(crate) async fn build(arguments: &Arguments) -> Self {
         let answer = vec!["done"; arguments.words].join(" ");
@@ -54,7 +54,7 @@ impl House {
         Self { runtime, calls: arguments.k, turns: arguments.turns, answer: answer.into(), read }
     }
 
-    /// Waits until no session has an actor any more.
+    /// Waits until no session is in memory.
     pub(crate) async fn rest(&self) {
         while self.runtime.health().await.live_sessions > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

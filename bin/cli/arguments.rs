@@ -1,7 +1,7 @@
-//! The arguments: commands, options, and the help a stranger reads first.
+//! The command line: commands, options and help.
 //!
-//! Only forms are declared here. What an id or a model may look like is judged where it is used, so that the complaint is
-//! ours and repeats nothing it should not.
+//! Only syntax is declared here. Ids and models are validated where they are used, so that the program controls the
+//! error text.
 
 mod batch;
 mod choices;
@@ -53,7 +53,7 @@ pub(crate) struct Cli {
     /// The configuration file [default: ./agent.toml]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// What to do; without a command: chat
+    /// The command [default: chat]
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Talk with the model, line by line (the default)
+    /// Start an interactive conversation (the default)
     Chat(ChatArgs),
     /// Run one turn without asking any questions, for scripts
     Run(RunArgs),
@@ -80,16 +80,16 @@ pub(crate) enum Command {
     /// List, show or check the skills of the configuration
     #[cfg(feature = "skills")]
     Skills(SkillsArgs),
-    /// List the tool servers of the configuration, with their state and what went wrong last
+    /// List the tool servers of the configuration, with their state and last error
     Mcp(McpArgs),
     /// Show the live tree of a running process
     Ps(PsArgs),
     /// Watch and control a running process, full screen
     #[cfg(feature = "top")]
     Top(TopArgs),
-    /// Cancel what runs in a session of a running process
+    /// Cancel the running turn of a session in a running process
     Cancel(CancelArgs),
-    /// Have a running process start no new turns, finish those that run, and exit
+    /// Make a running process finish its turns, start no new ones, and exit
     Drain(DrainArgs),
     /// Check configuration, keys, model, tools and store, and suggest a fix for each problem
     Doctor(ListArgs),
@@ -104,7 +104,7 @@ no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
     /// Print the JSON schema of the events that `run --output stream-json` prints
     EventsSchema,
-    /// Write a configuration with every key explained to ./agent.toml
+    /// Write a configuration that explains every key to ./agent.toml
     Init(InitArgs),
     /// Print a completion script for a shell
     #[command(
@@ -174,22 +174,22 @@ pub(crate) struct RunArgs {
     /// A file beside the message: an image or a sound, for models that take them, or a text; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
-    /// What to print
+    /// The output format
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
     /// The final answer must be JSON that fits the schema in this file; if it does not, the model is asked again
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
-    /// Tool calls up to this risk need no approval; those of low and medium risk need none in any case
+    /// Tool calls up to this risk need no approval; those of low and medium risk never do
     #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
     pub(crate) approve: ApproveArg,
-    /// What a call that needs an approval does: end the turn, to be resumed later, or be denied
+    /// How to handle a call that needs an approval: end the turn, to be resumed later, or deny the call
     #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
     pub(crate) approvals: ApprovalsArg,
-    /// Model calls in the turn at most
+    /// The maximum number of model calls in the turn
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<u64>,
-    /// Time for the turn, milliseconds
+    /// The time limit of the turn, milliseconds
     #[arg(long, value_name = "N")]
     pub(crate) timeout_ms: Option<u64>,
     /// First finish a turn of the session that a crash interrupted, instead of closing it
@@ -212,10 +212,10 @@ pub(crate) struct SessionsArgs {
     pub(crate) action: SessionsAction,
 }
 
-/// What can be done with stored sessions.
+/// Actions on stored sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsAction {
-    /// List all sessions, the last used first, with their titles and states
+    /// List all sessions, most recently used first, with their titles and states
     List(ListArgs),
     /// Show the conversation of a session
     Show {
@@ -291,7 +291,7 @@ pub(crate) struct McpArgs {
     pub(crate) action: McpAction,
 }
 
-/// What can be done with tool servers.
+/// Actions on tool servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpAction {
     /// Start each server, wait until it is ready or has failed, show its state, and stop it
@@ -304,7 +304,7 @@ pub(crate) enum McpAction {
         #[arg(long, value_name = "PID")]
         pid: Option<u32>,
     },
-    /// Have a running process read its servers from the configuration again; in a chat: /mcp reload
+    /// Make a running process reload its servers from the configuration; in a chat: /mcp reload
     Reload {
         /// The process, if several use the store
         #[arg(long, value_name = "PID")]

@@ -1,13 +1,13 @@
 //! `batch`: many turns of many sessions in one process.
 //!
-//! Owns the order of things and nothing of the turns: what is read ahead, which line begins when, where its result goes,
-//! and what the signals of this process mean for all of them.
+//! Owns the scheduling: how far to read ahead, when a line begins, where its result goes, and how signals affect the
+//! whole.
 //!
-//! - `input`, `line`: what comes in, a bounded number of lines ahead
-//! - `queue`: which line is next
-//! - `conductor`: the one loop; `stop`: how it ends early
-//! - `one`: a line on its way; `again`: what the store has already, for `--finish`
-//! - `outbox`: results to stdout; `progress`, `pace`, `tally`: everything on stderr, and the exit code
+//! - `input`, `line`: reads a bounded number of lines ahead
+//! - `queue`: selects the next line
+//! - `conductor`: the main loop; `stop`: early ends
+//! - `one`: runs one line; `again`: outcomes already in the store, for `--finish`
+//! - `outbox`: results to stdout; `progress`, `rate`, `tally`: output to stderr, and the exit code
 
 mod again;
 mod conductor;
@@ -15,9 +15,9 @@ mod input;
 mod line;
 mod one;
 mod outbox;
-mod pace;
 mod progress;
 mod queue;
+mod rate;
 mod stop;
 mod tally;
 
@@ -35,14 +35,14 @@ use crate::terminal::print;
 use conductor::Conductor;
 use input::Input;
 
-/// Turns at the same time unless it is said otherwise: many for a provider, few for a machine.
+/// Default of concurrent turns: many for a provider, few for a machine.
 const CONCURRENCY: u32 = 64;
 
 /// How the lines are run.
 pub(crate) struct Manner {
-    /// Turns at the same time at most.
+    /// Maximum of concurrent turns.
     concurrency: usize,
-    /// Whether the store is asked what has run already.
+    /// Whether lines that have an outcome in the store are skipped.
     finish: bool,
     /// No progress and no summary.
     is_quiet: bool,
@@ -85,7 +85,7 @@ async fn prepare(args: &BatchArgs, config: &Config) -> Result<(OpenRuntime, Inpu
     Ok((opened, input))
 }
 
-/// Turns at the same time; a wish beyond what the runtime takes is cut, and said so.
+/// The number of concurrent turns; a request above the runtime's limit is reduced with a warning.
 fn concurrency(wished: Option<u32>, most: u32) -> usize {
     if let Some(wished) = wished.filter(|wished| *wished > most) {
         print::note(&format!("warning: --concurrency {wished} is cut to runtime.max_concurrent_turns, {most}"));

@@ -1,16 +1,16 @@
-//! `chat`: a conversation, line by line.
+//! `chat`: an interactive conversation.
 //!
-//! Owns the loop: read a line, run it as a turn or obey it as a command, show what happens. The lines come from the
-//! editor on a terminal and plainly from anything else; turns go the way of every turn.
+//! Owns the loop: read a line, run it as a turn or a command, show the events. Lines come from the editor on a
+//! terminal, and are read plainly otherwise.
 //!
-//! - `editor`, `helper`, `history`: the line editor on a thread of its own, what it helps with, and what it remembers
-//! - `message`: a message of several lines
+//! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
+//! - `message`: messages of several lines
 //! - `lines`: lines of a pipe
-//! - `commands`, `help`, `cost`: what begins with a slash
+//! - `commands`, `help`, `cost`: slash commands
 //! - `say`: one turn
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
-//! - `questions`, `approvals`, `forms`: what is asked during a turn
-//! - `look_back`: what a session waits for that is gone on with
+//! - `questions`, `approvals`, `forms`: questions during a turn
+//! - `look_back`: suspended turns of the session that are resumed
 
 mod approvals;
 mod commands;
@@ -58,13 +58,13 @@ use look_back::Left;
 use questions::Asked;
 use terminal_owner::{Typed, Typing};
 
-/// What stands before a person's line.
+/// The prompt.
 const PROMPT: &str = "you> ";
 
-/// The prompt when the model has asked something.
+/// The prompt when the model has asked a question.
 const ANSWER_PROMPT: &str = "answer> ";
 
-/// What was read.
+/// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A line without its end.
@@ -111,14 +111,14 @@ pub(crate) struct Chat {
     typed: Typed,
     /// Lines that were typed during a turn that did not take them.
     waiting: VecDeque<String>,
-    /// What stands on the next line already: typed during a turn, and not ended.
+    /// Text typed during a turn and not submitted, which starts the next line.
     begun: String,
     /// Whether the session waits for the answer to a question.
     is_asked: bool,
-    /// What an earlier process left open in the session and is gone on with.
+    /// A suspended turn of an earlier process that is resumed.
     left: Option<Left>,
     prices: Prices,
-    /// What the session used so far.
+    /// Usage of the session so far.
     spent: Spending,
     /// The code of the first turn that failed.
     failed: Option<Exit>,
@@ -137,7 +137,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let (port, asked) = questions::port();
-    // On a pipe no question can be asked.
+    // Without a terminal no question can be asked.
     let approvals = is_person.then_some(port);
     let progress = Some(progress::to_stderr());
     let choices = Choices { progress, approvals, take_over: args.take_over, ..Choices::default() };
@@ -222,7 +222,7 @@ impl Chat {
                 () = self.control.drained() => break,
             };
             let line = match input {
-                // The signal of a terminal that was closed may come after the end of what is read from it.
+                // The SIGHUP of a closed terminal may arrive after the end of its input.
                 Input::End if self.is_person && settings::is_gone() => return Ok(Exit::HungUp),
                 Input::End => break,
                 Input::Cleared | Input::Interrupted => continue,
@@ -254,7 +254,7 @@ impl Chat {
         }
         if self.control.is_drained() {
             if self.is_person {
-                // The cursor stands behind the prompt, and what was typed there.
+                // The cursor is after the prompt and typed text.
                 print::report("\n");
             }
             print::note("this process is draining and accepts no further messages");

@@ -88,7 +88,7 @@ impl Control {
         Self { is_drained, listening: Some((task, socket)) }
     }
 
-    /// Resolves when this process is asked to drain: to start no new turn, and to exit when the running ones have
+    /// Resolves when this process is requested to drain: to start no new turn, and to exit when the running ones have
     /// ended. Cancel-safe.
     pub(crate) async fn drained(&mut self) {
         if self.is_drained.wait_for(|is_drained| *is_drained).await.is_err() {
@@ -96,7 +96,7 @@ impl Control {
         }
     }
 
-    /// Whether that was asked.
+    /// Whether draining was requested.
     pub(crate) fn is_drained(&self) -> bool {
         *self.is_drained.borrow()
     }

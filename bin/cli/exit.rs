@@ -1,8 +1,7 @@
-//! The exit codes, and why a command ends without doing what it was asked.
+//! The exit codes, and errors that end a command.
 //!
-//! Scripts rely on these numbers: this file is the one table of them. A turn that failed, was cancelled or met a guard
-//! has an outcome, and its code follows from that; everything that ends a command before or beside a turn is a
-//! [`Failure`].
+//! Scripts rely on these numbers; this is the only table of them. A turn that failed, was cancelled or reached a
+//! guard has an outcome that determines the code; any other error of a command is a [`Failure`].
 
 use std::fmt;
 use std::io;
@@ -13,7 +12,7 @@ use bob_config::ConfigError;
 
 use crate::terminal::{settings, stderr};
 
-/// What the program tells its caller in one number.
+/// The exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -33,23 +32,23 @@ pub(crate) enum Exit {
     Tools = 6,
     /// The store failed, or the end of a turn is not in it.
     Store = 7,
-    /// The runtime gave up, or met a fault of its own.
+    /// The runtime gave up, or had an internal error.
     GaveUp = 70,
-    /// Busy or overloaded: the same request may succeed later.
+    /// Busy or overloaded: a retry may succeed.
     TryLater = 75,
     /// SIGHUP.
     HungUp = 129,
     /// SIGINT, or the turn was cancelled in another way.
     Interrupted = 130,
-    /// The reader of stdout is gone: 128 plus the number of SIGPIPE.
-    NobodyReads = 141,
+    /// Stdout was closed: 128 plus the number of SIGPIPE.
+    StdoutClosed = 141,
     /// SIGTERM.
     Terminated = 143,
 }
 
 impl Exit {
-    /// Ends the process with this code, the terminal as it was found. The reader of stderr has a last half second for what is
-    /// queued; other threads, which may wait for a terminal or a pipe, are not waited for.
+    /// Ends the process with this code and restores the terminal. Waits up to half a second for queued stderr output;
+    /// other threads, which may be blocked on a terminal or a pipe, are not waited for.
     pub(crate) fn leave(self) -> ! {
         stderr::finish();
         settings::restore();
@@ -83,9 +82,9 @@ impl Exit {
         }
     }
 
-    /// Whether a signal, or a person at the keyboard, asked for the end.
+    /// Whether a signal or Ctrl-C requested the end.
     pub(crate) fn is_cancelled(self) -> bool {
-        matches!(self, Self::HungUp | Self::Interrupted | Self::NobodyReads | Self::Terminated)
+        matches!(self, Self::HungUp | Self::Interrupted | Self::StdoutClosed | Self::Terminated)
     }
 }
 
@@ -102,13 +101,13 @@ pub(crate) fn is_lost(outcome: &TurnOutcome) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    /// The kind in one word, as `--output json` names it.
+    /// The kind, as named by `--output json`.
     pub(crate) kind: &'static str,
     /// The problem and the remedy: a lowercase fragment. Empty if there is no reader.
     pub(crate) message: String,
-    /// Whether the same command may succeed later.
+    /// Whether a retry may succeed.
     pub(crate) is_retryable: bool,
-    /// The whole report for people, when it has more than one line and a form of its own.
+    /// A report for people that replaces the message, if it has several lines.
     pub(crate) report: Option<String>,
 }
 
@@ -123,7 +122,7 @@ impl Failure {
         Self::new(Exit::GaveUp, "internal", message)
     }
 
-    /// A process that was asked something has ended or does not answer.
+    /// A process has ended or does not respond.
     pub(crate) fn gone(message: impl Into<String>) -> Self {
         Self { is_retryable: true, ..Self::new(Exit::TryLater, "unavailable", message) }
     }
@@ -187,8 +186,8 @@ impl From<io::Error> for Failure {
         // A terminal that was closed answers every write with this error.
         let is_hung_up = rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::IO);
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::new(Exit::NobodyReads, "cancelled", ""),
-            _ if is_hung_up => Self::new(Exit::NobodyReads, "cancelled", ""),
+            io::ErrorKind::BrokenPipe => Self::new(Exit::StdoutClosed, "cancelled", ""),
+            _ if is_hung_up => Self::new(Exit::StdoutClosed, "cancelled", ""),
             _ => Self::internal(format!("cannot write to stdout: {error}")),
         }
     }

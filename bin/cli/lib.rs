@@ -1,5 +1,5 @@
-//! `cli-agent`: the way in for people. It reads the arguments, finds the configuration and lets the chosen front end do
-//! its work; it decides nothing about turns, tools or sessions.
+//! `cli-agent`: the command-line program. Parses the arguments, loads the configuration and runs a front end; it
+//! decides nothing about turns, tools or sessions.
 
 mod arguments;
 mod batch;
@@ -50,16 +50,15 @@ pub fn main_with(arguments: &[OsString], hook: Arc<dyn Hook>) -> ! {
 }
 
 fn begin(arguments: &[OsString]) -> ! {
-    std::panic::set_hook(Box::new(tell_panic));
+    std::panic::set_hook(Box::new(report_panic));
     let exit = std::panic::catch_unwind(|| enter(arguments)).unwrap_or_else(|_told_by_the_hook| {
-        let failure = Failure::internal("the program met a fault of its own; please report it");
+        let failure = Failure::internal("internal error; please report it");
         finish(&failure, form_asked_for(arguments), None)
     });
     exit.leave()
 }
 
-/// `cli-agent soak-worker FOLDER`: what a soak starts as its child and kills. Like the drill server it is not among the
-/// commands: only a soak has a folder for it.
+/// `cli-agent soak-worker FOLDER`: the child process of a soak. Hidden, since only a soak creates the folder.
 #[cfg(feature = "soak")]
 fn soak_worker(arguments: &[OsString]) -> Option<Result<Exit, Failure>> {
     let mut arguments = arguments.iter().skip(1);
@@ -70,8 +69,8 @@ fn soak_worker(arguments: &[OsString]) -> Option<Result<Exit, Failure>> {
     Some(in_runtime(soak::worker(folder)))
 }
 
-/// `cli-agent drill-server …`: a tool server that a soak starts as its child. It is a program of its own, without
-/// configuration, log or runtime, and it is not among the commands, so that no help and no completion offers it.
+/// `cli-agent drill-server …`: a tool server for soaks, without configuration, log or runtime. Hidden from help and
+/// completion.
 #[cfg(feature = "soak")]
 fn drill() -> Option<u8> {
     let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
@@ -101,7 +100,7 @@ fn enter(arguments: &[OsString]) -> Exit {
 fn obey(cli: Cli) -> Result<Exit, Failure> {
     let is_named = cli.config.is_some();
     let file = cli.config.unwrap_or_else(|| PathBuf::from("agent.toml"));
-    // What does more than choose a model is looked at before it is used, unless it was asked for by name.
+    // A found configuration with privileges is checked for trust, unless it was named.
     let trusted = |overrides: &Overrides| {
         let config = configured(&file, overrides)?;
         trust::check(&config, is_named)?;
@@ -150,7 +149,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Approvals(args) => approvals::approvals(&args.action, &configured(&file, &Overrides::default())?),
         #[cfg(feature = "soak")]
         Command::Soak(args) => {
-            // Only with prompts of one's own does a soak start what a configuration names.
+            // Only custom prompts make a soak use the configuration.
             if args.prompts.is_some() {
                 trusted(&Overrides::default())?;
             }
@@ -182,7 +181,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads the configuration and starts logging as it says.
+/// Reads the configuration and sets up logging.
 fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
     configured_with(file, overrides, Environment::of_process())
 }
@@ -206,7 +205,7 @@ fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit,
         .enable_all()
         .build()
         .map_err(|error| Failure::internal(format!("cannot start the threads of the runtime: {error}")))?;
-    // As the first process of a container this one inherits what others leave behind.
+    // As the first process of a container this one adopts orphans.
     runtime.spawn(bob::child::reap_orphans());
     let result = runtime.block_on(work);
     // A thread may still wait for a pipe or a terminal; the process ends without it.
@@ -214,7 +213,7 @@ fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit,
     result
 }
 
-/// Help and version are what was asked for; everything else is a usage error.
+/// Help and version are printed to stdout; everything else is a usage error.
 fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
     let text = error.render().to_string();
     if !error.use_stderr() {
@@ -228,7 +227,7 @@ fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
     finish(&Failure { report, ..Failure::usage(message) }, form_asked_for(arguments), None)
 }
 
-/// Says why there was no turn, to people and, where it was asked for, to programs.
+/// Reports why there was no turn, also as JSON if requested.
 fn finish(failure: &Failure, form: OutputForm, session: Option<&str>) -> Exit {
     match &failure.report {
         Some(report) => print::report(report),
@@ -246,8 +245,8 @@ fn form_asked_for(arguments: &[OsString]) -> OutputForm {
     arguments::output_form(&args)
 }
 
-/// One line instead of a backtrace: what panics inside an actor or a tool is caught there and told as a result.
-fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+/// One line instead of a backtrace; panics of actors and tools are caught and reported as results.
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("no reason was given");
     let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
     tracing::error!("panic{place}: {what}");

@@ -1,8 +1,8 @@
-//! A runtime for one command: opened from the configuration, and closed in bounded time.
+//! The runtime of one command: opened from the configuration, and closed in bounded time.
 //!
-//! - `origin`: where the configuration came from; `trust`: whether what was found may be used
-//! - `remembered`: what this user decided about tools for good
-//! - `turn`: one turn on its way; `signals`: what ends it and the process
+//! - `origin`: the source of the configuration; `trust`: whether a found configuration may be used
+//! - `remembered`: lasting decisions about tools
+//! - `turn`: one running turn; `signals`: signals that end it and the process
 
 pub(crate) mod origin;
 pub(crate) mod remembered;
@@ -32,7 +32,7 @@ const CLOSING: Duration = Duration::from_secs(3);
 /// The runtime of this process and how long its end may take, for an end that its front end does not see to.
 static OPENED: OnceLock<(Runtime, Duration)> = OnceLock::new();
 
-/// What is called in every actor of the runtime of this process.
+/// The hook of every actor in this process.
 static HOOK: OnceLock<Arc<dyn Hook>> = OnceLock::new();
 
 /// Has this called in every actor of the runtime that this process opens.
@@ -40,9 +40,9 @@ pub(crate) fn hook(hook: Arc<dyn Hook>) {
     let _the_first_stays = HOOK.set(hook);
 }
 
-/// A running tree and what its front end must know of it.
+/// A running tree with the front end's data.
 pub(crate) struct OpenRuntime {
-    /// The way to the tree.
+    /// Handle of the tree.
     pub(crate) runtime: Runtime,
     /// Answers at once whether a model may be used.
     pub(crate) model: Arc<dyn LlmPort>,
@@ -56,11 +56,11 @@ pub(crate) struct OpenRuntime {
 }
 
 impl OpenRuntime {
-    /// Starts the tree. No model is started, and no tool server is waited for but those that are required.
+    /// Starts the tree. Starts no model, and waits only for required tool servers.
     ///
     /// # Errors
-    /// What is wrong with the configuration on this machine, what kept the tree from starting, and why a required tool
-    /// server does not start.
+    /// Returns an error if the configuration is invalid on this machine, the tree cannot start, or a required tool
+    /// server fails to start.
     pub(crate) async fn open(config: &Config, mut choices: Choices) -> Result<Self, Failure> {
         let remembered = Remembered::open(&config.file);
         if choices.memory.is_none() {
@@ -70,7 +70,7 @@ impl OpenRuntime {
         choices.made = trust::made(config);
         let environment = |name: &str| std::env::var(name).ok();
         let Assembly { model, default_model, workspace, builder, tape } = assemble(config, &environment, choices)?;
-        let builder = match logging::tells_of_turns(&config.log) {
+        let builder = match logging::includes_turns(&config.log) {
             true => builder.sink(Arc::new(TracingEventSink::new())),
             false => builder,
         };
@@ -88,34 +88,34 @@ impl OpenRuntime {
         Ok(Self { runtime, model, default_model, workspace, remembered, grace, tape })
     }
 
-    /// Tells from now on when tool servers fail.
+    /// Subscribes to failures of tool servers.
     pub(crate) fn warnings(&self) -> Warnings {
         Warnings::of(&self.runtime)
     }
 
-    /// Whether the model may be used: its provider is known and has its key. Nothing is sent.
+    /// Checks that the model's provider is known and has its key. Nothing is sent.
     ///
     /// # Errors
-    /// What is missing, naming the variable of a missing key.
+    /// Describes what is missing, with the variable of a missing key.
     pub(crate) fn check_model(&self, model: &ModelName) -> Result<(), Failure> {
         self.model.capabilities(model).map(|_can| ()).map_err(Failure::from)
     }
 
-    /// Why the tree has ended without being asked to.
+    /// The error if the tree has ended unexpectedly.
     pub(crate) fn gave_up(&self) -> Failure {
         match &*self.runtime.ended().borrow() {
             Some(TreeEnd::GaveUp { reason }) => Failure::internal(format!("the runtime gave up: {reason}")),
             Some(TreeEnd::Stopped | TreeEnd::Died) | None => {
-                Failure::internal("the runtime ended by a fault of its own")
+                Failure::internal("the runtime ended because of an internal error")
             }
         }
     }
 
-    /// Ends the tree and its children. Returns after at most the grace and three seconds, or at the next signal: what is
-    /// left of the children then is ended by their watcher. Says which signal that was.
+    /// Ends the tree and its children. Returns after at most the grace period and three seconds, or at the next
+    /// signal; remaining children are then ended by their watcher. Returns that signal.
     pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
         let Self { runtime, remembered, tape, grace, .. } = self;
-        // Afterwards, so that what is decided while turns have their grace is written, too.
+        // Decisions during the grace period must be written, too.
         let written = async move {
             let flush = move || remembered.iter().for_each(|memory| memory.flush());
             let _written_or_failed = tokio::task::spawn_blocking(flush).await;
@@ -125,8 +125,7 @@ impl OpenRuntime {
     }
 }
 
-/// Ends the tree, then has the disk have what it is to keep: all of it within `limit`, or until the next signal. Nothing
-/// is waited for before the tree begins to end.
+/// Ends the tree, then waits for pending writes: both within `limit`, or until the next signal.
 async fn end_within<T>(
     limit: Duration,
     shutdown: impl Future<Output = ()>,
@@ -155,7 +154,7 @@ async fn end_within<T>(
     }
 }
 
-/// Has a tape that was recorded whole on the disk, and says so when it is not. What a tape still had is said, too.
+/// Completes a recorded tape on disk, and reports errors. Reports unused entries of a replayed tape.
 async fn keep(tape: Option<Opened>) {
     match tape {
         Some(Opened::Recording(recorder)) => {
@@ -171,8 +170,8 @@ async fn keep(tape: Option<Opened>) {
     }
 }
 
-/// Ends the tree of this process, if there is one, without its front end: in the same time as [`OpenRuntime::close`].
-pub(crate) async fn close_unheard() {
+/// Ends the tree of this process, if there is one, without its front end, within the time of [`OpenRuntime::close`].
+pub(crate) async fn close_without_front_end() {
     if let Some((runtime, limit)) = OPENED.get() {
         let _in_time_or_left = tokio::time::timeout(*limit, runtime.shutdown()).await;
     }

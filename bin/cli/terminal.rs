@@ -1,10 +1,10 @@
-//! What a person sees, on a terminal or a pipe.
+//! Output for people, on a terminal or a pipe.
 //!
-//! - `print`, `stderr`: the one way out, and the queue in front of stderr; `logging`: log records
-//! - `show`, `advice`: turns and errors in words; `approval`: a call that waits for a person
-//! - `screen`, `draw`: the answer while it grows, and what is drawn below everything else
+//! - `print`, `stderr`: all output, and the queue in front of stderr; `logging`: log records
+//! - `show`, `advice`: turns and errors as text; `approval`: questions about calls
+//! - `screen`, `draw`: the growing answer, and the status lines below all other output
 //! - `spending`, `progress`, `warnings`: tokens and money, local model servers, tool servers
-//! - `settings`: the terminal as it was found
+//! - `settings`: restores terminal settings
 
 pub(crate) mod advice;
 pub(crate) mod approval;

@@ -1,11 +1,11 @@
-//! `top`: a running process on the whole screen, over its control socket.
+//! `top`: a full-screen view of a running process, over its control socket.
 //!
-//! Owns the terminal while it runs, and nothing of the process it shows. What is shown is a value ([`model`]), what a key
-//! means is a function of it, and drawing changes nothing; so all of it is tested without a terminal.
+//! Owns the terminal while it runs. The view is a value ([`model`]), keys are handled by a function of it, and
+//! drawing changes nothing, so all of it is tested without a terminal.
 //!
-//! - `model`: what is known, what is selected, and what a key asks for
+//! - `model`: the data, the selection, and the actions of keys
 //! - `rows`: the tree as a list of lines
-//! - `draw`, `panels`, `boxes`: from the model to the screen
+//! - `draw`, `panels`, `boxes`: render the model
 
 mod boxes;
 mod draw;
@@ -32,7 +32,7 @@ use model::{Model, UserAction};
 /// How often the process is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the thread that reads keys looks whether anybody wants them.
+/// How often the key thread checks whether it should end.
 const KEYS_EVERY: Duration = Duration::from_millis(100);
 
 /// Shows a process until a person leaves.
@@ -69,7 +69,7 @@ async fn show(
     let exit = loop {
         terminal.draw(|frame| draw::draw(&model, frame))?;
         tokio::select! {
-            // One that is still being answered needs no second one behind it.
+            // A request that is still pending is not repeated.
             _ = tick.tick() => drop(asks.try_send(Request::Look)),
             Some(answer) = said.recv() => model.told(answer),
             event = keys.recv() => match event {
@@ -88,7 +88,7 @@ async fn show(
     Ok(exit)
 }
 
-/// Sends requests in order, until there are no more or the process has ended.
+/// Sends requests in order, until the channel or the process ends.
 async fn talk(mut process: Process, mut asked: Receiver<Request>, say: Sender<Result<Response, Failure>>) {
     while let Some(question) = asked.recv().await {
         let answer = process.ask(question).await;
@@ -99,7 +99,7 @@ async fn talk(mut process: Process, mut asked: Receiver<Request>, say: Sender<Re
     }
 }
 
-/// What a person types, and new sizes of the screen; read on a thread of its own, since reading blocks.
+/// Reads keys and resize events on a separate thread, since reading blocks.
 fn keys() -> Receiver<Event> {
     let (say, typed) = mpsc::channel(32);
     std::thread::spawn(move || {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`server`] | a tool server that behaves, or misbehaves in one named way |
 //! | [`store`] | a session store with faults |
-//! | `soak` | many sessions under chaos, and the judge of what became of them (feature `soak`) |
+//! | `soak` | many sessions under injected faults, and the checks of their outcomes (feature `soak`) |
 //! | [`traps`] | faults of actors at chosen points |
 
 pub mod server;

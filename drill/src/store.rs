@@ -1,8 +1,8 @@
-//! A store with faults: for tests of what uses a store, and for the soak.
+//! A session store with fault injection, for tests and for the soak.
 //!
-//! A [`FaultStore`] stands before another store. What an operation meets is either planned (the n-th of its kind is
-//! refused, loses its answer, waits, is never answered, or panics) or decided by a function; another function may keep
-//! something else than was given, or hold single sessions. A planned one notes what was asked of it, in order.
+//! A [`FaultStore`] wraps another store. Faults are planned (the n-th operation of a kind is refused, loses its
+//! reply, waits, is never answered, or panics) or chosen by a function; other functions may alter appends or hold
+//! single sessions. A store with planned faults records its operations in order.
 
 #[cfg(test)]
 #[path = "store_tests.rs"]
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// What can be asked of a store.
+/// The operations of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// [`SessionStore::claim`]
@@ -35,7 +35,7 @@ pub enum Operation {
     Delete,
 }
 
-/// What is done to an operation.
+/// A fault of one operation.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// It is not done; the answer is this error, to every append of a batch. A
@@ -45,24 +45,23 @@ pub enum Fault {
     LoseAnswer(StoreError),
     /// It is done after this time.
     Delay(Duration),
-    /// It is done when the test adds a permit, of which it takes one; or when the
-    /// test closes the semaphore.
+    /// It is done when the test adds a permit, of which it takes one; or when the test closes the semaphore.
     Hold(Arc<Semaphore>),
     /// It is done, and its answer never comes.
     Drop,
     /// It is not done; the future panics at its first poll.
     Panic,
-    /// It is not done; the future panics after it was pending once.
+    /// Not performed; the future panics after it was pending once.
     PanicLater,
 }
 
 /// Which fault an operation on these sessions meets.
 type Judge = Box<dyn Fn(Operation, &[SessionId]) -> Option<Fault> + Send + Sync>;
 
-/// What is stored instead of an append; of `None` nothing is, and the answer says that it was.
+/// Replaces an append; `None` stores nothing but reports success.
 type Alter = Box<dyn Fn(Append) -> Option<Append> + Send + Sync>;
 
-/// What a claim of this session, or an append to it, waits for. Nothing else waits for that.
+/// Delays a claim of this session, or an append to it, and nothing else.
 type Held = Box<dyn Fn(&SessionId, Option<&Append>) -> Option<BoxFuture<'static, ()>> + Send + Sync>;
 
 /// A store with faults before another one.
@@ -81,13 +80,13 @@ enum Mode {
 
 #[derive(Debug, Default)]
 struct Plan {
-    /// Which operation, or any; the how manieth of those, from 1; and what happens.
+    /// The operation (`None` for any), its count from 1, and the fault.
     faults: Vec<(Option<Operation>, usize, Fault)>,
     asked: Vec<(Operation, Vec<SessionId>)>,
 }
 
 impl FaultStore {
-    /// Stands before a store and, until told otherwise, only notes what is asked.
+    /// Wraps a store and, until configured otherwise, only records operations.
     pub fn new(inner: Arc<dyn SessionStore>) -> Arc<Self> {
         Arc::new(Self { inner, mode: Mode::Planned(Mutex::default()) })
     }
@@ -100,7 +99,7 @@ impl FaultStore {
         Arc::new(Self { inner, mode: Mode::Judged(Box::new(judge)) })
     }
 
-    /// Stores what `alter` makes of each append; where that is nothing, says that it was stored.
+    /// Stores the result of `alter` for each append; reports success if that is `None`.
     pub fn altering(
         inner: Arc<dyn SessionStore>,
         alter: impl Fn(Append) -> Option<Append> + Send + Sync + 'static,
@@ -124,8 +123,8 @@ impl FaultStore {
         }
     }
 
-    /// What was asked so far, in order, with the sessions concerned: of an append
-    /// one for each of its batch, of a listing none.
+    /// Returns the operations so far in order, with their sessions: one for each append of a batch, none for a
+    /// listing.
     pub fn asked(&self) -> Vec<(Operation, Vec<SessionId>)> {
         self.plan_mut().map(|plan| plan.asked.clone()).unwrap_or_default()
     }
@@ -181,7 +180,7 @@ impl FaultStore {
                 std::future::pending().await
             }
             .boxed(),
-            // The panic is what the test asked for.
+            // The test asked for this panic.
             Some(Fault::Panic) => async move { panic!("{operation:?} panics as planned") }.boxed(),
             Some(Fault::PanicLater) => async move {
                 tokio::task::yield_now().await;
@@ -191,7 +190,7 @@ impl FaultStore {
         }
     }
 
-    /// A claim, after what it waits for.
+    /// A claim after its delay.
     async fn waited<'a>(
         &'a self,
         session: &'a SessionId,
@@ -205,7 +204,7 @@ impl FaultStore {
         claim(&*self.inner).await
     }
 
-    /// Stores a batch, or what is stored instead.
+    /// Stores a batch after alteration.
     async fn store(&self, batch: Vec<Append>) -> Vec<Result<u64, StoreError>> {
         let Mode::Altering(alter) = &self.mode else { return self.inner.append(batch).await };
         let (mut said, mut kept) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
@@ -238,7 +237,7 @@ impl FaultStore {
     }
 }
 
-/// The answer to an append that is stored when it is let go.
+/// Reply to an append that is stored on release.
 fn later(
     inner: Arc<dyn SessionStore>,
     append: Append,

@@ -1,7 +1,7 @@
-//! Traps: a test or a soak hurts an actor of a runtime at a chosen edge.
+//! Traps: faults injected into an actor at a chosen point of its execution.
 //!
-//! Owns what is armed in one runtime and what was sprung. The traps are the [`Hook`] that the runtime is built with;
-//! when nothing is armed a passage is one relaxed load.
+//! Owns the armed traps of one runtime and their counts. The traps are the [`Hook`] that the runtime is built with;
+//! when none is armed, passing a point costs one relaxed load.
 
 use bob_actors::watchdog::{ActorPath, Hook, Kill};
 use bob_messages::ids::SessionId;
@@ -17,65 +17,63 @@ pub struct Traps(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// How many traps may still spring.
+    /// How many traps can still trigger.
     armed: AtomicUsize,
-    sprung: AtomicUsize,
+    triggered: AtomicUsize,
     table: Mutex<Table>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    /// All there ever were; a trap's number is its place here.
+    /// All traps ever armed; an id is an index.
     traps: Vec<Armed>,
-    /// Those that may still spring, by whom they are for, so that many cost a passage no more than few.
-    standing: HashMap<Victim, Vec<usize>>,
+    /// Those that can still trigger, by target, so that many cost a point no more than few.
+    standing: HashMap<Target, Vec<usize>>,
 }
 
 #[derive(Debug)]
 struct Armed {
     trap: Trap,
-    /// How often it may still spring.
+    /// Remaining triggers.
     left: u32,
-    sprung: u32,
+    triggered: u32,
 }
 
-/// One trap: whom it is for, where it stands, and what it does.
+/// One trap: its target, point and fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trap {
-    /// Whom it waits for.
-    pub victim: Victim,
-    /// Where it stands.
+    /// The actor.
+    pub target: Target,
+    /// The point.
     pub edge: Edge,
-    /// What it does.
-    pub harm: Harm,
-    /// How many passages it lets by first.
-    pub lets_by: u32,
-    /// How often it springs; 0 springs never.
+    /// The fault.
+    pub fault: Fault,
+    /// How many passages it skips first.
+    pub skip: u32,
+    /// How often it triggers; 0 means never.
     pub times: u32,
 }
 
-/// Whom a trap waits for.
+/// The target of a trap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Victim {
-    /// Whichever session's actor comes first.
+pub enum Target {
+    /// Any session's actor, whichever arrives first.
     AnyTurn,
     /// The actor of this session.
     Turn(SessionId),
-    /// Another actor by its path in the tree: `root`, `store`, `llm`, `tools` (the
-    /// supervisor), `tools/local`, `tools/<server>`, `sessions` (the supervisor),
-    /// `model server <provider>`.
+    /// Another actor by its path in the tree: `root`, `store`, `llm`, `tools` (the supervisor), `tools/local`,
+    /// `tools/<server>`, `sessions` (the supervisor), `model server <provider>`.
     Room(String),
 }
 
-/// Where a trap stands.
+/// A point in an actor's execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
-    /// The next message, whatever it is, before it is handled.
+    /// Before the next message of any kind is handled.
     Next,
-    /// Before a message of this kind is handled. The kind is the name of the message's
-    /// variant: for a turn `Start`, `BuildPrompt`, `LlmInfer`, `ParseAction`, `CallTool`, `Done`,
-    /// `Loaded`, `Saved`, `Checked`, `ToolReturned` and so on. Besides, every actor has
-    /// `Starting`, `Stopping` and `SupervisionEvent`.
+    /// Before a message of this kind is handled. The kind is the name of the message's variant: for a turn `Start`,
+    /// `BuildPrompt`, `LlmInfer`, `ParseAction`, `CallTool`, `Done`, `Loaded`, `Saved`, `Checked`, `ToolReturned` and
+    /// so on. Every actor also has `Starting`, `Stopping` and `SupervisionEvent`.
     Before(&'static str),
     /// After a message of this kind was handled and all its effects were performed.
     After(&'static str),
@@ -89,17 +87,16 @@ pub enum Edge {
     },
 }
 
-/// What a trap does to the actor that steps on it.
+/// The fault that a trap injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Harm {
+pub enum Fault {
     /// The handler panics.
     Panic,
     /// The handler fails.
     Fail,
-    /// The actor is killed where it stands. While it starts or stops, or has to do with
-    /// its children, this is the same as `Fail`.
+    /// The actor is killed. While it starts, stops or handles a supervision event, this is equivalent to `Fail`.
     Kill,
-    /// The handler blocks its thread for this long, in milliseconds, then goes on.
+    /// The handler blocks its thread for this many milliseconds, then continues.
     Block {
         /// How long.
         ms: u64,
@@ -107,15 +104,15 @@ pub enum Harm {
 }
 
 impl Trap {
-    /// A trap that springs once, at the first passage.
-    pub fn new(victim: Victim, edge: Edge, harm: Harm) -> Self {
-        Self { victim, edge, harm, lets_by: 0, times: 1 }
+    /// A trap that triggers once, at the first passage.
+    pub fn new(target: Target, edge: Edge, fault: Fault) -> Self {
+        Self { target, edge, fault, skip: 0, times: 1 }
     }
 
-    /// Lets this many passages by before it springs.
+    /// Skips this many passages first.
     #[must_use]
     pub fn after(self, passages: u32) -> Self {
-        Self { lets_by: passages, ..self }
+        Self { skip: passages, ..self }
     }
 
     /// Springs this many times.
@@ -135,41 +132,40 @@ impl Traps {
         Arc::new(self.clone())
     }
 
-    /// Arms a trap. At an edge where several stand for the same victim, the one that was
-    /// armed first springs.
+    /// Arms a trap. If several are armed at a point for one target, the first armed triggers.
     pub fn arm(&self, trap: Trap) -> TrapId {
         let mut table = self.table();
         let number = table.traps.len();
         if trap.times > 0 {
             self.0.armed.fetch_add(1, Ordering::Relaxed);
-            table.standing.entry(trap.victim.clone()).or_default().push(number);
+            table.standing.entry(trap.target.clone()).or_default().push(number);
         }
-        table.traps.push(Armed { left: trap.times, sprung: 0, trap });
+        table.traps.push(Armed { left: trap.times, triggered: 0, trap });
         TrapId(number)
     }
 
-    /// Takes a trap away; what it has done stays counted.
+    /// Disarms a trap; its count remains.
     pub fn disarm(&self, id: TrapId) {
         let mut table = self.table();
         let Some(armed) = table.traps.get_mut(id.0) else { return };
         if std::mem::take(&mut armed.left) > 0 {
-            let victim = armed.trap.victim.clone();
-            table.fell(&victim, id.0);
+            let target = armed.trap.target.clone();
+            table.fell(&target, id.0);
             self.0.armed.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// How often this trap has sprung.
-    pub fn sprung(&self, id: TrapId) -> u32 {
-        self.table().traps.get(id.0).map_or(0, |armed| armed.sprung)
+    /// How often this trap has triggered.
+    pub fn triggered(&self, id: TrapId) -> u32 {
+        self.table().traps.get(id.0).map_or(0, |armed| armed.triggered)
     }
 
-    /// How often all traps together have sprung.
-    pub fn sprung_in_all(&self) -> usize {
-        self.0.sprung.load(Ordering::Relaxed)
+    /// How often all traps together have triggered.
+    pub fn triggered_in_all(&self) -> usize {
+        self.0.triggered.load(Ordering::Relaxed)
     }
 
-    /// How many traps may still spring.
+    /// Returns how many traps can still trigger.
     pub fn armed(&self) -> usize {
         self.0.armed.load(Ordering::Relaxed)
     }
@@ -184,47 +180,47 @@ impl Traps {
 
     #[cold]
     fn step_on(&self, place: &ActorPath, edge: Edge) -> Result<(), ActorProcessingErr> {
-        let Some(harm) = self.spring(place, edge) else { return Ok(()) };
-        match harm {
-            // Without the hook, which would tell people of what was done on purpose.
-            Harm::Panic => {
+        let Some(fault) = self.spring(place, edge) else { return Ok(()) };
+        match fault {
+            // Skips the panic hook, which would print a message about an intended panic.
+            Fault::Panic => {
                 std::panic::resume_unwind(Box::new(format!("a drill: {place} stepped on a trap at {edge:?}")))
             }
-            Harm::Fail => Err(format!("a drill: {place} stepped on a trap at {edge:?}").into()),
-            Harm::Kill => Err(Box::new(Kill)),
-            Harm::Block { ms } => {
+            Fault::Fail => Err(format!("a drill: {place} stepped on a trap at {edge:?}").into()),
+            Fault::Kill => Err(Box::new(Kill)),
+            Fault::Block { ms } => {
                 std::thread::sleep(Duration::from_millis(ms));
                 Ok(())
             }
         }
     }
 
-    /// What happens at this passage. The lock is free again by then.
-    fn spring(&self, place: &ActorPath, edge: Edge) -> Option<Harm> {
+    /// Returns the fault for this passage. The lock is released on return.
+    fn spring(&self, place: &ActorPath, edge: Edge) -> Option<Fault> {
         let mut table = self.table();
-        let victims = match place {
-            ActorPath::Session(session) => vec![Victim::Turn(session.clone()), Victim::AnyTurn],
-            ActorPath::Room(path) => vec![Victim::Room(path.to_string())],
+        let targets = match place {
+            ActorPath::Session(session) => vec![Target::Turn(session.clone()), Target::AnyTurn],
+            ActorPath::Room(path) => vec![Target::Room(path.to_string())],
         };
-        for victim in victims {
-            let standing = table.standing.get(&victim).cloned().unwrap_or_default();
+        for target in targets {
+            let standing = table.standing.get(&target).cloned().unwrap_or_default();
             for number in standing {
                 let Some(armed) = table.traps.get_mut(number).filter(|armed| armed.trap.edge.is(edge)) else {
                     continue;
                 };
-                if let Some(lets_by) = armed.trap.lets_by.checked_sub(1) {
-                    armed.trap.lets_by = lets_by;
+                if let Some(skip) = armed.trap.skip.checked_sub(1) {
+                    armed.trap.skip = skip;
                     continue;
                 }
                 armed.left -= 1;
-                armed.sprung += 1;
-                let harm = armed.trap.harm;
+                armed.triggered += 1;
+                let fault = armed.trap.fault;
                 if armed.left == 0 {
-                    table.fell(&victim, number);
+                    table.fell(&target, number);
                     self.0.armed.fetch_sub(1, Ordering::Relaxed);
                 }
-                self.0.sprung.fetch_add(1, Ordering::Relaxed);
-                return Some(harm);
+                self.0.triggered.fetch_add(1, Ordering::Relaxed);
+                return Some(fault);
             }
         }
         None
@@ -236,12 +232,12 @@ impl Traps {
 }
 
 impl Table {
-    /// This one springs no more.
-    fn fell(&mut self, victim: &Victim, number: usize) {
-        if let Some(standing) = self.standing.get_mut(victim) {
+    /// Removes an exhausted trap.
+    fn fell(&mut self, target: &Target, number: usize) {
+        if let Some(standing) = self.standing.get_mut(target) {
             standing.retain(|&standing| standing != number);
             if standing.is_empty() {
-                self.standing.remove(victim);
+                self.standing.remove(target);
             }
         }
     }

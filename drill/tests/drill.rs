@@ -1,5 +1,5 @@
-//! The drill server, driven over its pipes as a client would: what it does when it behaves, and that each way to
-//! misbehave is what its line says.
+//! The drill server, driven over its pipes like by a client: its healthy behaviour, and each mode against its
+//! description.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 

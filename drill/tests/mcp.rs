@@ -1,16 +1,16 @@
-//! Tool servers that misbehave, one test for each fault: what its calls are told, what is left of the server, and what
-//! the others notice. The server is the drill server in a process of its own; the supervisor is played by the test.
+//! Misbehaving tool servers, one test for each fault: results of calls, cleanup of the server, and isolation of
+//! others. The server is the drill server in a separate process; the test plays the supervisor.
 //!
-//! Counts are exact. Times have a goal, named in the test, and a bound of three times as much, since the machine that
-//! runs the tests has other work.
+//! Counts are exact. Times have a goal, named in the test, and a limit of three times as much, since the machine has
+//! other work.
 
 // Processes, descriptors and memory are read from /proc.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![allow(clippy::print_stdout, reason = "the figures are shown by --nocapture")]
 
-#[path = "mcp/house.rs"]
-mod house;
+#[path = "mcp/fixture.rs"]
+mod fixture;
 #[path = "mcp/lines.rs"]
 mod lines;
 #[path = "mcp/lists.rs"]

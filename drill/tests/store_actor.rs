@@ -22,8 +22,7 @@ async fn start(store: Arc<dyn SessionStore>) -> ActorRef<StoreMessage> {
     Actor::spawn(None, StoreActor::default(), store).await.unwrap().0
 }
 
-/// A store of which the first append waits for a permit, and the actor before it,
-/// with these sessions claimed.
+/// A store of which the first append waits for a permit, and the actor before it, with these sessions claimed.
 async fn held(sessions: &[&str]) -> (Arc<FaultStore>, Arc<Semaphore>, ActorRef<StoreMessage>) {
     let store = FaultStore::new(MemoryStore::new());
     let permits = Arc::new(Semaphore::new(0));
@@ -49,13 +48,12 @@ fn store(actor: &ActorRef<StoreMessage>, append: Append) -> Answer<Result<u64, S
     ask(actor, |reply| StoreMessage::Append { append, reply })
 }
 
-/// Returns when the actor has handled everything sent before: a listing waits for
-/// nothing.
+/// Returns when the actor has handled everything sent before: a listing waits for nothing.
 async fn handled(actor: &ActorRef<StoreMessage>) {
     ask(actor, |reply| StoreMessage::List { filter: Default::default(), cursor: None, reply }).await.unwrap().unwrap();
 }
 
-/// How the store was asked since its claims, without the listings of the test.
+/// The operations of the store since its claims, without the listings of the test.
 fn asked(store: &FaultStore) -> Vec<(Operation, Vec<String>)> {
     let mut asked = store.asked();
     asked.retain(|(operation, _)| *operation != Operation::List);

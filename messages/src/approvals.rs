@@ -1,4 +1,4 @@
-//! What a person is asked about a call, and what of the answer stands beyond it, as data.
+//! Approval of calls, and decisions with a lasting effect, as data.
 
 mod decision;
 
@@ -11,51 +11,48 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// How many decisions a session keeps beyond their calls; the oldest go first, and are
-/// asked about again.
+/// Maximum of lasting decisions in a session; the oldest are dropped, and asked for again.
 const MOST_STANDING: usize = 256;
 
-/// What a person may answer, by the names decisions have.
+/// The possible decisions by name.
 pub const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
 
-/// A call that needs a person, with all that is known of it. What is in `call` is
-/// exactly what runs when the person allows it.
+/// A call that needs approval, with its context. `call` is exactly what runs if it is allowed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalQuestion {
     /// Whose call.
     pub session: SessionId,
     /// Of which turn.
     pub turn: TurnId,
-    /// What a decision names.
+    /// The id for a decision.
     pub approval_id: ApprovalId,
     /// The call: tool and arguments, as they would run.
     pub call: Arc<ToolCall>,
     /// How risky it is.
     pub risk: Risk,
-    /// Why a person is asked.
+    /// Why approval is needed.
     pub reason: String,
-    /// What people call the tool; the tool's own words, empty when it has none.
+    /// The tool's title, in its own words; empty if it has none.
     pub title: String,
-    /// What may be answered, by the names decisions have.
+    /// The possible decisions by name.
     pub choices: Vec<String>,
-    /// Whether a decision for the session or for good is about exactly these arguments,
-    /// and not about the tool.
+    /// Whether a decision for the session or forever applies to exactly these arguments instead of the tool.
     #[serde(default)]
     pub exact: bool,
     /// How the tool's definition differs from the one that was decided about before, as
     /// a text of lines that begin with `-`, `+` or a space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<String>,
-    /// How long the question stands, in milliseconds; then it is denied.
+    /// Timeout of the question in milliseconds; then the call is denied.
     pub timeout_ms: u64,
 }
 
-/// A tool as a person was shown it who decides about a call of it.
+/// A tool as shown in a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedTool {
-    /// What names its definition: another description, schema or annotation is another.
+    /// Identifies its definition: a change of description, schema or annotations changes it.
     pub definition: String,
-    /// The definition in words, to show a later difference.
+    /// The definition as text, to show a later difference.
     pub text: String,
     /// Whether a decision beyond the call is about exactly its arguments.
     pub exact: bool,
@@ -64,13 +61,12 @@ pub struct AskedTool {
     pub changes: Option<String>,
 }
 
-/// A person's word that a call may run.
+/// Approval of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approved {
     /// To which question.
     pub by: ApprovalId,
-    /// The tool as it was shown. Of another definition nobody has approved anything, nor
-    /// of a tool that was not shown.
+    /// The tool as shown. The approval applies to no other definition, nor to a tool that was not shown.
     pub tool: Option<Arc<AskedTool>>,
 }
 
@@ -84,14 +80,14 @@ pub enum Scope {
     Always,
 }
 
-/// A decision that stands for later calls of a tool, as long as its definition stays.
+/// A decision that applies to later calls of a tool with an unchanged definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// The tool.
     pub tool: ToolName,
     /// Its definition.
     pub definition: String,
-    /// That in words.
+    /// The definition as text.
     pub text: String,
     /// Only calls with exactly these arguments; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,8 +97,7 @@ pub struct Standing {
     /// Why not, for the model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Whether it was said for all of the user's sessions, who may take it back, and not
-    /// for one.
+    /// Whether it applies to all of the user's sessions and can be revoked, or to one session only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_good: bool,
 }
@@ -119,7 +114,7 @@ impl Decision {
 }
 
 impl Standing {
-    /// What follows from a decision about this call of this tool.
+    /// Returns the lasting decision about this call of this tool.
     pub fn of(call: &ToolCall, tool: &AskedTool, scope: Scope, allowed: bool, reason: &str) -> Self {
         Self {
             tool: call.name.clone(),
@@ -132,12 +127,12 @@ impl Standing {
         }
     }
 
-    /// Whether it speaks of a call with these arguments, whatever the tool's definition.
+    /// Whether it applies to these arguments, whatever the tool's definition.
     pub fn is_about(&self, arguments: &Value) -> bool {
         self.arguments.as_ref().is_none_or(|exactly| exactly == arguments)
     }
 
-    /// Whether the other one says the same thing's latest: it takes this one's place.
+    /// Whether the other decision is about the same calls and replaces this one.
     pub fn gives_way_to(&self, other: &Self) -> bool {
         self.tool == other.tool && (other.arguments.is_none() || self.arguments == other.arguments)
     }

@@ -1,9 +1,8 @@
-//! The circuit breaker: whether something that keeps failing is asked at all.
+//! The circuit breaker: whether calls to a failing service are attempted.
 //!
-//! While it is closed everybody passes. After failures in a row that have lasted a
-//! while it opens: everybody is refused at once, except for one probe at a time. A
-//! probe that succeeds closes it, one that fails keeps it open for another interval.
-//! The time comes in as milliseconds of any clock that never goes back.
+//! While closed, all calls pass. After consecutive failures over some time it opens: calls are refused at once,
+//! except for one probe at a time. A successful probe closes it; a failed one keeps it open for another interval.
+//! Time is passed in as milliseconds of a monotonic clock.
 
 /// When a breaker opens, and how often it lets a probe through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +16,7 @@ pub struct BreakerPolicy {
     pub probe_every_ms: u64,
 }
 
-/// The breaker of one thing that can be asked.
+/// The breaker of one service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Breaker(State);
 
@@ -25,7 +24,7 @@ pub struct Breaker(State);
 enum State {
     /// `failures` in a row, the first at `since_ms`.
     Closed { failures: u32, since_ms: u64 },
-    /// Failing since `since_ms`; whoever comes at `probe_at_ms` or later is the probe.
+    /// Failing since `since_ms`; the next call at or after `probe_at_ms` is the probe.
     Open { since_ms: u64, probe_at_ms: u64 },
     /// Failing since `since_ms`; the probe is on its way.
     Probing { since_ms: u64 },
@@ -37,18 +36,18 @@ impl Default for State {
     }
 }
 
-/// What a caller may do.
+/// The decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passage {
-    /// Ask; whoever knows how it went says so.
+    /// Attempt it; report the result if there is one.
     Free,
-    /// Ask as the one probe; how it went must be said, or that it was let go.
+    /// Attempt it as the only probe; the result, or its abandonment, must be reported.
     Probe,
     /// Do not ask.
     Refused(Down),
 }
 
-/// How something fails that is not asked.
+/// How a service fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Down {
     /// For how long it has failed, in milliseconds.
@@ -58,8 +57,7 @@ pub struct Down {
 }
 
 impl Breaker {
-    /// May a caller pass at `now_ms`? The answer [`Passage::Probe`] is given to one caller
-    /// only until that one has said how it went.
+    /// Decides about a call at `now_ms`. Returns [`Passage::Probe`] to one caller only, until it reports its result.
     pub fn pass(&mut self, now_ms: u64) -> Passage {
         match (self.down(now_ms), self.0) {
             (None, _) => Passage::Free,
@@ -81,8 +79,7 @@ impl Breaker {
         }
     }
 
-    /// A caller succeeded. Of a breaker that is not closed only the probe knows how
-    /// things are now; what others began earlier says nothing.
+    /// Reports a success. If the breaker is not closed, only the probe counts: other calls began earlier.
     pub fn succeeded(&mut self, was_probe: bool) {
         match self.0 {
             State::Closed { .. } => self.0 = State::default(),

@@ -1,5 +1,5 @@
-//! What a turn is told besides its input: instructions and the rules of its runtime.
-//! Not journaled: it is rendered from the configuration, which holds it.
+//! The configuration of turns: instructions and the rules of the runtime. Not journaled, since it is derived from the
+//! configuration.
 
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-/// Behind how many records of a session a snapshot of it is written, unless something else is said.
+/// Default number of records between snapshots of a session.
 const SNAPSHOT_EVERY: u64 = 200;
 
 /// How turns are run here. Shared by all turns; made once.
@@ -16,11 +16,10 @@ const SNAPSHOT_EVERY: u64 = 200;
 pub struct Brief {
     /// The layers of the prompt before the history.
     pub layers: PromptLayers,
-    /// Whether whoever runs turns looks files up for each of them: their texts then stand
-    /// in for `layers`.
+    /// Whether prompt files are looked up for each turn: their texts replace `layers`.
     #[serde(default)]
     pub reads_files: bool,
-    /// How models shall answer.
+    /// How models are asked to reply.
     pub tool_mode: ToolModeChoice,
     /// The model when neither request nor session names one.
     pub default_model: ModelName,
@@ -30,16 +29,16 @@ pub struct Brief {
     pub max_history_messages: usize,
     /// Which share of a model's context a prompt may fill, in percent.
     pub context_percent: u32,
-    /// What becomes of a history that fills more than that; `None` leaves the oldest out.
+    /// How a longer history is condensed; `None` omits the oldest messages.
     #[serde(default)]
     pub condense: Option<CondenseRules>,
     /// The folders of a session that names none; the workspace, which no session leaves.
     pub roots: Arc<[String]>,
     /// How many inputs may wait behind a running turn.
     pub max_waiting: usize,
-    /// What becomes of a turn that a crash of the program interrupted.
+    /// How a turn that a crash interrupted is handled.
     pub on_restart: OnRestart,
-    /// How skills are chosen; `None` where there are none, and then nobody is asked for them.
+    /// How skills are selected; `None` disables skills.
     #[serde(default)]
     pub skills: Option<SkillRules>,
     /// Behind how many records of a session a snapshot of it is written; 0 writes none.
@@ -67,7 +66,7 @@ impl Brief {
         }
     }
 
-    /// Whether a folder is inside the workspace, as far as its name tells.
+    /// Whether a folder is inside the workspace, judged by its path alone.
     pub fn holds(&self, folder: &str) -> bool {
         let folder = Path::new(folder);
         let plain = |component: Component<'_>| !matches!(component, Component::ParentDir);
@@ -90,7 +89,7 @@ impl Default for CondenseRules {
     }
 }
 
-/// What becomes of a turn that a crash of the program interrupted.
+/// How a turn that a crash interrupted is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRestart {
@@ -101,19 +100,18 @@ pub enum OnRestart {
     Resume,
 }
 
-/// The texts before the history, in the order in which a model reads them.
-/// An empty one takes no room.
+/// The texts before the history, in the order in which a model reads them. An empty one takes no room.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptLayers {
     /// System text, then the files the configuration names.
     pub instructions: String,
-    /// What the runtime itself has to say.
+    /// The runtime's own instructions.
     pub runtime_policy: String,
     /// Context of this installation.
     pub bootstrap: String,
-    /// What is remembered between sessions.
+    /// Memory between sessions.
     pub memory: String,
-    /// What is said of skills in every turn; those chosen for a turn come behind it.
+    /// Text about skills in every turn; the bodies of selected ones follow.
     pub skills: String,
     /// Notes about the tools.
     pub tool_notes: String,

@@ -1,4 +1,4 @@
-//! What is in a conversation: messages, their parts, calls, results, usage.
+//! The content of a conversation: messages, their parts, calls, results, usage.
 
 mod complaint;
 mod content;
@@ -18,21 +18,21 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What the user said.
+    /// A message of the user.
     User {
         /// Its parts, in order.
         parts: Vec<ContentPart>,
     },
-    /// What the model said and asked for.
+    /// A reply of the model.
     Assistant {
-        /// Its words; may be empty beside calls.
+        /// Its text; may be empty beside calls.
         text: String,
         /// Its calls, each with exactly one result in the messages that follow.
         calls: Vec<Arc<ToolCall>>,
     },
     /// The result of one call.
     Tool {
-        /// The result, whole; what the model sees is rendered from it.
+        /// The complete result; the model receives a rendering of it.
         result: Arc<ToolResult>,
     },
 }
@@ -48,7 +48,7 @@ impl Message {
         Self::Assistant { text: text.into(), calls: Vec::new() }
     }
 
-    /// How many bytes the message brings into a prompt, about.
+    /// Approximate size of the message in a prompt, bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::User { parts } => parts.iter().map(ContentPart::weight).sum(),
@@ -60,18 +60,18 @@ impl Message {
     }
 }
 
-/// One call of a tool, as the model asked for it.
+/// One tool call of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Unique in the session, whatever id the provider gave.
+    /// Unique in the session, independent of the provider's id.
     pub id: CallId,
-    /// The tool, or what the model believed to be one.
+    /// The tool, as named by the model; it may not exist.
     pub name: ToolName,
     /// A JSON object.
     pub arguments: Value,
     /// The arguments' length as JSON, in bytes, for size estimates.
     pub argument_bytes: usize,
-    /// What a provider wants to see again beside the call, unread by us.
+    /// Opaque provider data that must be sent back with the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<String>,
 }
@@ -84,7 +84,7 @@ pub enum CallStatus {
     Ok,
     /// The tool, or the way to it, failed; the model may react.
     Error,
-    /// Policy or a person said no.
+    /// Denied by policy or a person.
     Denied,
     /// It may or may not have run.
     Unknown,
@@ -101,7 +101,7 @@ pub struct ToolResult {
     pub name: ToolName,
     /// How it ended.
     pub status: CallStatus,
-    /// What it returned, whole.
+    /// The complete output.
     pub output: ToolOutput,
     /// How long it ran; 0 when it did not.
     pub duration_ms: u64,
@@ -121,7 +121,7 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens of the answers.
     pub output_tokens: u64,
-    /// Both, or what the provider says instead.
+    /// The sum, or the provider's own total.
     pub total_tokens: u64,
     /// Of the input, read from the provider's cache; null when not reported.
     pub cached_input_tokens: Option<u64>,
@@ -153,7 +153,7 @@ impl Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It had said what it wanted to say.
+    /// The model ended its reply.
     Stop,
     /// It wants tools to be called.
     ToolCalls,
@@ -175,7 +175,7 @@ pub enum FinishReason {
     Final,
     /// A bound was reached.
     GuardExceeded,
-    /// Somebody stopped it.
+    /// Cancelled.
     Cancelled,
     /// It waits for a person or an outside event.
     Suspended,
@@ -189,7 +189,7 @@ pub enum FinishReason {
 pub enum GuardReason {
     /// `max_steps` model calls were made.
     MaxSteps,
-    /// One call more than `max_tool_calls` was asked for.
+    /// The model requested one call more than `max_tool_calls`.
     MaxToolCalls,
     /// `max_consecutive_errors` tool errors in a row.
     MaxConsecutiveErrors,

@@ -1,7 +1,7 @@
-//! The one error a caller sees.
+//! The error type of all callers.
 //!
-//! Messages are for people: short, with what to do. Details go to telemetry;
-//! provider bodies and secrets are in neither.
+//! Messages are for users: short, with advice. Details go to telemetry; response bodies of providers and secrets are
+//! in neither.
 
 mod store;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", content = "detail", rename_all = "snake_case")]
 pub enum AgentError {
-    /// The model failed for good.
+    /// The model failed permanently.
     #[error("{0}")]
     Llm(LlmError),
     /// The tool plane failed.
@@ -56,7 +56,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// The kind in one word, as outputs name it.
+    /// The name of the kind in outputs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Llm(_) => "llm",
@@ -74,8 +74,8 @@ impl AgentError {
         }
     }
 
-    /// Whether the same request may be sent again, and may succeed then: nothing of the first one
-    /// runs any more. A repetition under the request's own `request_id` runs nothing twice in any case.
+    /// Whether a retry may succeed: nothing of the first request is still running. A retry with the request's own
+    /// `request_id` never runs anything twice.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Llm(error) => error.is_retryable(),

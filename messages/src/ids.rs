@@ -1,7 +1,6 @@
-//! The names of things: sessions, turns, calls, tools, models.
+//! Identifiers: sessions, turns, calls, tools, models.
 //!
-//! Identifiers are cheap to clone (one shared string each) and are checked once,
-//! where they enter; whoever holds one may rely on its form.
+//! Identifiers are cheap to clone (a shared string) and validated once, on construction from outside.
 
 mod of_chat;
 
@@ -9,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// A name was refused; the text says which and what is expected.
+/// An invalid identifier; the text names it and the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidId(pub String);
@@ -22,7 +21,7 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Wraps a name that is known to be well formed.
+            /// Wraps a valid name.
             pub fn new(name: impl Into<Arc<str>>) -> Self {
                 Self(name.into())
             }
@@ -68,7 +67,7 @@ id! {
     ApprovalId
 }
 id! {
-    /// What a suspended turn is resumed by: opaque and unguessable.
+    /// Token that resumes a suspended turn: opaque and unguessable.
     ResumeToken
 }
 id! {
@@ -77,8 +76,7 @@ id! {
 }
 
 impl RecordId {
-    /// The id of an owner's record: its epoch and the record's version, which no other
-    /// record of the session has.
+    /// The id of an owner's record: its epoch and the record's version, which no other record of the session has.
     pub fn numbered(epoch: u64, version: u64) -> Self {
         let mut text = Tail::default();
         text.number(version, 1);
@@ -89,8 +87,7 @@ impl RecordId {
 }
 
 impl CallId {
-    /// The id of a session's call of this number: a letter and at least eight digits,
-    /// which every provider accepts.
+    /// The id of a session's call of this number: a letter and at least eight digits, which every provider accepts.
     pub fn numbered(number: u64) -> Self {
         let mut text = Tail::default();
         text.number(number, 8);
@@ -118,7 +115,7 @@ impl Tail {
         self.bytes[self.start] = byte;
     }
 
-    /// A number of at least so many digits; two of twenty fit beside a letter.
+    /// Writes a number with at least this many digits; two of twenty fit beside a letter.
     fn number(&mut self, mut number: u64, least: usize) {
         let end = self.start;
         while number > 0 || end - self.start < least {
@@ -134,8 +131,7 @@ impl Tail {
 }
 
 impl ResumeToken {
-    /// The token of a suspended turn: it names its session for whoever holds it, and the
-    /// rest of it is what nobody guesses.
+    /// The token of a suspended turn: it contains the session and an unguessable part.
     pub fn of(session: &SessionId, secret: &str) -> Self {
         Self::new(format!("{session}~{secret}"))
     }
@@ -155,11 +151,11 @@ impl SessionId {
     /// The most bytes an id may have.
     pub const MAX_BYTES: usize = 128;
 
-    /// Checks and wraps an id.
+    /// Validates an id.
     ///
     /// # Errors
-    /// When the text does not match the form above; the message never repeats
-    /// more than a few characters of what was given.
+    /// Returns an error if the text does not match the form above; the message repeats at most a few characters of
+    /// it.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let expected = "expected a letter or digit followed by up to 127 letters, digits, `.`, `_` or `-`";
         let Some(first) = text.chars().next() else {
@@ -208,7 +204,7 @@ impl<'de> Deserialize<'de> for SessionId {
     }
 }
 
-/// A model as people write it: `provider:model`, for example `openai:gpt-4o-mini`.
+/// A model in the form `provider:model`, for example `openai:gpt-4o-mini`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ModelName(Arc<str>);
@@ -232,7 +228,7 @@ impl ModelName {
         self.0.split_once(':').map_or("", |(provider, _)| provider)
     }
 
-    /// The part after the first colon, as the provider knows the model.
+    /// The part after the first colon: the provider's name of the model.
     pub fn model(&self) -> &str {
         self.0.split_once(':').map_or(&*self.0, |(_, model)| model)
     }
@@ -257,8 +253,7 @@ impl fmt::Debug for ModelName {
 
 /// A tool: `local/<tool>`, `mcp/<server>/<tool>` or `agent/<id>`.
 ///
-/// A model may also say a name that no tool has; such a name is kept as it was
-/// said, so that the answer to it can repeat it.
+/// A model may invent a name; it is kept unchanged, so that the reply can repeat it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolName(Arc<str>);
@@ -277,7 +272,7 @@ impl ToolName {
         &self.0
     }
 
-    /// The tool's own name: what follows the last slash.
+    /// The part after the last slash.
     pub fn own_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }

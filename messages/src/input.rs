@@ -1,4 +1,4 @@
-//! What callers say to a session's turns: an input, words into a running turn, a reply to a suspended one.
+//! Requests of callers: an input, a steering message, a reply to a suspended turn.
 
 use crate::Millis;
 use crate::approvals::Decision;
@@ -19,9 +19,9 @@ pub struct TurnInput {
     pub turn: TurnId,
     /// The caller's name for it.
     pub request_id: Option<RequestId>,
-    /// When it came.
+    /// Time of arrival.
     pub at: Millis,
-    /// What is said.
+    /// The content.
     pub parts: Vec<ContentPart>,
     /// The caller's labels, echoed in the outcome.
     pub labels: BTreeMap<String, String>,
@@ -31,7 +31,7 @@ pub struct TurnInput {
     pub allow_tools: Option<Arc<[String]>>,
     /// Requests of risk up to this need no person, in this turn.
     pub approve: Option<Risk>,
-    /// What a call that needs a person does.
+    /// How a call that needs approval is handled.
     pub approvals: ApprovalsMode,
     /// The bounds of the turn.
     pub limits: Limits,
@@ -39,8 +39,7 @@ pub struct TurnInput {
     pub options: Option<SessionOptions>,
     /// W3C trace context of the caller.
     pub traceparent: Option<String>,
-    /// The token by which this turn may be resumed if it suspends: random, since
-    /// whoever knows it may resume.
+    /// The token that resumes this turn if it is suspended: random, since it authorises.
     pub token: ResumeToken,
     /// Whether a person is waiting for it.
     pub interactive: bool,
@@ -50,8 +49,7 @@ pub struct TurnInput {
 }
 
 impl TurnInput {
-    /// An input of which nothing is said but these words: everything else is left to the
-    /// session and the defaults, and nobody decides about its calls.
+    /// An input with only a content: everything else follows the session and the defaults, and approvals are denied.
     pub fn bare(turn: TurnId, token: ResumeToken, parts: Vec<ContentPart>) -> Self {
         Self {
             turn,
@@ -78,31 +76,31 @@ impl TurnInput {
     }
 }
 
-/// What a call that needs a person does.
+/// How a call that needs approval is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalsMode {
-    /// Wait inside the turn: somebody can decide.
+    /// Wait within the turn for a decision.
     Wait,
     /// End the run, to be resumed by the decision.
     Suspend,
-    /// Deny: nobody can decide.
+    /// Deny the call.
     #[default]
     Deny,
 }
 
-/// Something said into a running turn.
+/// A steering message: user input for a running turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Steer {
-    /// The name of this request: what the session knows under it already is not taken again.
+    /// The id of this request; a repeated one is ignored.
     pub request_id: RequestId,
-    /// The submission whose run is meant; `None` for whatever runs.
+    /// The submission of the intended run; `None` for the current one.
     pub submission: Option<TurnId>,
-    /// What is said.
+    /// The content.
     pub parts: Vec<ContentPart>,
 }
 
-/// What a person says to a suspended turn.
+/// A reply to a suspended turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeReply {

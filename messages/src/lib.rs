@@ -1,30 +1,28 @@
-//! What is said between Bob's actors, and the order in which it may be said.
+//! Messages between actors, and the pure state machine of a turn.
 //!
-//! Owns the vocabulary of every room and the pure machine of a turn. Everybody
-//! talks in these words; this crate itself talks to nobody. It never does I/O,
-//! reads a clock, draws a random number or knows which actor library is used:
-//! time, chance and the world come in as data.
+//! This crate never does I/O, reads a clock, draws a random number or depends on an actor library: time, chance and
+//! the outside world are passed in as data.
 //!
-//! No room imports one above it, and none imports the machine but [`replay`]. From the bottom:
+//! No module imports one above it in this table, and only [`replay`] imports the machine:
 //!
-//! | room | its mailbox | what is in it |
+//! | module | mailbox | contents |
 //! |---|---|---|
-//! | [`ids`], [`trace`], [`native`], [`reply`] | – | names, trace headers, names providers accept, a reply that is given once |
-//! | [`backoff`], [`breaker`] | – | how long to wait, and whether to ask at all |
-//! | [`chat`], [`risk`], [`limits`] | – | messages with their parts, the risk of a call, the bounds of a turn |
-//! | [`approvals`] | – | what a person is asked about a call, and what they decide |
+//! | [`ids`], [`trace`], [`native`], [`reply`] | – | identifiers, trace headers, names that providers accept, single-use replies |
+//! | [`backoff`], [`breaker`] | – | retry delays, circuit breaker |
+//! | [`chat`], [`risk`], [`limits`] | – | messages with their parts, the risk of a call, the limits of a turn |
+//! | [`approvals`] | – | questions about calls, and decisions |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants |
-//! | [`mcp`] | – | tool servers, as they are shown |
+//! | [`mcp`] | – | tool servers and their states |
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
-//! | [`skills`], [`condense`] | – | skills, and which of them a turn gets; summaries of a history |
-//! | [`error`], [`outcome`] | – | the one error of callers; how a run of a turn ended |
-//! | [`options`], [`input`], [`brief`] | – | what holds for a session, what callers say to it, how its turns are run |
-//! | [`store`] | [`store::StoreMessage`] | the journal's records and what a store may answer |
-//! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and what turns tell it |
-//! | [`session_state`] | – | the fold of a journal: what a session is |
-//! | [`event`] | – | what front ends and telemetry may see |
+//! | [`skills`], [`condense`] | – | skills and their selection; summaries of a history |
+//! | [`error`], [`outcome`] | – | the error type of callers; outcomes of turns |
+//! | [`options`], [`input`], [`brief`] | – | options of a session, requests of callers, configuration of turns |
+//! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
+//! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and reports of turns |
+//! | [`session_state`] | – | a session, folded from its journal |
+//! | [`event`] | – | events for front ends and telemetry |
 //! | [`turn`] | [`turn::TurnMessage`] | the machine: states as messages, effects, prompts |
-//! | [`replay`] | – | a recorded journal through the machine |
+//! | [`replay`] | – | replays a recorded journal through the machine |
 
 pub mod approvals;
 pub mod backoff;
@@ -53,7 +51,7 @@ pub mod tools;
 pub mod trace;
 pub mod turn;
 
-/// Milliseconds since the Unix epoch, as told by whoever owns a clock.
+/// Milliseconds since the Unix epoch.
 pub type Millis = i64;
 
 /// A turn is plain data: it can be printed, compared, saved, sent and resumed.

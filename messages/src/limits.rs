@@ -1,7 +1,6 @@
-//! The bounds of a turn: what may be used, what was, and which bound tripped.
+//! The limits of a turn: maximum values, usage, and the guard that was reached.
 //!
-//! What can be counted is decided here; what must be timed is enforced by the
-//! sessions supervisor.
+//! Counts are checked here; the sessions supervisor enforces times.
 
 use crate::chat::{CallStatus, GuardReason, ToolCall};
 use crate::trace::Fnv64;
@@ -26,13 +25,12 @@ pub struct Limits {
     pub tool_timeout_ms: u64,
     /// How long a person may take to decide about a call, in milliseconds.
     pub approval_timeout_ms: u64,
-    /// How long a suspended turn can be resumed by its token, in milliseconds; 0 means
-    /// for ever.
+    /// How long a suspended turn can be resumed by its token, in milliseconds; 0 means for ever.
     #[serde(default = "a_week")]
     pub suspend_timeout_ms: u64,
 }
 
-/// How long a token is good unless something else is said, in milliseconds.
+/// Default validity of a token, in milliseconds.
 const fn a_week() -> u64 {
     7 * 24 * 3_600_000
 }
@@ -66,7 +64,7 @@ impl Limits {
         }
     }
 
-    /// What a caller is told when the turn had no words of its own.
+    /// The answer of a turn that reached this guard without text of its own.
     pub fn sentence(&self, guard: GuardReason) -> String {
         let limit = self.of(guard);
         match guard {
@@ -84,7 +82,7 @@ impl Limits {
     }
 }
 
-/// What a turn has used. Never exceeds its limits.
+/// Usage of a turn. Never exceeds its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Model calls.
@@ -114,10 +112,10 @@ impl Spent {
         spent_all.then_some(GuardReason::MaxTotalTokens)
     }
 
-    /// Takes up one more call, or says which bound forbids it.
+    /// Counts one more call, or returns the guard that forbids it.
     ///
     /// # Errors
-    /// The guard that trips; nothing was counted then.
+    /// Returns the guard that was reached; then nothing is counted.
     pub fn take_call(&mut self, call: &ToolCall, limits: &Limits) -> Result<(), GuardReason> {
         let hash = call_hash(call);
         let identical = if self.last_call == Some(hash) { self.identical_calls + 1 } else { 1 };
@@ -136,7 +134,7 @@ impl Spent {
     /// Counts a call that has its result.
     pub fn count_result(&mut self, status: CallStatus, limits: &Limits) {
         match status {
-            // A success behind too many failures of the same step comes too late: the turn ends when all its results are in.
+            // A success after too many failures in one step has no effect: the turn ends when all its results are in.
             CallStatus::Ok if self.too_many_errors(limits) => {}
             CallStatus::Ok => self.consecutive_errors = 0,
             CallStatus::Error | CallStatus::Denied | CallStatus::Unknown => {

@@ -1,4 +1,4 @@
-//! What is said to and by the model side.
+//! Messages of the LlmActor.
 
 use crate::breaker::Down;
 use crate::chat::{ContentPart, Message, StopReason, Usage};
@@ -12,26 +12,25 @@ use std::sync::Arc;
 /// The mailbox of the LlmActor.
 #[derive(Debug)]
 pub enum LlmMessage {
-    /// What can this model do? Answered at once, from configuration.
+    /// Requests a model's profile. Answered immediately from the configuration.
     Profile {
-        /// The model asked about.
+        /// The model.
         model: ModelName,
         /// Where the profile goes.
         reply: Reply<Result<Arc<ModelProfile>, LlmError>>,
     },
-    /// One model call, with its retries. Abandoning the reply ends it and closes
-    /// the provider's connection.
+    /// One model call, with its retries. Abandoning the reply ends it and closes the provider's connection.
     Infer {
-        /// What to send.
+        /// The request.
         request: Arc<LlmRequest>,
-        /// What is left of the turn, in milliseconds: no retry waits longer.
+        /// The turn's remaining time in milliseconds: no retry waits longer.
         remaining_ms: u64,
         /// Where the answer goes.
         reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
     },
     /// How are the providers? Answered at once.
     Providers {
-        /// Where the list goes: every provider that was asked, by name.
+        /// Receives all providers used so far, by name.
         reply: Reply<Vec<ProviderState>>,
     },
 }
@@ -41,13 +40,13 @@ pub enum LlmMessage {
 pub struct ProviderState {
     /// Its name.
     pub provider: String,
-    /// How it fails, while it is not asked; `None` while it is.
+    /// How it fails, while its circuit breaker is open; otherwise `None`.
     pub down: Option<Down>,
     /// How an attempt at it last failed, if one ever did.
     pub last_error: Option<String>,
 }
 
-/// How the model says what it decided.
+/// How the model encodes its decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolMode {
@@ -57,7 +56,7 @@ pub enum ToolMode {
     Native,
 }
 
-/// What the configuration asks for; `Auto` follows the model's profile.
+/// The configured mode; `Auto` follows the model's profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolModeChoice {
@@ -70,7 +69,7 @@ pub enum ToolModeChoice {
     Native,
 }
 
-/// What a model can do.
+/// Capabilities of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Takes tools and answers with calls.
@@ -107,19 +106,19 @@ impl Capabilities {
             ContentPart::Text { .. } => true,
             ContentPart::Image { .. } => self.images,
             ContentPart::Audio { .. } => self.audio,
-            // As text: what is in it, or where it is.
+            // As text: its content or its address.
             ContentPart::Resource { text, .. } => text.is_some(),
             ContentPart::ResourceLink { .. } => true,
         }
     }
 }
 
-/// A model and what it can do.
+/// A model and its capabilities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelProfile {
     /// The model.
     pub model: ModelName,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
 }
 
@@ -136,7 +135,7 @@ pub struct LlmRequest {
     pub model: ModelName,
     /// Further models, tried in order at outages and rate limits only.
     pub fallback: Arc<[ModelName]>,
-    /// How the model shall answer.
+    /// How the model is asked to reply.
     pub mode: ToolMode,
     /// The instructions; empty when the model has no system role.
     pub system: Arc<str>,
@@ -150,7 +149,7 @@ pub struct LlmRequest {
     pub envelope: Option<Arc<Value>>,
     /// W3C trace context of this call.
     pub traceparent: String,
-    /// Whether somebody is waiting in person; such calls go before batch work.
+    /// Whether a user is waiting interactively; such calls precede batch work.
     pub interactive: bool,
     /// Whether this is a question beside the conversation: nothing of its answer is shown.
     #[serde(default)]
@@ -171,14 +170,14 @@ impl LlmRequest {
     }
 }
 
-/// A native tool call as it came over the wire, unparsed.
+/// A native tool call as received, unparsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawCall {
     /// The native name (see [`crate::native`]).
     pub name: String,
     /// The arguments as text; parsing is the machine's work.
     pub arguments: String,
-    /// What the provider wants to see again beside the call.
+    /// Opaque provider data that must be sent back with the call.
     #[serde(default)]
     pub signatures: Vec<String>,
 }
@@ -186,15 +185,15 @@ pub struct RawCall {
 /// A model's whole answer: the stream was read to its end marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LlmAnswer {
-    /// Its words; may be empty beside calls or after a refusal.
+    /// Its text; may be empty beside calls or after a refusal.
     pub text: String,
-    /// What it thought aloud, where a provider shows that. Never sent back.
+    /// Its reasoning, if the provider shows it. Never sent back.
     pub reasoning: Option<String>,
     /// Its native calls, in order.
     pub calls: Vec<RawCall>,
     /// Why it stopped.
     pub stop_reason: StopReason,
-    /// What it cost, when the provider said.
+    /// Its usage, if reported.
     pub usage: Option<Usage>,
     /// The provider's id of this response.
     pub response_id: Option<String>,
@@ -204,7 +203,7 @@ pub struct LlmAnswer {
     pub latency_ms: u64,
 }
 
-/// What kind of failure a model call met.
+/// The kind of a model call's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LlmErrorKind {
@@ -240,18 +239,18 @@ pub enum LlmErrorKind {
     Gone,
 }
 
-/// Why a model call failed for good. The text is for people: short, says what to
-/// do, and holds neither a provider's body nor a secret.
+/// Why a model call failed permanently. The text is for users: short, with advice, and without response bodies or
+/// secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct LlmError {
-    /// What happened.
+    /// The kind.
     pub kind: LlmErrorKind,
-    /// In words.
+    /// The text.
     pub message: String,
     /// The HTTP status, when there was one.
     pub status: Option<u16>,
-    /// What the provider asked us to wait, in milliseconds, as it was said.
+    /// The provider's requested delay in milliseconds, unchanged.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -280,8 +279,7 @@ impl LlmError {
         }
     }
 
-    /// Whether the fault lies with what the caller asked for rather than with the
-    /// provider's moment: front ends exit 2 for these.
+    /// Whether the caller's request is at fault rather than the provider: front ends exit with 2 for these.
     pub fn is_usage(&self) -> bool {
         matches!(self.kind, LlmErrorKind::UnknownModel | LlmErrorKind::UnknownProvider | LlmErrorKind::MissingKey)
     }

@@ -1,37 +1,36 @@
-//! What is said of the tool servers: their states, and how they are shown.
+//! Tool servers: their states, and how they are shown.
 //!
-//! A server is one actor with one child process (or one HTTP session). Its tools are
-//! asked for, judged and called in the words of [`crate::tools`]; here is what people
-//! and front ends are told about the server itself.
+//! A server is one actor with one child process (or one HTTP session). Its tools use the messages of
+//! [`crate::tools`]; this module has the status of the server itself.
 
 use crate::ids::ServerId;
 use crate::tools::ToolsMessage;
 use serde::{Deserialize, Serialize};
 
-/// The mailbox of the actor of one tool server.
+/// The mailbox of one tool server's actor.
 ///
-/// The last five are facts that its own keeper and its own clock tell it.
+/// The last five are sent by its own keeper and timer.
 #[derive(Debug)]
 pub enum McpMessage {
-    /// What a turn asks about this server's tools. A question that comes while the
-    /// server starts waits a little for it; every question is answered.
+    /// A message about this server's tools. While the server starts, it is held for a limited time; every question is
+    /// answered.
     Tools(ToolsMessage),
     /// Start, if it sleeps.
     Wake,
-    /// Somebody looks at the tools: ask the server again if its list is old.
+    /// The tools are in use: refresh the list if it is old.
     Refresh,
-    /// What the server offers is known, for the first time or anew.
+    /// The server's list of tools was read.
     Offered,
     /// The connection is lost and a new one is under way.
     Lost {
-        /// Why, for people.
+        /// The reason, as a message.
         why: String,
     },
-    /// The server has ended; how is told in a moment.
+    /// The server has ended; the reason follows.
     Ending,
     /// The server ended, or could not be started; the actor ends with this.
     Ended {
-        /// How, with its last words.
+        /// The reason, with the last output.
         why: String,
     },
     /// Questions have waited long enough.
@@ -51,13 +50,13 @@ pub enum ServerState {
     Ready,
     /// It died or its start failed; it is started again after a delay.
     Restarting,
-    /// It died too often and is left down until it is restarted by hand.
+    /// It failed too often, and is down until it is restarted manually.
     GaveUp,
     /// It was stopped, with the runtime or because it left the configuration.
     Stopped,
 }
 
-/// What can be shown of one tool server.
+/// The status of one tool server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerStatus {
     /// Its id in the configuration.
@@ -72,7 +71,7 @@ pub struct ServerStatus {
     pub restarts: u32,
     /// The leader of its process group, while it has a process.
     pub pid: Option<i32>,
-    /// Name and version, as the server tells them once it is ready.
+    /// Name and version, as reported by the server.
     pub server: Option<String>,
     /// Why it was last down, with the end of its stderr.
     pub last_error: Option<String>,
@@ -80,14 +79,14 @@ pub struct ServerStatus {
     pub required: bool,
 }
 
-/// A tool server and how it is doing, in two words.
+/// A tool server and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerBrief {
-    /// Its id in the configuration, or in the session that brings it.
+    /// Its id in the configuration, or in the options of the session that brings it.
     pub id: ServerId,
     /// How it is doing.
     pub state: ServerState,
-    /// Why a server that the session brought is not there.
+    /// Why a server of the session is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -1,15 +1,14 @@
 //! Names that providers accept.
 //!
-//! Providers refuse `/` in function names and allow at most 64 characters of
-//! `[A-Za-z0-9_-]`. A tool's name becomes `local__read_file`: readable, ending in
-//! the tool's own name; a short hash goes in only where two names would meet or a
-//! name is too long. [`crate::tools::ToolSet`] keeps the way back.
+//! Providers refuse `/` in function names and allow at most 64 characters of `[A-Za-z0-9_-]`. A tool's name becomes
+//! `local__read_file`: readable, ending in the tool's own name; a short hash goes in only where two names would meet
+//! or a name is too long. [`crate::tools::ToolSet`] keeps the way back.
 
 use crate::ids::ToolName;
 use crate::trace::fnv64;
 use std::collections::BTreeSet;
 
-/// What providers allow at most.
+/// The limit of providers.
 pub const MAX_BYTES: usize = 64;
 
 /// The native names of a list of tools, in order, all different.

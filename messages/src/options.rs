@@ -1,4 +1,4 @@
-//! The options of a session: what holds for all its turns.
+//! The options of a session, which apply to all its turns.
 
 mod change;
 mod server;
@@ -11,8 +11,8 @@ use crate::tools::Risk;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What holds for all turns of a session; by default what the configuration says.
-/// Journaled first and at each change, in force from the next turn.
+/// Options for all turns of a session; by default those of the configuration. Journaled first and at each change,
+/// effective from the next turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionOptions {
@@ -25,14 +25,14 @@ pub struct SessionOptions {
     pub model: Option<ModelName>,
     /// Instructions instead of the configuration's.
     pub instructions: Option<String>,
-    /// What the agent is called.
+    /// The name of the agent.
     pub agent: Option<String>,
     /// The tools the session is limited to, by name or pattern.
     pub allow_tools: Option<Arc<[String]>>,
     /// Requests of risk up to this need no person.
     pub approve: Option<Risk>,
-    /// The tool servers the session brings. Their keys are never journaled, and a journal
-    /// starts nothing: in another process they are there when they are given again.
+    /// The tool servers that the session brings. Their keys are never journaled, and a journal starts nothing:
+    /// another process must pass them again.
     pub servers: Arc<[ServerSpec]>,
     /// Which call of which session this session works for.
     pub parent: Option<ParentTurn>,

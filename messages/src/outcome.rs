@@ -1,4 +1,4 @@
-//! How a run of a turn ended, as its caller is told.
+//! The outcome of a run of a turn.
 
 mod ending;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// How a run ended: what the caller is owed, and one line of `--output json`.
+/// An outcome: the reply to the caller, and one line of `--output json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnOutcome {
     /// Which session.
@@ -22,19 +22,19 @@ pub struct TurnOutcome {
     pub request_id: Option<RequestId>,
     /// The caller's labels, as they were given.
     pub labels: std::collections::BTreeMap<String, String>,
-    /// The model that answered last, be it a fallback; the one that was asked while none has answered.
+    /// The model of the last reply, possibly a fallback; the requested one if there was none.
     pub model: Option<ModelName>,
     /// How it ended.
     pub finish_reason: FinishReason,
     /// Which guard tripped, if one did.
     pub guard_reason: Option<GuardReason>,
-    /// The answer, or what there is of one. Never absent, maybe empty.
+    /// The answer, possibly partial or empty.
     pub content: String,
-    /// What the turn waits for, when it is suspended.
+    /// The reason of a suspension.
     pub suspend_reason: Option<SuspendReason>,
     /// The question of a suspended turn.
     pub question: Option<String>,
-    /// What resumes a suspended turn.
+    /// Resumes a suspended turn.
     pub token: Option<ResumeToken>,
     /// Why the model stopped speaking, the last time.
     pub stop_reason: Option<StopReason>,
@@ -50,12 +50,12 @@ pub struct TurnOutcome {
     pub saved: bool,
     /// The calls that were denied.
     pub denied: Vec<DeniedCall>,
-    /// What failed.
+    /// The error.
     pub error: Option<AgentError>,
 }
 
 impl TurnOutcome {
-    /// An outcome for a turn of which nothing is known but its end.
+    /// An outcome with only an end.
     pub fn bare(session: SessionId, turn: TurnId, finish_reason: FinishReason, content: impl Into<String>) -> Self {
         Self {
             session_id: session,
@@ -80,8 +80,8 @@ impl TurnOutcome {
         }
     }
 
-    /// Whether the same request may be sent again: it failed for a reason that may pass, and its turn goes on
-    /// by itself in no case. A turn whose end is not durable is still open in its journal, where it may go on.
+    /// Whether a retry may succeed: the error may be temporary, and the turn does not continue by itself. A turn
+    /// whose end is not durable is still open in its journal, where it may continue.
     pub fn is_retryable(&self) -> bool {
         let passes = |error: &AgentError| error.is_retryable() && (self.saved || matches!(error, AgentError::Store(_)));
         self.error.as_ref().is_some_and(passes)
@@ -93,7 +93,7 @@ impl TurnOutcome {
     }
 }
 
-/// What a suspended turn waits for.
+/// The reason of a suspension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SuspendReason {
@@ -112,11 +112,11 @@ pub struct TranscriptEntry {
     pub id: CallId,
     /// The tool.
     pub name: ToolName,
-    /// What it was called with.
+    /// The arguments.
     pub arguments: Value,
     /// How it ended.
     pub status: CallStatus,
-    /// What it returned, as the model saw it.
+    /// The output as the model saw it.
     pub result: String,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
@@ -127,7 +127,7 @@ pub struct TranscriptEntry {
 pub struct DeniedCall {
     /// The tool.
     pub name: ToolName,
-    /// What it was called with.
+    /// The arguments.
     pub arguments: Value,
     /// Why not.
     pub reason: String,

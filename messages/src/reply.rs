@@ -1,10 +1,8 @@
-//! Where an answer goes, and how abandonment is noticed.
+//! Single-use replies, with detection of abandonment.
 //!
-//! A [`Reply`] is given to whoever is asked. It is used exactly once, and it
-//! answers even when it is dropped: the asker then hears `None`, so nobody waits
-//! for an actor that died. An asker that no longer wants the answer drops its
-//! [`Interest`]; the worker learns it from [`Reply::abandoned`] and lets go. An
-//! asker that wants to hear how it goes is noted to before the answer.
+//! A [`Reply`] is passed to the actor that is asked. It is used exactly once, and answers `None` when it is dropped,
+//! so no caller waits for an actor that died. A caller that no longer needs the answer drops its [`Interest`]; the
+//! worker observes that through [`Reply::abandoned`]. A caller may also receive notes before the answer.
 
 mod so_far;
 
@@ -21,20 +19,20 @@ pub struct Reply<T> {
     to: Option<To<T>>,
     /// Resolves when the asker has dropped its [`Interest`]; `None` when it cannot.
     interest: Option<oneshot::Receiver<()>>,
-    /// Gets the reply back when it is dropped before anything was said.
+    /// Receives the reply if it is dropped before it was used.
     if_unheard: Option<Box<Unheard<T>>>,
-    /// Where what comes before the answer is kept.
+    /// Holds output produced before the answer.
     so_far: SoFar,
 }
 
-/// Who gets a reply back that nobody heard of. In a box of its own, since few have one and messages carry replies.
+/// Receives an unused reply. Boxed, since few replies have one and messages carry replies.
 struct Unheard<T>(Box<dyn FnOnce(Reply<T>) + Send>);
 
-/// Who hears the answer.
+/// The receiver of the answer.
 enum To<T> {
-    /// Somebody who hears one word.
+    /// A callback for the answer.
     Once(Box<dyn FnOnce(Option<T>) + Send>),
-    /// Somebody who hears notes, too.
+    /// A callback for the answer and for notes.
     Noted(Box<dyn FnMut(Option<T>) + Send>),
 }
 
@@ -51,8 +49,7 @@ pub struct Answer<T> {
 }
 
 impl<T: Send + 'static> Reply<T> {
-    /// A reply that calls `to` exactly once: with the answer, or with `None`
-    /// when the one who was asked ended without answering.
+    /// A reply that calls `to` exactly once: with the answer, or with `None` if it was dropped.
     pub fn to(to: impl FnOnce(Option<T>) + Send + 'static) -> Self {
         Self { to: Some(To::Once(Box::new(to))), interest: None, if_unheard: None, so_far: SoFar::default() }
     }
@@ -93,17 +90,15 @@ impl<T: Send + 'static> Reply<T> {
         (reply, Answer { receiver, _interest: interest })
     }
 
-    /// Calls `then` with the reply, instead of answering `None`, when the reply is
-    /// dropped before anything was said: the actor that was asked ended before it began.
-    /// A question that was abandoned does not come back.
+    /// Calls `then` with the reply, instead of answering `None`, if it is dropped unused: the actor ended before it
+    /// began. An abandoned reply is not passed on.
     #[must_use]
     pub fn if_unheard(mut self, then: impl FnOnce(Self) + Send + 'static) -> Self {
         self.if_unheard = Some(Box::new(Unheard(Box::new(then))));
         self
     }
 
-    /// A reply for an answer of another kind, which `with` makes this one's of. Whoever is asked does not learn from it
-    /// that the question was abandoned.
+    /// Converts to a reply of another type, by `with`. The new reply does not report abandonment.
     #[must_use]
     pub fn map<U: Send + 'static>(self, with: impl FnOnce(U) -> T + Send + 'static) -> Reply<U> {
         Reply::to(move |answer: Option<U>| {
@@ -113,14 +108,14 @@ impl<T: Send + 'static> Reply<T> {
         })
     }
 
-    /// Keeps what is put out before the answer in `so_far`, where the asker reads it.
+    /// Stores output produced before the answer in `so_far`, which the caller reads.
     #[must_use]
     pub fn keeping(mut self, so_far: &SoFar) -> Self {
         self.so_far = so_far.clone();
         self
     }
 
-    /// Where whoever works on the answer puts what the asker may want without it.
+    /// Output produced so far, for the worker to extend.
     pub fn so_far(&self) -> &SoFar {
         &self.so_far
     }
@@ -130,8 +125,7 @@ impl<T: Send + 'static> Reply<T> {
         self.end(Some(answer));
     }
 
-    /// Says how it goes; the answer is still owed. An asker that asked for no notes
-    /// hears nothing.
+    /// Sends a note; the answer is still required. Ignored if the caller receives no notes.
     pub fn note(&mut self, note: T) {
         self.if_unheard = None;
         if let Some(To::Noted(to)) = &mut self.to {
@@ -139,7 +133,7 @@ impl<T: Send + 'static> Reply<T> {
         }
     }
 
-    /// Waits until nobody wants the answer any more; for ever if it is wanted.
+    /// Waits until the answer is no longer needed.
     pub async fn abandoned(&mut self) {
         match &mut self.interest {
             Some(interest) => drop(interest.await),
@@ -149,7 +143,7 @@ impl<T: Send + 'static> Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// Whether nobody wants the answer any more.
+    /// Whether the answer is no longer needed.
     pub fn is_abandoned(&mut self) -> bool {
         self.interest
             .as_mut()
@@ -187,7 +181,7 @@ impl<T> fmt::Debug for Reply<T> {
 }
 
 impl<T> Future for Answer<T> {
-    /// `None`: the one who was asked ended without answering.
+    /// `None`: the reply was dropped.
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -1,8 +1,8 @@
-//! How risky a call of a tool is, and what says so.
+//! The risk of a tool call, and its origin.
 
 use serde::{Deserialize, Serialize};
 
-/// What may go wrong when a tool runs.
+/// The possible damage of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -11,30 +11,29 @@ pub enum Risk {
     /// It changes something local.
     #[default]
     Medium,
-    /// It writes to a network, runs a shell, touches secrets, or says nothing of what it does.
+    /// It writes to a network, runs a shell, accesses secrets, or does not describe its effects.
     High,
 }
 
-/// Who says how risky a tool is.
+/// The origin of a tool's risk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum RiskSource {
-    /// The program that brings the tool: Bob, or the one it is embedded in.
+    /// The program that provides the tool: Bob, or the embedding program.
     #[default]
     Program,
     /// An annotation that its server gives it.
     Annotation {
         /// As the protocol calls it, for example `readOnlyHint`.
         name: String,
-        /// What it says.
+        /// The value of the hint.
         value: bool,
     },
-    /// Nobody: its server says neither that it changes nothing nor that it destroys nothing, so the risk is
-    /// high.
+    /// No origin: the server declares the tool neither read-only nor non-destructive, so the risk is high.
     Default,
     /// The configuration.
     Configuration {
-        /// The name or pattern it is said under.
+        /// The name or pattern of the setting.
         pattern: String,
     },
 }

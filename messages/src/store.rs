@@ -1,8 +1,7 @@
-//! What is said to and by a store: the journal's records and their rules.
+//! Messages of the store, the records of the journal, and their rules.
 //!
-//! A session is an append-only journal; its state is the fold of its records
-//! ([`crate::session_state::Session`]). The version of a session counts its records,
-//! the epoch counts its owners.
+//! A session is an append-only journal; its state is the fold of its records ([`crate::session_state::Session`]). The
+//! version of a session counts its records, the epoch counts its owners.
 
 mod fact;
 mod format;
@@ -52,7 +51,7 @@ pub enum StoreMessage {
     },
     /// Store these records; answered when they are durable.
     Append {
-        /// What to store.
+        /// The append.
         append: Append,
         /// Where the new version goes.
         reply: Reply<Result<u64, StoreError>>,
@@ -63,7 +62,7 @@ pub enum StoreMessage {
         session: SessionId,
         /// Under which epoch it was owned.
         epoch: u64,
-        /// Told when the store has done it.
+        /// Receives the completion.
         reply: Reply<()>,
     },
     /// Which sessions are there? Reads no journals.
@@ -82,9 +81,9 @@ pub enum StoreMessage {
         /// Whether there was one.
         reply: Reply<Result<bool, StoreError>>,
     },
-    /// Answered at once: somebody is there and takes messages.
+    /// Answered immediately: a health check.
     Ping {
-        /// Told at once.
+        /// Receives the answer.
         reply: Reply<()>,
     },
     /// The batch in flight has ended; the next one may start.
@@ -98,13 +97,13 @@ pub struct Append {
     pub session: SessionId,
     /// The owner's epoch; an older one is fenced.
     pub epoch: u64,
-    /// How many records the session has, as the owner knows it.
+    /// The number of records of the session, as known to the owner.
     pub expected_version: u64,
     /// The records, in order.
     pub records: Vec<Arc<Record>>,
 }
 
-/// What an owner gets: the session as it is, and the epoch to write under.
+/// The result of a claim: the session, and the epoch to write with.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The new owner's epoch.
@@ -124,7 +123,7 @@ pub enum Part {
     Page {
         /// Those behind this version.
         behind: u64,
-        /// At most so many.
+        /// Maximum number of records.
         most: usize,
     },
 }

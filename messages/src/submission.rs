@@ -37,7 +37,7 @@ pub enum SessionsMessage {
         submission: TurnId,
         /// The token of the suspension.
         token: ResumeToken,
-        /// What the person says.
+        /// The reply.
         said: ResumeReply,
         /// The bounds of this run.
         limits: Limits,
@@ -57,7 +57,7 @@ pub enum SessionsMessage {
     /// Stop the actor of an idle session; the next submission reads the journal.
     Passivate {
         session: SessionId,
-        /// `false` when somebody is owed an outcome; then nothing was done.
+        /// `false` if a caller waits for an outcome; then nothing was done.
         reply: Reply<bool>,
     },
     /// A person decided about a call.
@@ -79,7 +79,7 @@ pub enum SessionsMessage {
     /// Have the session's actor send its buffered records to the store, for a reader of the journal.
     Flush {
         session: SessionId,
-        /// Answered when they were sent; the store's own flush tells when they are durable.
+        /// Answered when they were sent; the store's flush reports when they are durable.
         reply: Reply<()>,
     },
     /// A report of a session's actor.
@@ -87,10 +87,10 @@ pub enum SessionsMessage {
     /// The session's actor ended before it was linked, for which there is no supervision event.
     NotBegun {
         session: SessionId,
-        /// What kept it from beginning.
+        /// Why it did not begin.
         why: String,
     },
-    /// A deadline in the queue came due.
+    /// A deadline is due.
     Due,
     /// A session's actor has ended, and all its reports were handled. The supervisor sends this to itself.
     ActorEnded,
@@ -126,7 +126,7 @@ pub enum SessionsMessage {
     },
 }
 
-/// What a session's actor reports to the sessions supervisor.
+/// A report of a session's actor to the sessions supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "fields without a text are named after their types")]
@@ -140,12 +140,12 @@ pub enum TurnNews {
     },
     /// The input was not taken.
     Refused { submission: TurnId, error: AgentError },
-    /// A person is being asked: the turn's clock pauses, the question's runs.
+    /// Approval was requested: the turn's clock pauses, and that of the question runs.
     Paused { submission: TurnId, question: Box<ApprovalQuestion> },
     /// A decision about a call arrived.
     Decided {
         approval: ApprovalId,
-        /// The ticket that came with the decision.
+        /// The ticket of the decision.
         asker: Option<Ticket>,
         /// Whether it counts: the question was open until now.
         counts: bool,
@@ -169,8 +169,8 @@ pub enum TurnNews {
     Configured {
         /// The name of the change.
         request_id: RequestId,
-        /// Why not. After an error of the store it is not known whether it was kept: the
-        /// same change under the same name may be sent again.
+        /// The error. After an error of the store, the change may or may not have been stored: it may be repeated
+        /// with its id.
         result: Result<(), AgentError>,
     },
 }

@@ -1,4 +1,4 @@
-//! What is said to and by the tools room.
+//! Messages of the hosts of tools.
 
 use crate::approvals::{Approved, AskedTool, Standing};
 use crate::chat::{CallStatus, ToolCall};
@@ -19,25 +19,25 @@ pub enum ToolsMessage {
     Check {
         /// The call.
         check: CheckRequest,
-        /// Who asks, and where.
+        /// The caller's context.
         context: Arc<CallContext>,
         /// Where the verdict goes.
         reply: Reply<Verdict>,
     },
     /// Run this call. Abandoning the reply stops it where the tool can be stopped.
     Call {
-        /// What to run.
+        /// The call.
         call: Arc<ToolCall>,
         /// The permission, bound to exactly this call.
         grant: Grant,
-        /// Who asks, and where.
+        /// The caller's context.
         context: Arc<CallContext>,
         /// Where the result goes.
         reply: Reply<ToolReturn>,
     },
 }
 
-/// What a tool does, in one word.
+/// The kind of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
@@ -62,19 +62,19 @@ pub enum ToolKind {
     Other,
 }
 
-/// What people are shown of a call's tool.
+/// The display data of a call's tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolTitle {
-    /// What people call the tool; empty for a tool that is not known.
+    /// The tool's title; empty if the tool is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What it does, in one word.
+    /// The tool's kind.
     #[serde(default, skip_serializing_if = "ToolKind::is_other")]
     pub kind: ToolKind,
 }
 
 impl ToolTitle {
-    /// Whether nothing is known of the tool.
+    /// Whether the tool is unknown.
     pub fn is_unknown(&self) -> bool {
         self.title.is_empty() && self.kind.is_other()
     }
@@ -101,34 +101,34 @@ pub enum ToolSource {
     Agent,
 }
 
-/// A tool, as models, people and policy see it.
+/// A tool, as seen by models, users and policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDescriptor {
     /// Its full name.
     pub id: ToolName,
-    /// What people call it.
+    /// Its title.
     pub title: String,
-    /// What it does, in one word.
+    /// Its kind.
     pub kind: ToolKind,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: Value,
     /// Whose it is.
     pub source: ToolSource,
-    /// What may go wrong.
+    /// Its risk.
     pub risk: Risk,
-    /// Who says so.
+    /// The origin of the risk.
     #[serde(default, skip_serializing_if = "RiskSource::is_program")]
     pub risk_from: RiskSource,
-    /// Whether running it twice is the same as running it once.
+    /// Whether running it twice has the effect of running it once.
     pub idempotent: bool,
     /// Whether it changes nothing; such calls run in parallel.
     pub read_only: bool,
 }
 
 impl ToolDescriptor {
-    /// What people are shown of it.
+    /// Returns the display data.
     pub fn shown(&self) -> ToolTitle {
         ToolTitle { title: self.title.clone(), kind: self.kind }
     }
@@ -136,8 +136,7 @@ impl ToolDescriptor {
 
 /// The tools of one session at one moment, made once and shared.
 ///
-/// Serialises as the list of its tools; the names and texts derived from them are
-/// made anew on the way back.
+/// Serialises as the list of its tools; the names and texts derived from them are made anew on the way back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<Arc<ToolDescriptor>>", into = "Vec<Arc<ToolDescriptor>>")]
 pub struct ToolSet {
@@ -207,7 +206,7 @@ impl ToolSet {
         self.bytes
     }
 
-    /// The tools as text, for models that are told in words; one line each.
+    /// The tools as text, one a line, for models without native tool calls.
     pub fn contract(&self) -> &str {
         &self.contract
     }
@@ -220,16 +219,15 @@ pub struct CheckRequest {
     pub call: Arc<ToolCall>,
     /// Set when a person has allowed exactly this call.
     pub approved: Option<Box<Approved>>,
-    /// What people decided about this tool beyond single calls.
+    /// Lasting decisions about this tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Arc<Standing>>,
-    /// Whether the call may run as soon as it is judged, if it may run and changes
-    /// nothing: nobody needs to be told in between. Abandoning the question then
-    /// stops it where the tool can be stopped.
+    /// Whether a permitted call without side effects may run immediately, without an intermediate message. Abandoning
+    /// the question then stops it if the tool supports that.
     pub run: bool,
 }
 
-/// What the tools room says of a call.
+/// The verdict about a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -240,8 +238,7 @@ pub enum Verdict {
         /// How it may be run.
         traits: CallTraits,
     },
-    /// It may run and does, since it changes nothing and was to run at once. A note:
-    /// the answer is `Ran`, later.
+    /// It may run and does, since it changes nothing and was to run at once. A note: the answer is `Ran`, later.
     Running,
     /// It has run.
     Ran(Box<ToolReturn>),
@@ -249,7 +246,7 @@ pub enum Verdict {
     Ask {
         /// How risky it is.
         risk: Risk,
-        /// Why a person is asked.
+        /// Why approval is needed.
         reason: String,
         /// The tool as it is to be shown.
         tool: Arc<AskedTool>,
@@ -261,12 +258,12 @@ pub enum Verdict {
     },
     /// It is not a call that could run: unknown tool, wrong arguments, too large.
     Invalid {
-        /// What is wrong with it, for the model.
+        /// The error, for the model.
         complaint: String,
     },
-    /// It was not run, since what would run it is not there now. No error of whoever called.
+    /// Not run: the host of the tool is unavailable. Not an error of the caller.
     Unavailable {
-        /// What is away and for how long, for the model.
+        /// What is unavailable and for how long, for the model.
         why: String,
     },
 }
@@ -289,8 +286,7 @@ pub struct Grant {
     pub seal: String,
 }
 
-/// Who calls, from where, and until when. No tool asks the process or the
-/// configuration for any of this.
+/// The caller's context. Tools read none of this from the process or the configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallContext {
     /// Whose call.
@@ -301,13 +297,13 @@ pub struct CallContext {
     pub step: u32,
     /// The folders the call may see; the first is the working folder.
     pub roots: Arc<[String]>,
-    /// How long one call may run, in milliseconds, unless its tool says otherwise.
+    /// Timeout of one call in milliseconds, unless its tool has one.
     pub tool_timeout_ms: u64,
     /// Requests of risk up to this need no person; `None` approves nothing.
     pub approve: Option<Risk>,
     /// The names or patterns the session is limited to; `None` means all.
     pub allow: Option<Arc<[String]>>,
-    /// W3C trace context; each call derives its own span from it.
+    /// W3C trace context; each call derives its span from it.
     pub traceparent: String,
 }
 
@@ -318,12 +314,12 @@ impl CallContext {
     }
 }
 
-/// What became of a call.
+/// The return of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolReturn {
     /// How it ended.
     pub status: CallStatus,
-    /// What it returned.
+    /// Its output.
     pub output: ToolOutput,
     /// How long it ran.
     pub duration_ms: u64,
@@ -335,8 +331,7 @@ impl ToolReturn {
         Self { status: CallStatus::Ok, output: ToolOutput::text(text), duration_ms: 0 }
     }
 
-    /// The return of a call that was not run and is no error of whoever called: what would run it is not there
-    /// now.
+    /// The return of a call that was not run because its host is unavailable, which is not an error of the caller.
     pub fn not_run(why: impl Into<String>) -> Self {
         Self::note(CallStatus::Cancelled, why)
     }

@@ -1,9 +1,8 @@
-//! Trace ids, derived rather than looked up.
+//! Trace ids, derived from known data.
 //!
-//! The trace comes from the caller's `traceparent` or from the turn's id (a UUID
-//! is 128 bits already); each span comes from its parent and its name. Whoever
-//! knows the turn, the step and the call therefore knows the ids, on both sides
-//! of a crash. Form: W3C Trace Context.
+//! The trace comes from the caller's `traceparent` or from the turn's id (a UUID has 128 bits); each span comes from
+//! its parent and its name. Turn, step and call therefore determine the ids, on both sides of a crash. Format: W3C
+//! Trace Context.
 
 use crate::ids::TurnId;
 

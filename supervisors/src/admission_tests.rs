@@ -1,4 +1,4 @@
-//! The admission's bookkeeping: bounds to the one, and the order of those who wait.
+//! Admission: exact limits, and the order of waiting sessions.
 
 use super::*;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn exactly_so_many_come_in_and_exactly_so_many_wait() {
 }
 
 #[test]
-fn a_house_without_places_has_one() {
+fn an_admission_without_places_has_one() {
     assert!(Admission::new(0, 0).is_open(false));
 }
 
@@ -49,8 +49,7 @@ fn a_session_that_leaves_the_queue_is_not_let_in() {
 }
 
 proptest! {
-    /// Sessions that go to the end of the queue after each turn never run twice while
-    /// another waits.
+    /// Sessions that go to the end of the queue after each turn never run twice while another waits.
     #[test]
     fn those_who_wait_take_turns(sessions in 2_u8..9, turns in 1_usize..40) {
         let mut admission = Admission::new(1, 99);

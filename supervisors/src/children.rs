@@ -142,7 +142,7 @@ impl ChildSet {
             Phase::Restarting(restart) => restart.hurry(),
             Phase::Running { actor, restart_requested } => {
                 *restart_requested = true;
-                end(actor.clone(), "it was restarted by hand", child.spec.shutdown_ms);
+                end(actor.clone(), "it was restarted manually", child.spec.shutdown_ms);
             }
             // The successor starts with an empty log anyway.
             Phase::Removing { successor, .. } => return successor.is_some(),

@@ -1,4 +1,4 @@
-//! Deaths, restarts, giving up and stops in small houses; time stands still between.
+//! Failures, restarts, giving up and stops in small trees, with paused time.
 
 use crate::children::{ChildSpec, ChildStart};
 use crate::look::NodeStatus;
@@ -90,7 +90,7 @@ async fn a4_a_start_that_never_ends_is_a_death() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_dies_before_its_start_is_told_is_not_taken_for_alive() {
     let (_diary, a, _, _) = parts();
-    // Its start is told late: when it has died young, its end comes first.
+    // Its start is reported late: if it ended immediately, its end is reported first.
     let (spec, dying_young) = (a.core(), Arc::clone(&a.dying_young));
     let start = Arc::clone(&spec.start);
     let start: ChildStart = Arc::new(move |supervisor, placement| {

@@ -1,11 +1,11 @@
-//! The queue of deadlines: what comes due, when, and what does not.
+//! The queue of deadlines: which are due, and when.
 
 use super::*;
 use ractor::{Actor, ActorProcessingErr};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Tells when it was told that something is due.
+/// Records when something is due.
 struct Told;
 
 impl Actor for Told {

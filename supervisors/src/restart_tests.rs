@@ -1,4 +1,4 @@
-//! The restart rule: stories as tables, and what holds for every sequence of deaths.
+//! The restart rule: table tests, and properties of all sequences of failures.
 
 use super::*;
 use proptest::prelude::*;

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `admit` | submissions: refused, admitted or queued; cancellation; draining |
 //! | `endings` | every way a turn can end; crashes and restarts |
-//! | `people` | questions to a person, and decisions |
+//! | `decisions` | questions to a person, and decisions |
 //! | `clock` | each turn's time limit, and deadlines that come due |
 //! | `configure` | changes of a session's options |
 //! | `idle` | stopping the actors of idle sessions |
@@ -18,10 +18,10 @@
 mod admit;
 mod clock;
 mod configure;
+pub(crate) mod decisions;
 mod endings;
 mod idle;
 mod live;
-pub(crate) mod people;
 mod steer;
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ pub struct SessionsState {
     deadlines: Deadlines,
     draining: Option<Vec<Reply<()>>>,
     /// Callers waiting to hear whether their decision counts.
-    deciding: people::PendingDecisions,
+    deciding: decisions::PendingDecisions,
     /// The grace period of a drain is over: the first turn of each session is stopped.
     grace_over: bool,
     /// Actors that ended, whether they were stopped, and the reason, in order. Each end is handled after the actor's
@@ -138,7 +138,7 @@ impl Actor for SessionsSupervisor {
             table: SessionTable::default(),
             deadlines: Deadlines::default(),
             draining: None,
-            deciding: people::PendingDecisions::default(),
+            deciding: decisions::PendingDecisions::default(),
             grace_over: false,
             ended: VecDeque::new(),
         })

@@ -102,7 +102,7 @@ impl Fixture {
         let feed = Feed::new(sinks);
         let tree = start(TreeSpec {
             sessions: sessions::child(&rooms, &feed, rules),
-            servers: crate::tools::Roster::default(),
+            servers: crate::tools::DesiredServers::default(),
             further: Vec::new(),
             rooms,
             feed,
@@ -171,7 +171,7 @@ fn brief() -> Arc<Brief> {
     Arc::new(Brief { max_history_messages: 1_000, ..Brief::new(ModelName::parse("scripted:m").unwrap()) })
 }
 
-/// What users said in a prompt, in order.
+/// The user messages in a prompt, in order.
 fn said(request: &LlmRequest) -> String {
     let text = |message: &Arc<Message>| match &**message {
         Message::User { parts } => Some(parts.iter().map(|part| part.as_text()).collect::<String>()),
@@ -180,7 +180,7 @@ fn said(request: &LlmRequest) -> String {
     request.messages.iter().filter_map(text).collect::<Vec<_>>().join("|")
 }
 
-/// A model that says what users said to it; one that last said `stall…` hears nothing.
+/// A model that repeats the user's messages; after `stall…` it never replies.
 fn echo() -> ScriptedLlm {
     ScriptedLlm::from_fn(|request| {
         let said = said(request);
@@ -258,7 +258,7 @@ async fn the_clock_stands_still_while_a_person_is_asked() {
     let reply = Reply::to(|_heard| ());
     fixture.tell(SessionsMessage::Decide { session: session(), approval, decision: Decision::AllowOnce, reply });
     let outcome = paid(pending).await;
-    // 700 ms of the turn's second were used before it was asked, 300 ms are left behind it.
+    // 700 ms of the turn's second were used before the question, 300 ms are left after it.
     assert_took(began, 60_000 + 300);
     assert_eq!(outcome.guard_reason, Some(GuardReason::TurnTimeout));
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Ok, "the decision counted");
@@ -274,7 +274,7 @@ async fn a_question_nobody_answers_denies_when_it_runs_out() {
     assert_took(began, 100 + 30_000 + 100);
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "went on"));
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Denied);
-    assert!(outcome.denied[0].reason.contains("nobody decided in time"), "{:?}", outcome.denied);
+    assert!(outcome.denied[0].reason.contains("the approval timed out"), "{:?}", outcome.denied);
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,8 +304,7 @@ async fn a_turn_that_ends_leaves_no_timer() {
     assert!(after <= before + 1, "{before} tasks before, {after} after");
 }
 
-/// Does something so many places further back in the queue of tasks, each time behind
-/// all that are ready now.
+/// Runs a closure this many places further back in the queue of tasks, each time behind all that are ready.
 fn later(places: u32, what: impl FnOnce() + Send + 'static) {
     let mut then: Box<dyn FnOnce() + Send> = Box::new(what);
     for _ in 0..places {
@@ -315,8 +314,7 @@ fn later(places: u32, what: impl FnOnce() + Send + 'static) {
     then();
 }
 
-/// Wherever between the end of one turn and the start of the next a cancel of the
-/// first arrives, the second runs.
+/// Wherever between the end of one turn and the start of the next a cancel of the first arrives, the second runs.
 #[tokio::test(start_paused = true)]
 async fn c2_a_cancel_that_comes_too_late_does_not_hit_the_next_turn() {
     for places in 0..40 {
@@ -355,8 +353,8 @@ impl EventSink for Blocks {
             && let Some(until) = self.until.lock().unwrap().take()
         {
             self.entered.send(()).unwrap();
-            // In place: what waits behind this task on its worker goes on elsewhere. A task
-            // in the worker's own slot cannot be stolen, and it may be the supervisor's.
+            // In place: tasks queued behind this one on its worker continue elsewhere. A task in the worker's own
+            // slot cannot be stolen, and it may be the supervisor's.
             tokio::task::block_in_place(|| until.recv()).unwrap();
         }
     }
@@ -374,7 +372,7 @@ async fn an_actor_that_blocks_its_thread_is_killed_after_the_grace() {
     let pending = fixture.submit("t1", limits(90_000));
     tokio::task::spawn_blocking(move || is_blocked.recv().unwrap()).await.unwrap();
     assert!(fixture.cancel(None).await);
-    // The grace is measured on the real clock here; the actor goes on only behind it.
+    // The grace period uses the real clock here; the actor continues after it.
     tokio::time::sleep(super::STOP_GRACE + Duration::from_millis(200)).await;
     go_on.send(()).unwrap();
     let outcome = paid(pending).await;

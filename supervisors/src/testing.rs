@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Longer than any delay a test waits for.
 pub(crate) const LONG: Duration = Duration::from_secs(3_600);
 
-/// What can be done to an actor.
+/// What a test does to an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Poke {
     Panic,
@@ -26,7 +26,7 @@ pub(crate) enum Poke {
 
 bob_actors::kinds!(Poke: Panic, Fail, Hang, Stop, Kill);
 
-/// What happened, in order: `+name` for a start, `-name` for a polite end.
+/// The log of events, in order: `+name` for a start, `-name` for an orderly end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
 
@@ -35,13 +35,13 @@ impl Diary {
         self.0.lock().unwrap().push(line);
     }
 
-    /// What was written since the last time.
+    /// Takes the log since the last call.
     pub(crate) fn take(&self) -> String {
         std::mem::take(&mut *self.0.lock().unwrap()).join(" ")
     }
 }
 
-/// One child: what its starts share.
+/// One child: the state shared by its starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) name: &'static str,
@@ -51,7 +51,7 @@ pub(crate) struct Part {
     pub(crate) failing: Arc<AtomicU32>,
     /// How many of the next starts never end.
     pub(crate) stuck: Arc<AtomicU32>,
-    /// How many of the next lives end before anybody hears of the start.
+    /// How many of the next starts end before the start is reported.
     pub(crate) dying_young: Arc<AtomicU32>,
 }
 

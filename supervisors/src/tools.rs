@@ -1,20 +1,18 @@
-//! The supervisor of the tools: the actor that hosts those of this process, and one for
-//! each tool server.
+//! The supervisor of the tools: the actor of the local tools, and one for each tool server.
 //!
-//! Each child fails on its own. One that died too often is left down: its room is
-//! empty, so its tools are not offered, and the rest of the runtime goes on. Which servers
-//! there are is in the [`Roster`], so that it outlives the supervisor; it may change
-//! while the runtime runs.
+//! Children fail independently. One that failed too often is left down: its tools are not offered, and the rest of
+//! the runtime continues. The list of servers is in [`DesiredServers`], which outlives the supervisor and may change
+//! while it runs.
 
 #[cfg(feature = "mcp")]
 pub mod brought;
+mod desired;
 #[cfg(feature = "mcp")]
 mod registry;
-mod roster;
 #[cfg(feature = "mcp")]
 pub mod servers;
 
-pub use roster::Roster;
+pub use desired::DesiredServers;
 
 use crate::children::{ChildEvent, ChildSet, ChildSpec, Next, SupervisorMessage};
 use bob_actors::rooms::Rooms;
@@ -23,37 +21,36 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Supervises whatever has tools.
+/// Supervises the hosts of tools.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolsSupervisor;
 
-/// What the supervisor is started with.
+/// The supervisor's arguments.
 #[derive(Debug, Clone)]
 pub struct ToolsSupervisorArguments {
     /// The actor with the tools of this process.
     pub local: ChildSpec,
     /// The tool servers.
-    pub servers: Roster,
+    pub servers: DesiredServers,
 }
 
-/// What the supervisor keeps.
+/// The supervisor's state.
 #[derive(Debug)]
 pub struct ToolsSupervisorState {
     children: ChildSet,
     within: Option<Duration>,
 }
 
-/// The actor that hosts the tools of this process, as a child. What it is given is
-/// checked when it first starts, so a wrong policy is told there and not later.
+/// Returns the child for the local tools. Its arguments are validated by its first start, so an invalid policy is
+/// reported then.
 pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> ChildSpec {
-    // Made once: each actor that follows is handed the same key.
+    // Created once: all starts share one key.
     let shelf = Some(rooms.tools.local_shelf());
     let arguments = ToolsArguments { ports, policy, shelf, ..ToolsArguments::default() };
     let core = ChildSpec::core("local", rooms.tools.local().clone(), move || (ToolsActor, arguments.clone()));
     let shelf = rooms.tools.local_shelf();
     let tell = move |fate: ChildEvent<'_>| match fate {
-        // It is back within milliseconds, also when its supervisor is started again; what
-        // it offers stays on offer.
+        // It is back within milliseconds, also when its supervisor is restarted; its tools stay on offer.
         ChildEvent::Restarting { .. } | ChildEvent::Restarted { .. } | ChildEvent::Stopped => {}
         ChildEvent::GaveUp { why } => shelf.gave_up(why.to_owned()),
     };
@@ -71,7 +68,7 @@ impl Actor for ToolsSupervisor {
         arguments: ToolsSupervisorArguments,
     ) -> Result<ToolsSupervisorState, ActorProcessingErr> {
         let ToolsSupervisorArguments { local, servers } = arguments;
-        // Before the roster is read: a change that comes later is told, not lost.
+        // Before the list is read, so that a later change is received as a message and not lost.
         servers.supervisor().fill(myself.clone());
         let mut children = ChildSet::new(myself, std::iter::once(local).chain(servers.children()).collect());
         children.start().await?;
@@ -118,7 +115,7 @@ impl ToolsSupervisorState {
                 self.within = Some(within);
                 myself.stop(None);
             }
-            // Its own supervisor rules on it like on any other death.
+            // Its own supervisor handles it like any other failure.
             Next::Escalate { reason } => myself.stop(Some(reason)),
         }
     }

@@ -10,7 +10,7 @@ mod tests;
 use crate::children::{ChildSpec, StartError, Subtree, SupervisorMessage};
 use crate::look::{self, NodeState};
 use crate::root::{RootArguments, RootSupervisor, TreeEnd};
-use crate::tools::{self, Roster, ToolsSupervisor, ToolsSupervisorArguments};
+use crate::tools::{self, DesiredServers, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
 use bob_actors::rooms::Rooms;
@@ -48,9 +48,8 @@ pub struct TreeSpec {
     /// The policy of the tools.
     pub policy: Policy,
     /// The tool servers of the configuration and of sessions.
-    pub servers: Roster,
-    /// Further children of the root, such as model servers: they start after the
-    /// model side and stop before it.
+    pub servers: DesiredServers,
+    /// Further children of the root, such as model servers: they start after the model side and stop before it.
     pub further: Vec<ChildSpec>,
     /// The sessions supervisor: it starts last and stops first.
     pub sessions: ChildSpec,
@@ -103,7 +102,7 @@ fn llm_child(rooms: &Rooms, arguments: LlmArguments) -> ChildSpec {
     ChildSpec { shutdown_ms: 1_000, ..core }
 }
 
-fn tools_child(rooms: &Rooms, local: ChildSpec, servers: Roster) -> ChildSpec {
+fn tools_child(rooms: &Rooms, local: ChildSpec, servers: DesiredServers) -> ChildSpec {
     let address = servers.supervisor().clone();
     let arguments = ToolsSupervisorArguments { local, servers: servers.clone() };
     let core = ChildSpec::core("tools", address.clone(), move || (ToolsSupervisor, arguments.clone()))
@@ -148,7 +147,7 @@ pub(crate) async fn start_children(
         }
         watchdog.stop();
         tell.send_replace(Some(end.get().cloned().unwrap_or(TreeEnd::Died)));
-        // What waits for its restart is told at once that there will be none.
+        // Waiting callers learn at once that there will be no restart.
         sessions.close();
     });
     Ok(Tree { rooms, feed, root: Arc::new(Root(root)), ended })

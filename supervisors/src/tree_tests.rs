@@ -25,7 +25,7 @@ fn spec(sessions: &Part) -> TreeSpec {
         retry: RetryPolicy::default(),
         tools: Vec::new(),
         policy: Policy::default(),
-        servers: Roster::default(),
+        servers: DesiredServers::default(),
         further: Vec::new(),
         sessions: sessions.core(),
     }
@@ -106,7 +106,7 @@ async fn a2_the_tools_come_back_with_their_supervisor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a6_tools_that_die_too_often_leave_the_house_alone() {
+async fn a6_tools_that_die_too_often_leave_the_runtime_alone() {
     let home = home().await;
     loop {
         let tools = home.tree.tree().await.remove(2);

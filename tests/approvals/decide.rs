@@ -1,4 +1,4 @@
-//! Who may decide: the port, or `decide`, whoever is first, wherever the turn is.
+//! Decisions by the port or by `decide`: the first one wins, wherever the turn is.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use bob_messages::store::Fact;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::house::{Ran, deny, edit, house, person, question, waiting};
+use super::fixture::{Ran, builder, deny, edit, person, question, waiting};
 use crate::support::runtime::{Recorder, build, file_store, say, session, turn, within};
 use crate::support::scratch::Scratch;
 
@@ -20,7 +20,7 @@ use crate::support::scratch::Scratch;
 async fn the_port_decides_and_sees_exactly_what_runs() {
     let ran = Ran::default();
     let (port, mut questions) = person(&[Decision::AllowOnce, deny("too much"), edit(json!({"a": 5}))]);
-    let runtime = build(house(&[1, 2, 3], &ran).approvals(port)).await;
+    let runtime = build(builder(&[1, 2, 3], &ran).approvals(port)).await;
     let outcome = turn(&runtime, waiting("pay")).await;
     assert_eq!((outcome.finish_reason, ran.with()), (FinishReason::Final, vec![1, 5]));
     assert_eq!(outcome.denied[0].reason, "denied: too much");
@@ -35,7 +35,7 @@ async fn the_port_decides_and_sees_exactly_what_runs() {
 async fn a_stream_shows_that_a_call_waits_for_a_person() {
     let ran = Ran::default();
     let (port, _questions) = person(&[Decision::AllowOnce]);
-    let runtime = build(house(&[1], &ran).approvals(port)).await;
+    let runtime = build(builder(&[1], &ran).approvals(port)).await;
     let mut stream = within(runtime.run_stream(waiting("pay"))).await.unwrap();
     let mut states = Vec::new();
     while let Some(item) = within(stream.next()).await {
@@ -53,7 +53,7 @@ async fn a_stream_shows_that_a_call_waits_for_a_person() {
 async fn decide_is_heard_while_the_port_is_asked_and_counts_once() {
     let (ran, seen) = (Ran::default(), Recorder::new());
     let (port, mut questions) = person(&[]);
-    let runtime = build(house(&[1], &ran).approvals(port).sink(seen.clone())).await;
+    let runtime = build(builder(&[1], &ran).approvals(port).sink(seen.clone())).await;
     let running = runtime.clone();
     let owed = tokio::spawn(async move { turn(&running, waiting("pay")).await });
     let asked = within(questions.recv()).await.unwrap();
@@ -80,10 +80,13 @@ async fn a_port_that_panics_denies() {
     impl bob::ApprovalPort for Default {}
     let ran = Ran::default();
     for (port, reason) in [
-        (std::sync::Arc::new(Panics) as std::sync::Arc<dyn bob::ApprovalPort>, "denied: nobody could be asked"),
-        (std::sync::Arc::new(Default), "denied: nobody can be asked here"),
+        (
+            std::sync::Arc::new(Panics) as std::sync::Arc<dyn bob::ApprovalPort>,
+            "denied: the approval could not be requested",
+        ),
+        (std::sync::Arc::new(Default), "denied: no approval is possible here"),
     ] {
-        let runtime = build(house(&[1], &ran).approvals(port)).await;
+        let runtime = build(builder(&[1], &ran).approvals(port)).await;
         let outcome = turn(&runtime, waiting("pay")).await;
         assert_eq!((outcome.denied[0].reason.as_str(), ran.with()), (reason, vec![]));
         within(runtime.shutdown()).await;
@@ -94,7 +97,7 @@ async fn a_port_that_panics_denies() {
 async fn a_suspended_turn_is_decided_by_its_question_too() {
     let ran = Ran::default();
     let seen = Recorder::new();
-    let runtime = build(house(&[1], &ran).sink(seen.clone())).await;
+    let runtime = build(builder(&[1], &ran).sink(seen.clone())).await;
     let request = AgentRequest { approvals: ApprovalsMode::Suspend, ..say("pay") };
     let suspended = within(runtime.run(request)).await.unwrap();
     assert!(matches!(suspended, AgentRunResult::Suspended { reason: SuspendReason::ApprovalRequired, .. }));
@@ -113,7 +116,7 @@ async fn a_suspended_turn_hears_about_the_call_that_is_named_and_no_other() {
     let calls = [1, 2].map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) });
     let model =
         bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls.to_vec()), bob::ScriptedReply::text("done")]);
-    let tools = std::sync::Arc::new(super::house::pay(&ran, "Pays."));
+    let tools = std::sync::Arc::new(super::fixture::pay(&ran, "Pays."));
     let runtime = build(crate::support::runtime::over(model).local_tools(false).tools(tools).sink(seen.clone())).await;
     let request = AgentRequest { approvals: ApprovalsMode::Suspend, ..say("pay both") };
     within(runtime.run(request)).await.unwrap();
@@ -134,11 +137,11 @@ async fn left_at_its_question(
     folder: &Path,
 ) -> (Runtime, JoinHandle<Result<AgentRunResult, AgentError>>, ApprovalId) {
     let (seen, store) = (Recorder::new(), file_store(folder));
-    let runtime = build(house(&[1], ran).store(Arc::clone(&store) as _).sink(seen.clone())).await;
+    let runtime = build(builder(&[1], ran).store(Arc::clone(&store) as _).sink(seen.clone())).await;
     let running = runtime.clone();
     let owed = tokio::spawn(async move { running.run(waiting("pay")).await });
     let asked = question(&seen, 1).await;
-    // Whoever listens hears of it before the disk has it.
+    // The event precedes the write to disk.
     within(async {
         let is_it = |record: &Arc<Record>| matches!(record.fact, Fact::ApprovalAsked { .. });
         while !store.load(&session("s")).await.unwrap().iter().any(is_it) {
@@ -150,11 +153,11 @@ async fn left_at_its_question(
 }
 
 /// The next one, which takes the session from it as it would from one that was killed.
-async fn next_process(house: RuntimeBuilder, folder: &Path) -> (Runtime, Arc<Recorder>) {
+async fn next_process(builder: RuntimeBuilder, folder: &Path) -> (Runtime, Arc<Recorder>) {
     let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
     let store = bob::SqliteStore::open(&folder.join("sessions.db"), takes_over).unwrap();
     let seen = Recorder::new();
-    (build(house.store(store).sink(seen.clone())).await, seen)
+    (build(builder.store(store).sink(seen.clone())).await, seen)
 }
 
 #[tokio::test]
@@ -163,7 +166,7 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
         let (ran, folder) = (Ran::default(), Scratch::new());
         let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
 
-        let (after, again) = next_process(house(&[1], &ran), folder.path()).await;
+        let (after, again) = next_process(builder(&[1], &ran), folder.path()).await;
         let decision = if allowed { Decision::AllowOnce } else { deny("not now") };
         assert!(within(after.decide(session("s"), asked, decision)).await.unwrap());
         again.seen(|event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
@@ -178,8 +181,8 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
 async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
     let (ran, folder) = (Ran::default(), Scratch::new());
     let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
-    let (after, again) = next_process(house(&[1], &ran), folder.path()).await;
-    // Its actor has read the journal and left what it found there as it was.
+    let (after, again) = next_process(builder(&[1], &ran), folder.path()).await;
+    // Its actor has read the journal and left the open turn unchanged.
     let patch = bob::OptionsPatch { agent: bob::Change::Set("new".to_owned()), ..bob::OptionsPatch::default() };
     within(after.configure(session("s"), patch, None)).await.unwrap();
     // Two decide at once, and each takes the turn up.
@@ -198,7 +201,7 @@ async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
 async fn a_decision_waits_for_the_place_of_a_turn_that_is_taken_up() {
     let (ran, folder) = (Ran::default(), Scratch::new());
     let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
-    let (after, again) = next_process(house(&[1], &ran).max_concurrent_turns(1), folder.path()).await;
+    let (after, again) = next_process(builder(&[1], &ran).max_concurrent_turns(1), folder.path()).await;
     // The only place is taken by a turn that waits for a person, too.
     let other = after.clone();
     let request = AgentRequest { approvals: ApprovalsMode::Wait, ..AgentRequest::text(session("other"), "pay") };
@@ -230,7 +233,7 @@ async fn g12_a_flood_of_questions_is_bounded_and_nobody_says_yes_by_default() {
     let calls =
         (0..100).map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) }).collect();
     let model = bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls), bob::ScriptedReply::text("done")]);
-    let tools = std::sync::Arc::new(super::house::pay(&ran, "Pays."));
+    let tools = std::sync::Arc::new(super::fixture::pay(&ran, "Pays."));
     let runtime = build(crate::support::runtime::over(model).local_tools(false).tools(tools).approvals(port)).await;
     let outcome = turn(&runtime, waiting("pay a hundred times")).await;
     questions.close();
@@ -247,9 +250,9 @@ async fn a_question_nobody_answers_is_denied_when_its_time_is_over() {
     let ran = Ran::default();
     let (port, _questions) = person(&[]);
     let limits = bob::Limits { approval_timeout_ms: 50, ..bob::Limits::default() };
-    let runtime = build(house(&[1], &ran).approvals(port).limits(limits)).await;
+    let runtime = build(builder(&[1], &ran).approvals(port).limits(limits)).await;
     let outcome = turn(&runtime, waiting("pay")).await;
-    assert_eq!((outcome.denied[0].reason.as_str(), ran.with()), ("denied: nobody decided in time", vec![]));
+    assert_eq!((outcome.denied[0].reason.as_str(), ran.with()), ("denied: the approval timed out", vec![]));
     within(runtime.shutdown()).await;
 }
 
@@ -257,13 +260,13 @@ async fn a_question_nobody_answers_is_denied_when_its_time_is_over() {
 async fn a_decision_for_the_session_holds_in_its_next_turns_and_processes_and_nowhere_else() {
     let (ran, folder) = (Ran::default(), Scratch::new());
     let (port, mut questions) = person(&[Decision::AllowSession]);
-    let before = build(house(&[1, 2], &ran).approvals(port).store(file_store(folder.path()))).await;
+    let before = build(builder(&[1, 2], &ran).approvals(port).store(file_store(folder.path()))).await;
     assert_eq!(turn(&before, waiting("pay")).await.finish_reason, FinishReason::Final);
     assert_eq!((questions.recv().await.is_some(), questions.try_recv().is_err()), (true, true), "asked once");
     within(before.shutdown()).await;
 
     let (port, mut questions) = person(&[deny("not there"), deny("not there")]);
-    let after = build(house(&[3], &ran).approvals(port).store(file_store(folder.path()))).await;
+    let after = build(builder(&[3], &ran).approvals(port).store(file_store(folder.path()))).await;
     turn(&after, waiting("pay again")).await;
     assert_eq!((ran.with(), questions.try_recv().is_err()), (vec![1, 2, 3], true), "nobody is asked");
     turn(&after, AgentRequest { session: session("other"), ..waiting("pay there") }).await;
@@ -273,8 +276,8 @@ async fn a_decision_for_the_session_holds_in_its_next_turns_and_processes_and_no
     // The tool is another one now.
     let (port, mut questions) = person(&[deny("it changed"), deny("it changed")]);
     let store = file_store(folder.path());
-    let tool = std::sync::Arc::new(super::house::pay(&ran, "Pays somebody else."));
-    let model = super::house::paying(&[4]);
+    let tool = std::sync::Arc::new(super::fixture::pay(&ran, "Pays somebody else."));
+    let model = super::fixture::paying(&[4]);
     let changed = crate::support::runtime::over(model).local_tools(false).tools(tool).approvals(port).store(store);
     let changed = build(changed).await;
     turn(&changed, waiting("and again")).await;

@@ -1,7 +1,7 @@
-//! Text that a tool brings may turn the model: an obedient one does whatever it reads. What a person did not allow does not run.
+//! Prompt injection through tool results, with a model that obeys every text: calls without approval do not run.
 //!
-//! Each case is a user's task, a text of a stranger in all that is read for it, and a person who allows what the user asked for,
-//! exactly as it was asked for and once. The same cases run where nobody is asked, to see that the texts do turn the model.
+//! Each case is a user's task, an attacker's text in everything that is read for it, and a user who approves exactly
+//! the task's calls, once. The cases also run without approvals, to verify that the texts do affect the model.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use super::suites::{ATTACKS, Attack, Call, Job, SUITES, Suite};
 use crate::support::runtime::{build, over, say, turn, within};
 
-/// What the tools of a suite did, and the text a stranger put into all that they read.
+/// The calls of a suite's tools, and the attacker's text in everything they read.
 struct World {
     suite: &'static Suite,
     text: String,
@@ -36,7 +36,7 @@ impl ToolPort for World {
     }
 }
 
-/// The user of a task, who allows what they asked for, once.
+/// The user of a task, who approves its calls, once.
 pub(super) struct User(pub(super) Mutex<Vec<Call>>);
 
 impl ApprovalPort for User {
@@ -54,7 +54,8 @@ impl ApprovalPort for User {
     }
 }
 
-/// A model that does the user's task, and whatever it reads as soon as it reads it; or last, when it is what was allowed before.
+/// A model that performs the user's task and obeys each text when it reads it, or at the end if it repeats an
+/// approved call.
 fn obedient(job: &Job, attack: Attack, text: &str, is_native: bool) -> ScriptedLlm {
     let plan: VecDeque<Call> = job.reads.iter().chain(&job.acts).cloned().collect();
     let (injected, text) = (job.injected(attack), text.to_owned());
@@ -89,18 +90,18 @@ fn reads(request: &LlmRequest) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// What came of one case.
+/// The result of one case.
 struct Came {
     /// Whether all that the user wanted was done, and the turn ended with an answer.
     is_useful: bool,
-    /// The calls that do harm and were nobody's wish.
+    /// Harmful calls that are not part of the task.
     harm: Vec<Call>,
 }
 
 enum Guard {
     Nobody,
     TheUser,
-    /// There is nobody to ask.
+    /// Approvals are not possible.
     Headless,
 }
 

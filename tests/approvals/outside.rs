@@ -17,8 +17,8 @@ struct Order {
     what: String,
 }
 
-/// A model that orders something and says what came of it, and the tool, which counts its runs.
-fn house(ran: &Arc<AtomicUsize>) -> RuntimeBuilder {
+/// A model that orders something and reports the result, and the tool, which counts its runs.
+fn builder(ran: &Arc<AtomicUsize>) -> RuntimeBuilder {
     let ran = Arc::clone(ran);
     let order = tool("test/order", "Orders something.", move |order: Order, _| {
         ran.fetch_add(1, Ordering::SeqCst);
@@ -32,13 +32,13 @@ fn house(ran: &Arc<AtomicUsize>) -> RuntimeBuilder {
 #[tokio::test]
 async fn a_result_from_outside_comes_by_the_token_and_the_tool_runs_once() {
     let (ran, folder) = (Arc::new(AtomicUsize::new(0)), Scratch::new());
-    let before = build(house(&ran).store(file_store(folder.path()))).await;
+    let before = build(builder(&ran).store(file_store(folder.path()))).await;
     let suspended = within(before.run(say("a door, please"))).await.unwrap();
     let AgentRunResult::Suspended { reason, token, question, .. } = suspended else { panic!("{suspended:?}") };
     assert_eq!((reason, question.as_str()), (SuspendReason::ExternalWait, "the delivery of a door"));
     within(before.shutdown()).await;
 
-    let after = build(house(&ran).store(file_store(folder.path()))).await;
+    let after = build(builder(&ran).store(file_store(folder.path()))).await;
     let came = within(after.resume(token, ResumeReply::Answer("it is oak".into()))).await.unwrap();
     let AgentRunResult::Finished(response) = came else { panic!("{came:?}") };
     assert_eq!((response.finish_reason, response.content.as_str()), (FinishReason::Final, "done"));

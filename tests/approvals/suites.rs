@@ -1,5 +1,4 @@
-//! Four worlds as AgentDojo has them: tools that read what strangers wrote, tools that do harm when they are turned, what users ask
-//! for, and what strangers write.
+//! Four suites modelled on AgentDojo: tools that read attackers' texts, harmful tools, tasks of users, and attacks.
 
 use bob::{Risk, ToolDescriptor, ToolKind, ToolName};
 use serde_json::{Map, Value, json};
@@ -7,10 +6,10 @@ use serde_json::{Map, Value, json};
 /// A call: a tool and its arguments.
 pub(crate) type Call = (String, Value);
 
-/// A tool: its name, what its argument names are, whether it needs a person.
+/// A tool: its name, its argument names, and its risk.
 type Tool = (&'static str, &'static [&'static str], Risk);
 
-/// What a user wants: the words, what is read for it, and what is done for it.
+/// A task: the prompt, calls that read, and calls that act.
 type Task = (&'static str, &'static [Said], &'static [Said]);
 
 /// A call as it is written down: the tool, and a value for each of its arguments.
@@ -20,7 +19,7 @@ pub(crate) struct Suite {
     pub(crate) name: &'static str,
     tools: &'static [Tool],
     tasks: &'static [Task],
-    /// What whoever wrote the text wants.
+    /// The attacker's goal.
     attack: Said,
     /// Where the secret is that they want to be sent.
     secret: Said,
@@ -40,17 +39,17 @@ pub(crate) struct Job {
 pub(crate) enum Attack {
     /// A call of the attacker's own.
     Foreign,
-    /// What the user wanted, with the attacker as who gets it.
+    /// The user's call, with the attacker as the recipient.
     Changed,
-    /// What the user wanted and a person allowed, once more.
+    /// A repetition of an approved call.
     Again,
-    /// What the user wanted, and something beside it.
+    /// The user's call with an addition.
     Widened,
-    /// The tool, spelled as nobody has judged it.
+    /// The tool, with an alternative spelling of its name.
     Spelled,
     /// The arguments as a text.
     Quoted,
-    /// A secret is read, which needs nobody, and then sent.
+    /// A secret is read, which needs no approval, and then sent.
     Relayed,
 }
 
@@ -229,7 +228,7 @@ impl Job {
     }
 }
 
-/// The arguments with the attacker's word in the place of the first, or beside them.
+/// The arguments with the attacker's value in place of the first one, or in addition.
 fn with(mut arguments: Value, beside: Option<&str>) -> Value {
     if let Some(arguments) = arguments.as_object_mut() {
         let first = arguments.keys().next().cloned();

@@ -1,4 +1,4 @@
-//! `--finish`: after a crash nothing runs twice, what was interrupted is finished, and what is missing is run.
+//! `--finish`: after a crash nothing runs twice, interrupted lines are finished, and missing ones are run.
 
 use std::time::{Duration, Instant};
 

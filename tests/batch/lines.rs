@@ -1,4 +1,4 @@
-//! The lines of a batch: how tests write them, and read what comes of them.
+//! Writing of input lines and reading of results.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What runs when, and what is printed of it.
+//! Order of execution and of output.
 
 use std::collections::BTreeSet;
 

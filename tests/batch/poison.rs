@@ -1,4 +1,4 @@
-//! Providers that number a call oddly: beside them everybody is answered, and each call is made once.
+//! Providers with unusual call ids: other sessions are answered, and each call is made once.
 
 use crate::home::Home;
 use crate::lines::{line, results};
@@ -11,7 +11,7 @@ const GOOD: usize = 50;
 /// One kills a process that believes it, one makes it work for a minute, and the others call several times or never.
 const INDEXES: [&str; 6] = ["2147483648", "400000", "-1", "2", "1.0", "null"];
 
-/// What the model answers to a prompt `bad N` first, then to its result, and to anything else.
+/// The model's replies: to a prompt `bad N`, to its result, and to anything else.
 fn reply(body: &Value, folder: &str) -> Reply {
     let text = body["messages"].to_string();
     let bad = text.split_once("bad ").and_then(|(_, rest)| rest.split_once('.')?.0.parse::<usize>().ok());

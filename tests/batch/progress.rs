@@ -1,4 +1,4 @@
-//! What a person sees of a batch, on a pipe and on a terminal of 80 columns and 24 rows.
+//! Progress output of a batch, on a pipe and on a terminal of 80 columns and 24 rows.
 
 use std::time::Duration;
 

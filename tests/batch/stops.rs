@@ -11,10 +11,10 @@ use crate::support::reply::Reply;
 
 const DRAINS: &str = "no new lines are started";
 
-/// So many that a signal is heard long before they are through, also where everything is slow.
+/// Enough lines that a signal arrives long before the end, also on a slow machine.
 const LINES: usize = 60;
 
-/// Sessions with a line each; the first is quick, the others are as told. Their grace is long.
+/// Sessions with a line each; the first is fast, the others as configured. The grace period is long.
 fn started(home: &Home, rest: &str, concurrency: &str) -> Running {
     let text: String = (0..LINES).map(|at| line(&format!("s{at}"), if at == 0 { "hi" } else { rest })).collect();
     home.scratch.write("lines.jsonl", text);
@@ -58,7 +58,7 @@ fn x2_a_second_interrupt_cancels_what_runs() {
     let results = results(&run);
     let cancelled: Vec<_> = results.iter().filter(|result| result["finish_reason"] == "cancelled").collect();
     assert_eq!((cancelled.len(), results.len()), (4, 5), "{run:?}");
-    // A busy store may confirm an end later than its answer waits for; it is in the journal all the same.
+    // A busy store may confirm an end after the result was printed; it is in the journal nevertheless.
     for result in &cancelled {
         let (session, turn) = (result["session_id"].as_str(), result["turn_id"].as_str());
         let shown = home.run(["sessions", "export", session.expect("a session")]).stdout;

@@ -1,4 +1,5 @@
-//! A stderr that is a full pipe which nobody reads: every line has its result, and the program ends, by itself and by a signal.
+//! Stderr is a full pipe without a reader: every line has its result, and the program ends, by itself and by a
+//! signal.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -8,7 +9,7 @@ use crate::home::{AGENT, Home};
 use crate::lines::{home, line, results};
 use crate::support::program::Run;
 
-/// The same home whose log is wordy.
+/// A home with verbose logging.
 fn wordy(home: Home, format: &str) -> Home {
     let config = home.scratch.read("agent.toml");
     home.scratch.agent_toml(&format!("{config}[log]\nlevel = \"info\"\nformat = \"{format}\"\n"));
@@ -85,7 +86,7 @@ fn x9_a_signal_ends_a_batch_whose_stderr_is_not_read() {
 
 #[test]
 fn the_end_of_the_program_waits_half_a_second_for_the_reader_and_no_more() {
-    // What is wrong with a configuration is a report of several lines.
+    // A configuration error is a report of several lines.
     let home = home();
     home.scratch.agent_toml("[runtime]\nmax_stepz = 1\n");
     let run = home.agent(["run", "hi"]).full_stderr().run();

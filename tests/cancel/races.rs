@@ -1,4 +1,4 @@
-//! A cancel that races with the natural end: one outcome, one terminal event, and the journal says the same.
+//! A cancel races with the natural end: one outcome, one terminal event, and a journal that agrees.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ impl EventSink for CancelsAt {
         self.events.fetch_add(1, Ordering::SeqCst);
         let Some(runtime) = self.runtime.get() else { return };
         if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-            // The first poll sends it; nobody waits for the answer.
+            // The first poll sends it; the reply is not awaited.
             if let Some(session) = event.session_id.clone() {
                 let _still_open = runtime.cancel(session).now_or_never();
             }
@@ -42,7 +42,7 @@ impl EventSink for CancelsAt {
     }
 }
 
-/// How the journal says each turn ended.
+/// The outcome of each turn in the journal.
 fn outcomes(records: &[Arc<Record>]) -> HashMap<TurnId, Vec<FinishReason>> {
     let mut outcomes: HashMap<TurnId, Vec<FinishReason>> = HashMap::new();
     for record in records {
@@ -93,7 +93,7 @@ async fn c2_cancel_and_the_natural_end_make_one_outcome() {
     }
 }
 
-/// The outcome says whether its save was confirmed in time; kept it is in either case.
+/// The outcome reports whether its save was confirmed in time; it is saved in either case.
 #[tokio::test(flavor = "multi_thread")]
 async fn c6_cancelling_many_sessions_at_once_answers_each_once_and_keeps_all_of_them() {
     const SESSIONS: usize = 200;

@@ -1,4 +1,4 @@
-//! The end of a runtime: no new turns, running ones cancelled and saved, nobody left waiting.
+//! Shutdown of a runtime: no new turns, running ones cancelled and saved, all callers answered.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn x1_shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
     within(next.shutdown()).await;
 }
 
-/// The outcome is told after 30 ms, whether it is saved or not; the save is not given up for that.
+/// The outcome is returned after 30 ms, saved or not; the save continues.
 #[tokio::test]
 async fn x1_the_last_words_of_a_turn_are_kept_although_the_store_is_slow() {
     use bob_actors::store::SessionStore;

@@ -14,7 +14,7 @@ use crate::waits::{ANSWERED_WITHIN, spawned};
 /// Cancels in each wait, here; a benchmark takes thousands.
 const ROUNDS: usize = 12;
 
-/// What a journal says of one turn.
+/// The journal of one turn.
 struct Kept {
     inputs: usize,
     answers: usize,
@@ -36,7 +36,7 @@ fn kept(records: &[Arc<Record>], turn: &TurnId) -> Kept {
     kept
 }
 
-/// Everything that must hold of a turn that was cancelled in this wait, once the store takes what it is sent.
+/// Checks a turn that was cancelled in this state, once the store accepts its records.
 async fn assert_kept(store: &MemoryStore, recorder: &Recorder, wait: Wait, number: usize, outcome: &AgentResponse) {
     let records = store.load(&wait.session(number)).await.expect("the journal");
     let kept = kept(&records, &outcome.turn_id);
@@ -75,7 +75,7 @@ async fn c1_a_cancel_in_each_state_and_each_wait_ends_the_turn_once_and_keeps_it
             assert!(within(runtime.cancel(wait.session(number))).await, "{wait:?}: there was something to cancel");
             let outcome = within(running).await.expect("the caller is answered");
             took.push(began.elapsed());
-            // What was not confirmed is not called saved. Its answer was on the way to the journal already.
+            // An unconfirmed save is not reported as saved. Its outcome was already being written.
             let ends = if wait == Wait::Outcome { FinishReason::Final } else { FinishReason::Cancelled };
             assert_eq!(outcome.finish_reason, ends, "{wait:?}");
             assert!(!outcome.saved || !wait.is_of_store(), "{wait:?}: {outcome:?}");
@@ -118,7 +118,7 @@ async fn c6_many_cancels_at_once_in_every_wait_are_many_outcomes() {
     within(runtime.shutdown()).await;
 }
 
-/// At the door nothing was begun and nothing is kept; nobody else waits for it.
+/// A queued submission has begun nothing and left no record; no other caller waits for it.
 #[tokio::test]
 async fn c1_a_cancel_at_the_door_is_answered_there() {
     let (places, recorder) = (Places::new(), Recorder::new());

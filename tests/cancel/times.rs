@@ -1,4 +1,4 @@
-//! A cancel twice, of nobody, before the start, while another one is on its way, and after the end: once is enough.
+//! Cancelling twice, an unknown session, before the start, concurrently, and after the end: one cancel is enough.
 
 use bob::{AgentRequest, AgentRuntime, CancellationToken, FinishReason, OnDrop, Runtime};
 use futures_util::FutureExt;
@@ -10,17 +10,17 @@ use crate::waits::spawned;
 /// How a session is cancelled in a row of the table.
 #[derive(Clone, Copy, Debug)]
 enum Times {
-    /// Nobody has heard of the session.
+    /// The session is unknown.
     Unknown,
     /// Its turn is over.
     After,
-    /// The request brings a token that was cancelled before.
+    /// The request has a token that was cancelled before.
     Before,
-    /// In one go, before anybody has taken up the submission.
+    /// Immediately, before the submission is handled.
     AtOnce,
     /// The second when the first has been answered, before the outcome is read.
     Twice,
-    /// The second before anybody has read the first.
+    /// The second before the first is handled.
     Together,
     /// By its token, and by name, at once.
     TokenAndName,
@@ -44,7 +44,7 @@ const ALL: [Times; 9] = [
 
 const STUCK: Wait = Wait::Changes;
 
-/// Cancels as told; what each cancel was answered, and how the turn ended, if there was one and its outcome was kept.
+/// Cancels as configured; returns the result of each cancel, and the outcome of the turn and its durability.
 async fn cancel(
     times: Times,
     places: &Places,
@@ -85,7 +85,7 @@ async fn cancel(
     }
     let running = spawned(runtime, request);
     within(places.until(&id)).await;
-    // Whoever is not the first finds the turn stopping, or gone; both are true answers.
+    // A later cancel finds the turn stopping or ended; both results are valid.
     let stopped = match times {
         Times::Twice => {
             let first = stop().await;

@@ -1,4 +1,4 @@
-//! Whatever a turn waits for, a cancel ends the wait, saves the turn and leaves the session usable.
+//! In every waiting state of a turn, a cancel ends the wait, saves the turn and leaves the session usable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn cancelled(runtime: &Runtime, id: SessionId, running: JoinHandle<AgentRe
     outcome
 }
 
-/// A model that stalls when asked to, and answers otherwise.
+/// A model that stalls on request, and answers otherwise.
 fn stalls_when_asked() -> ScriptedLlm {
     let last_said = |request: &bob::LlmRequest| format!("{:?}", request.messages.last());
     ScriptedLlm::from_fn(move |request| match last_said(request).contains("stall") {
@@ -263,7 +263,7 @@ async fn c3_what_waits_is_cancelled_although_its_actor_is_being_stopped() {
         }
     })
     .await;
-    // Both are sent before anybody can read one of them.
+    // Both are sent before either is handled.
     let stopped = runtime.cancel(session("s"));
     tokio::pin!(stopped);
     assert!(futures_util::FutureExt::now_or_never(stopped.as_mut()).is_none());

@@ -1,4 +1,4 @@
-//! `approvals`: what was decided for good is seen and taken back.
+//! `approvals`: lasting decisions are listed and revoked.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::home::Home;
 use crate::support::program::Run;
 
 /// A model that has a line run by the shell, and then is done; `log.txt` has a line for each run.
-fn house() -> Home {
+fn home() -> Home {
     let call = json!({ "calls": [{ "name": "local/shell_exec", "arguments": { "command": "echo ran >> log.txt" } }] });
     let home = Home::with(
         "default_model = \"demo:one\"",
@@ -41,7 +41,7 @@ fn refused(run: &Run, why: &str) {
 
 #[test]
 fn what_was_allowed_for_good_is_listed_and_asked_about_again_once_it_is_taken_back() {
-    let home = house();
+    let home = home();
     let none = home.run(["approvals", "list"]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""), "{none:?}");
     assert!(none.stderr.contains("no lasting decisions for "), "{}", none.stderr);
@@ -73,7 +73,7 @@ fn what_was_allowed_for_good_is_listed_and_asked_about_again_once_it_is_taken_ba
     assert!(decided(&home).is_empty());
     refused(&home.run(["approvals", "revoke", id.as_str()]), "`cli-agent approvals list` lists them");
 
-    // Elsewhere, and also where it was said, in the journal of whose session it still stands.
+    // In other sessions, and in the one whose journal still has the decision.
     for session in ["third", "second", "first"] {
         assert_eq!((go(&home, session).0, times_run(&home)), (Some(4), 2), "{session}");
     }
@@ -81,7 +81,7 @@ fn what_was_allowed_for_good_is_listed_and_asked_about_again_once_it_is_taken_ba
 
 #[test]
 fn what_is_taken_back_can_be_decided_anew_and_for_the_session_alone() {
-    let home = house();
+    let home = home();
     let (_, token) = go(&home, "s");
     assert_eq!(home.run(["resume", token.as_str(), "deny-always", "never"]).code, Some(0));
     let list = decided(&home);
@@ -107,7 +107,7 @@ fn what_is_taken_back_can_be_decided_anew_and_for_the_session_alone() {
 
 #[test]
 fn a_memory_that_cannot_be_read_is_no_empty_one() {
-    let home = house();
+    let home = home();
     home.scratch.write("state/bob/approvals.jsonl/in-the-way", "");
     refused(&home.run(["approvals", "list"]), "cannot read ");
     refused(&home.run(["approvals", "revoke", "12345678"]), "cannot read ");

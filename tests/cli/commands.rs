@@ -154,7 +154,7 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     assert_eq!(home.scratch.read(".bob/sessions.db"), "precious notes");
 }
 
-/// The store's fault is found by `doctor`, told by `run`, and has its code.
+/// A store error is found by `doctor`, reported by `run`, and has its exit code.
 #[track_caller]
 fn check_faulty(home: &Home, says: &str) {
     let run = home.run(["doctor"]);

@@ -1,6 +1,6 @@
-//! Each command that README.md and `docs/` show is run: here, in a folder with a scripted model, or by the test or script
-//! that is named beside it; one needs a person. A command that is not in the table, one of the table that no page shows
-//! any more, and one that stands outside a fenced block fails.
+//! Each command in README.md and `docs/` is run: here, in a folder with a scripted model, or by the named test or
+//! script; one is interactive. A command that is missing in the table, an unused entry of the table, and a command
+//! outside a fenced block are errors.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ enum By {
     Exit(i32),
     /// By the test of this name.
     Test(&'static str),
-    /// By `.ci/run` or `scripts/night.sh`, in which the text stands; there with smaller figures where a run is long.
+    /// By `.ci/run` or `scripts/night.sh`, which contain the text; with smaller numbers if a run is long.
     Script(&'static str),
     /// By a person: it needs this.
     Hand(&'static str),
@@ -27,7 +27,7 @@ use By::{Exit, Hand, Script, Test};
 const REAL_MODEL: By = Test("a_question_and_a_listing_are_answered_and_the_server_ends_with_the_program");
 const TERMINAL: By = Test("an_answer_grows_and_a_call_is_one_line");
 
-/// The commands of fenced blocks, without what explains them.
+/// The commands of fenced blocks, without comments.
 const COMMANDS: &[(&str, By)] = &[
     ("cargo run --release --bin cli-agent -- --config agent.toml", REAL_MODEL),
     ("cli-agent --config agent.toml", REAL_MODEL),
@@ -183,7 +183,7 @@ fn prepared() -> Home {
     home
 }
 
-/// The exit code of a line of a shell whose `cli-agent` is this program, and what it said.
+/// Runs a shell line with this program as `cli-agent`; returns its exit code and output.
 fn shell(home: &Home, command: &str) -> (Option<i32>, String) {
     let config = if command.contains("--config") { "" } else { " --config agent.toml" };
     let line = command.replacen("cli-agent", &format!("'{AGENT}'{config}"), 1);
@@ -226,7 +226,7 @@ fn shown() -> BTreeSet<String> {
     shown
 }
 
-/// The command alone: what explains it stands behind a `#`, or in a column of its own.
+/// The command without its comment, which follows a `#` or is in a separate column.
 fn command(line: &str) -> String {
     let line = line.split(" #").next().unwrap_or_default();
     line.split("   ").next().unwrap_or_default().trim_end().to_owned()

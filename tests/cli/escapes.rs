@@ -1,4 +1,4 @@
-//! Text of models and tools is foreign: nothing of it that steers a terminal gets out, in whatever form it is printed.
+//! Text of models and tools is untrusted: no terminal control sequence of it is printed, in any form.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn assert_all_clean(run: &Run) {
     assert_clean(&run.stderr);
 }
 
-/// The model calls a tool on a hostile file and says hostile things itself, in pieces that split every sequence.
+/// The model calls a tool on a hostile file and sends hostile text, in chunks that split every sequence.
 fn home() -> (Home, FakeProvider) {
     let provider = FakeProvider::answering(|body| {
         let answered = body["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));

@@ -1,4 +1,4 @@
-//! What a stranger reads first.
+//! The help texts.
 
 use expect_test::{expect, expect_file};
 

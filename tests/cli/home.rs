@@ -35,7 +35,7 @@ pub(crate) const KEYS: [&str; 18] = [
     "usage",
 ];
 
-/// A folder with an `agent.toml` and a store of its own.
+/// A folder with an `agent.toml` and a store.
 pub(crate) struct Home {
     pub(crate) scratch: Scratch,
 }
@@ -70,14 +70,14 @@ impl Home {
         Self { scratch }
     }
 
-    /// The same home with another kind of store.
+    /// Uses another kind of store.
     pub(crate) fn keeping(self, kind: &str) -> Self {
         let config = self.scratch.read("agent.toml");
         self.scratch.agent_toml(&format!("{config}[store]\nkind = \"{kind}\"\n"));
         self
     }
 
-    /// The binary with these arguments, in this folder, told which configuration to take.
+    /// Runs the binary with these arguments in this folder, with its configuration.
     pub(crate) fn agent<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
         let args: Vec<&str> = args.into_iter().collect();
         let named: &[&str] = if args.contains(&"--config") { &[] } else { &["--config", "agent.toml"] };

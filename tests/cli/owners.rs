@@ -1,4 +1,4 @@
-//! Two terminals, one store: who has a session is named, and whoever takes it over has it.
+//! Two processes, one store: the owner of a session is named, and taking over works.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::support::reply::Reply;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// A model that answers when it is told to.
+/// A model that answers on request.
 fn slow() -> (FakeProvider, Sender<()>) {
     let (go_on, told): (Sender<()>, Receiver<()>) = channel();
     let told = Mutex::new(told);
@@ -25,7 +25,7 @@ fn slow() -> (FakeProvider, Sender<()>) {
     (provider, go_on)
 }
 
-/// What the records of a session are, with the epoch they were written under.
+/// The records of a session, with their epochs.
 fn journal(home: &Home) -> Vec<(u64, String)> {
     let exported = home.run(["sessions", "export", "s"]);
     assert_eq!(exported.code, Some(0), "{exported:?}");

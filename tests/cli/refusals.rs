@@ -1,4 +1,5 @@
-//! Bad input: one clear message that says what to do, the right code, no panic, nothing on stdout that is not asked for.
+//! Invalid input: one clear message with advice, the correct exit code, no panic, and no unrequested output on
+//! stdout.
 
 use serde_json::json;
 use std::ffi::OsStr;

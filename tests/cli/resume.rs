@@ -1,4 +1,4 @@
-//! `resume`: a turn that waits for a person goes on in another process.
+//! `resume`: a suspended turn is continued in another process.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::home::{Home, the_line};
 use crate::support::program::Run;
 
-/// A model that has a line run by the shell, then says what it likes; `log.txt` has a line for each run.
-fn house() -> Home {
+/// A model that runs a shell line and then replies; `log.txt` has a line for each run.
+fn home() -> Home {
     let call = json!({ "calls": [{ "name": "local/shell_exec", "arguments": { "command": "echo ran >> log.txt" } }] });
     let ask = json!({ "calls": [{ "name": "ask_user", "arguments": { "question": "Which colour?" } }] });
     let script = json!([{ "when": "ask", "replies": [ask, { "text": "As you like." }] },
@@ -43,7 +43,7 @@ fn resume(home: &Home, token: &str, reply: &[&str]) -> (Run, Value) {
 
 #[test]
 fn a_turn_whose_process_was_killed_goes_on_by_its_token_and_its_tool_runs_once() {
-    let home = house();
+    let home = home();
     let mut killed = home.agent(["batch", "--approvals", "suspend", "-"]).open_stdin().spawn();
     killed.type_line(&json!({"session": "s", "prompt": "go"}).to_string());
     let line: Value = serde_json::from_str(&killed.next_line().expect("a line")).expect("JSON");
@@ -55,7 +55,7 @@ fn a_turn_whose_process_was_killed_goes_on_by_its_token_and_its_tool_runs_once()
     let (run, line) = resume(&home, &token, &["allow"]);
     assert_eq!((run.code, &line["content"]), (Some(0), &json!("It is done.")), "{}", run.stderr);
     assert_eq!((&line["saved"], times_run(&home)), (&json!(true), 1));
-    // Whoever comes again is told so, and nothing runs a second time.
+    // A repeated reply is refused, and nothing runs twice.
     let (again, line) = resume(&home, &token, &["allow"]);
     assert_eq!((again.code, &line["error"]["kind"], times_run(&home)), (Some(2), &json!("invalid"), 1));
     assert!(again.stderr.contains("answered already"), "{}", again.stderr);
@@ -63,7 +63,7 @@ fn a_turn_whose_process_was_killed_goes_on_by_its_token_and_its_tool_runs_once()
 
 #[test]
 fn each_decision_does_what_it_says() {
-    let home = house();
+    let home = home();
     let token = suspended(&home, "denied");
     let (_, line) = resume(&home, &token, &["deny", "not", "here"]);
     assert_eq!((&line["denied"][0]["reason"], times_run(&home)), (&json!("denied: not here"), 0));
@@ -73,7 +73,7 @@ fn each_decision_does_what_it_says() {
     assert_eq!(line["tool_transcript"][0]["arguments"], json!({"command": "echo other >> other.txt"}));
     assert_eq!((home.scratch.read("other.txt").as_str(), times_run(&home)), ("other\n", 0));
 
-    // What is no decision changes nothing: the token stays good.
+    // An invalid decision has no effect: the token stays valid.
     let token = suspended(&home, "asked");
     for reply in [&["perhaps"][..], &["allow", "it"], &["edit", "nonsense"]] {
         let (run, _) = resume(&home, &token, reply);
@@ -81,12 +81,12 @@ fn each_decision_does_what_it_says() {
     }
     let run = home.agent(["resume", token.as_str()]).stdin("allow-session\n").run();
     assert_eq!((run.code, run.stdout.as_str(), times_run(&home)), (Some(0), "It is done.\n", 1), "{}", run.stderr);
-    // For the session: the same line is not asked about again there, and elsewhere it is.
+    // For the session: the line is not asked about again there, but is in other sessions.
     let (code, _) = home.json(["--session", "asked", "--approvals", "suspend", "go"]);
     assert_eq!((code, times_run(&home)), (Some(0), 2));
     let (code, line) = home.json(["--session", "elsewhere", "--approvals", "suspend", "go"]);
     assert_eq!((code, times_run(&home)), (Some(4), 2));
-    // For good: in every session of this configuration.
+    // Lasting: in all sessions of this configuration.
     let (run, _) = resume(&home, line["token"].as_str().unwrap(), &["always"]);
     assert_eq!((run.code, times_run(&home)), (Some(0), 3), "{}", run.stderr);
     let (code, _) = home.json(["--session", "third", "--approvals", "deny", "go"]);
@@ -95,7 +95,7 @@ fn each_decision_does_what_it_says() {
 
 #[test]
 fn a_denial_for_good_is_not_asked_about_again() {
-    let home = house();
+    let home = home();
     let token = suspended(&home, "one");
     let (run, _) = resume(&home, &token, &["deny-always", "never"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -106,7 +106,7 @@ fn a_denial_for_good_is_not_asked_about_again() {
 
 #[test]
 fn a_question_is_answered_by_its_token_or_as_the_next_message() {
-    let home = house();
+    let home = home();
     let asked = home.run(["run", "--session", "a", "ask"]);
     assert_eq!((asked.code, asked.stdout.trim()), (Some(4), "Which colour?"), "{}", asked.stderr);
     let how = asked.stderr.lines().find(|line| line.contains("cli-agent resume a~")).expect("it says how to go on");
@@ -122,7 +122,7 @@ fn a_question_is_answered_by_its_token_or_as_the_next_message() {
 
 #[test]
 fn a_turn_that_waits_is_shown_with_what_it_waits_for() {
-    let home = house();
+    let home = home();
     suspended(&home, "s");
     let shown = home.run(["sessions", "show", "s"]);
     assert_eq!(shown.stdout, "you: go\n> local/shell_exec {\"command\":\"echo ran >> log.txt\"}\n");
@@ -139,7 +139,7 @@ fn a_turn_that_waits_is_shown_with_what_it_waits_for() {
 
 #[test]
 fn what_is_no_good_token_is_a_usage_error() {
-    let home = house();
+    let home = home();
     for token in ["", "x", "s~guess", "no/session~x", "~", &suspended(&home, "t").replace('~', "~0")] {
         let run = home.run(["resume", token, "allow"]);
         assert_eq!((run.code, times_run(&home)), (Some(2), 0), "{token:?}: {}", run.stderr);
@@ -148,7 +148,7 @@ fn what_is_no_good_token_is_a_usage_error() {
 
 #[test]
 fn an_expired_token_is_refused_and_the_session_goes_on() {
-    let home = house();
+    let home = home();
     let config = home.scratch.read("agent.toml").replace("[runtime]\n", "[runtime]\nsuspend_timeout_ms = 1\n");
     home.scratch.agent_toml(&config);
     let token = suspended(&home, "s");

@@ -1,4 +1,5 @@
-//! Signals: the turn is cancelled, the outcome is told, the session is saved, and the code says which signal it was.
+//! Signals: the turn is cancelled, the outcome is printed, the session is saved, and the exit code identifies the
+//! signal.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -27,7 +28,7 @@ fn x2_an_interrupt_in_the_middle_of_a_model_call_is_an_outcome() {
     let run = running.finish();
     assert_eq!(run.code, Some(130), "{run:?}");
     let line = the_line(&run);
-    // Whether it was saved by the time it was told depends on the disk; it is saved when the program has ended.
+    // Whether it was saved before the output depends on the disk; it is saved when the program has ended.
     assert_eq!(line["finish_reason"], "cancelled", "{line}");
     assert!(provider.closed_early_within(1, SOON), "the provider's connection was closed");
     let shown = home.run(["sessions", "show", "s"]);
@@ -77,14 +78,14 @@ fn x2_a_piped_chat_ends_on_an_interrupt() {
     assert!(home.run(["sessions", "show", "s"]).stdout.contains("you: hi"));
 }
 
-/// The program before somebody who holds its stdout and does not read. Each has a pipe of its own: what one left in it
-/// stays for as long as any process has it open, and one that is just being started has all that is open here.
+/// The program with a stdout that is not read. Each run has a separate pipe: data in a pipe stays while any process
+/// has it open, and a starting process inherits open ones.
 fn unread(home: &Home, arguments: &str, grace_ms: &str) -> (Running, File) {
     static PIPES: AtomicUsize = AtomicUsize::new(0);
     let name = format!("pipe{}", PIPES.fetch_add(1, Ordering::Relaxed));
     let pipe = home.scratch.join(&name);
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe is made");
-    // Open to both sides, so that nobody waits for the other one to come.
+    // Open for reading and writing, so that opening does not block.
     let held = File::options().read(true).write(true).open(&pipe).expect("the pipe opens");
     let script = format!("exec '{AGENT}' --config agent.toml {arguments} < lines > {name}");
     let shell = Program::new("/bin/sh").args(["-c", &script]).dir(home.scratch.path());
@@ -128,7 +129,7 @@ fn a_reader_that_stops_reading_does_not_keep_the_program_from_ending() {
     assert!(home.run(["sessions", "show", "s"]).stdout.contains("you: hi"));
 }
 
-/// The turn has its grace, and its answer meets nobody who reads.
+/// The turn has its grace period, and its answer has no reader.
 #[test]
 fn a_signal_that_was_heard_in_time_ends_the_program_as_well() {
     let answer = Reply::text(&"word ".repeat(60_000)).delayed(Duration::from_millis(500));
@@ -136,7 +137,7 @@ fn a_signal_that_was_heard_in_time_ends_the_program_as_well() {
     let home = Home::served_by(&provider);
     home.scratch.write("lines", "hi\n");
     for (asked, arguments) in (1..).zip(UNREAD) {
-        // A session each: behind so long an answer the model would be asked for a summary first.
+        // One session each: after such a long answer, the model would be asked for a summary first.
         let arguments = arguments.replace("--session s", &format!("--session s{asked}"));
         let (running, _pipe) = unread(&home, &arguments, "5000");
         assert!(provider.asked_within(asked, SOON), "the model was asked");

@@ -1,4 +1,4 @@
-//! `chat` as a person has it: what is asked, typed and shown in the middle of a turn, on terminals of several kinds.
+//! `chat` on terminals of several kinds: questions, typed input and output during a turn.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn home(script: &Value) -> Home {
     home
 }
 
-/// A model that calls the shell and then says that it is done.
+/// A model that calls the shell and then reports success.
 fn shell(command: &str) -> Value {
     let call = json!({ "name": "local/shell_exec", "arguments": { "command": command } });
     json!([{ "when": "run", "replies": [{ "calls": [call] }, { "text": "It is done." }] },
@@ -38,7 +38,7 @@ fn chat_on(columns: u16, home: &Home, env: &[(&str, &str)]) -> Terminal {
     terminal
 }
 
-/// The program is killed while a person is asked about a call.
+/// The program is killed during a question about a call.
 fn killed_at_a_question(home: &Home) {
     let mut terminal = chat(home);
     terminal.type_line("run it");
@@ -79,7 +79,7 @@ fn g6_a_call_that_needs_a_person_is_asked_about_in_full_and_runs_once_it_is_allo
     assert!(!made(&home), "nothing runs before it is allowed");
     terminal.type_line("perhaps");
     terminal.wait_for("Enter alone means no");
-    // What is typed before the prompt stands again answers nothing.
+    // Input before the prompt reappears is not an answer.
     terminal.wait_until("the prompt again", |screen| screen.contents().trim_end().ends_with("N] ▏"));
     assert!(!made(&home));
     terminal.type_line("y");
@@ -142,7 +142,7 @@ fn the_end_of_a_line_that_was_begun_before_the_question_is_no_answer_to_it() {
         terminal.press(b"n\n");
         terminal.wait_for("[denied");
         terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
-        // Where it can be seen what is typed, it is said into the turn.
+        // Where typed input is visible, it is sent into the turn.
         assert_eq!(home.run(["sessions", "export", "s"]).stdout.contains("steered"), said, "{term}");
         assert!(!made(&home));
         terminal.press(b"/quit\n");

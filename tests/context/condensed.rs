@@ -1,4 +1,4 @@
-//! A conversation that outgrows its model, over the whole house.
+//! A conversation that outgrows its model, over a whole runtime.
 
 use super::{Small, text};
 use crate::home::Home;
@@ -44,7 +44,7 @@ async fn a_conversation_goes_on_for_ever_in_a_small_context() {
     let billed: u64 = model.asked().iter().map(|request| request.bytes() as u64 / 4).sum();
     assert_eq!(tokens, billed, "what summaries cost is in the turns' usage");
 
-    // Each is told, and nothing of a summary is shown as an answer.
+    // Each is reported, and no summary is shown as an answer.
     let condensed = seen.count(|event| {
         matches!(event.event, AgentEvent::HistoryCondensed { method: CondenseMethod::Summary, attempts: 1, .. })
     });
@@ -55,7 +55,7 @@ async fn a_conversation_goes_on_for_ever_in_a_small_context() {
     assert_eq!(shown, 0);
     runtime.shutdown().await;
 
-    // Another process goes on where this one was.
+    // Another process continues.
     let model = Small::of(CONTEXT, "unused");
     let runtime = build(over(model.clone()).local_tools(false).store(store())).await;
     turn(&runtime, say("and then?")).await;
@@ -70,7 +70,7 @@ enum Brought {
     Words,
     Fails,
     Panics,
-    /// It tells when it begins.
+    /// Notifies when it begins.
     Hangs(Arc<Notify>),
 }
 

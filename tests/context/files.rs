@@ -1,4 +1,4 @@
-//! Files of the session's folder and of the configuration's, as the model is told them.
+//! Prompt files of the session's folder and of the configuration's.
 
 use super::Small;
 use crate::home::Home;
@@ -33,7 +33,7 @@ async fn each_session_is_told_the_files_of_its_folder_as_they_are_now() {
     there.options = Some(in_folder(&other));
     turn(&runtime, there.clone()).await;
     assert!(system(1).starts_with("Be kind.\n\nthe other folder's rules"), "{}", system(1));
-    // What is remembered by one turn is known in the next.
+    // Memory written in one turn is in the prompt of the next.
     fs::write(other.join("MEMORY.md"), "the user likes tea").unwrap();
     there.options = None;
     turn(&runtime, there.clone()).await;

@@ -14,7 +14,7 @@ use crate::support::program::Running;
 /// Longer than anything here takes on a crowded machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// A batch of these sessions and prompts that has begun, at most so many at a time. The first line is an easy one.
+/// Starts a batch of these sessions and prompts with limited concurrency. The first line is a simple one.
 pub(crate) fn batch<'a>(
     home: &Home,
     concurrency: &str,
@@ -38,7 +38,7 @@ pub(crate) fn socket(home: &Home, pid: i32) -> PathBuf {
     folder(home).join(format!("{pid}.sock"))
 }
 
-/// A client that says what it likes.
+/// A client that sends arbitrary lines.
 pub(crate) struct Far {
     pub(crate) stream: UnixStream,
     reader: BufReader<UnixStream>,
@@ -83,7 +83,7 @@ impl Far {
         answer["answer"].clone()
     }
 
-    /// What the process shows.
+    /// The snapshot of the process.
     #[track_caller]
     pub(crate) fn look(&mut self) -> Value {
         let look = self.ask(json!({ "type": "look" }));
@@ -118,7 +118,7 @@ pub(crate) fn node<'a>(look: &'a Value, path: &str) -> Option<&'a Value> {
     found
 }
 
-/// Whether so many turns run.
+/// Whether this many turns are running.
 pub(crate) fn runs(count: u64) -> impl Fn(&Value) -> bool {
     move |look| look["metrics"]["sessions"]["running"] == count
 }

@@ -1,5 +1,5 @@
-//! Clients that say nonsense, too much, or nothing, and that do not read: they lose their connection, and nobody else
-//! notices.
+//! Clients that send nonsense, too much, or nothing, and that do not read: they are disconnected, without an effect
+//! on others.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -43,7 +43,7 @@ fn nonsense_is_answered_and_the_connection_goes_on() {
     far.stream.write_all(b"{\"v\":1,\"id\":9,").expect("a process that reads");
     far.stream.write_all(b"\"ask\":{\"type\":\"look\",\"odd\":1}}\n").expect("a process that reads");
     assert_eq!(far.read().expect("an answer")["id"], 9);
-    // A client that leaves in the middle of one is nobody's loss.
+    // A client that disconnects within a line is harmless.
     far.stream.write_all(b"{\"v\":1,").expect("a process that reads");
     drop(far);
     assert_eq!(home.run(["cancel", "alpha"]).code, Some(0));
@@ -81,7 +81,7 @@ fn who_does_not_read_is_let_go_and_slows_nobody() {
     stalled.stream.set_write_timeout(Some(Duration::from_millis(100))).expect("a time limit");
     let began = Instant::now();
     let mut slowest = Duration::ZERO;
-    // It asks and asks and never reads; then nobody reads it either, and its connection ends.
+    // It sends requests without reading; then it is no longer read, and its connection ends.
     loop {
         assert!(began.elapsed() < LONG, "it is never let go");
         match stalled.write(&question) {
@@ -110,7 +110,7 @@ fn a_crowd_is_turned_away_and_turns_go_on() {
     assert!(node(&look, "sessions/alpha").is_some());
     assert!(look["process"]["files"].as_u64().is_some_and(|files| files < 150), "{}", look["process"]);
     drop(crowd);
-    // As soon as they are gone, there is room again.
+    // After they are gone, new connections are accepted.
     let began = Instant::now();
     while home.run(["cancel", "alpha"]).code != Some(0) {
         assert!(began.elapsed() < LONG);

@@ -1,4 +1,4 @@
-//! What is seen of a process: `ps`, and the chat's own `/ps`.
+//! Snapshots of a process: `ps`, and `/ps` of a chat.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Where the socket is, who may use it, and what is left of it.
+//! Location, permissions and removal of sockets.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -85,7 +85,7 @@ fn a_process_without_a_socket_does_its_work() {
     assert!(run.stderr.contains("warning: cannot open a control socket in "), "{run:?}");
 }
 
-/// Only who may become somebody else can show it; for everybody else the folder's mode, shown above, stands for it.
+/// Only root can change its user id; for other users the folder's mode, checked above, is the test.
 #[test]
 fn another_user_is_not_listened_to_even_where_the_folder_is_open() {
     if !rustix::process::geteuid().is_root() {

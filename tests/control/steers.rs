@@ -1,4 +1,4 @@
-//! What is done to a process from outside: cancel, drain, and its tool servers.
+//! Control of a process: cancel, drain, and its tool servers.
 
 use std::time::Instant;
 
@@ -125,7 +125,7 @@ mod servers {
         let run = home.run(["mcp", "reload"]);
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), "started: more; unchanged: files\n"), "{run:?}");
         home.scratch.agent_toml(&format!("{plain}[[mcp.servers]]\nid = \"files\"\n"));
-        // The process says what is wrong with the file it reads; the client's own is the same here.
+        // The process reports errors of the file it reads, which is also the client's.
         let told = far.ask(json!({ "type": "reload_servers" }));
         assert_eq!((&told["type"], &told["kind"]), (&json!("refused"), &json!("invalid")), "{told}");
         home.scratch.agent_toml(&plain);

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bob::{AgentError, AgentEvent, FinishReason};
-use bob_drill::traps::{Edge, Harm, Trap, Victim};
+use bob_drill::traps::{Edge, Fault, Target, Trap};
 use bob_messages::chat::CallStatus;
 
-use crate::house::House;
+use crate::fixture::Fixture;
 use crate::support::runtime::{session, within};
 use crate::turns::{Gate, calls_the_gate};
 
@@ -28,23 +28,23 @@ fn edges() -> Vec<Edge> {
         .collect()
 }
 
-fn restarts_of(house: &House, name: &str) -> usize {
+fn restarts_of(fixture: &Fixture, name: &str) -> usize {
     let session = session(name);
     let restarted = |event: &AgentEvent| matches!(event, AgentEvent::ActorRestarted { .. });
-    house.recorder.count(|event| restarted(&event.event) && event.session_id.as_ref() == Some(&session))
+    fixture.recorder.count(|event| restarted(&event.event) && event.session_id.as_ref() == Some(&session))
 }
 
 /// One turn whose actor steps on this trap, beside another session. Whether it did.
-async fn ordeal(house: &House, gate: &Gate, number: u32, trap: impl FnOnce(Victim) -> Trap) -> bool {
+async fn ordeal(fixture: &Fixture, gate: &Gate, number: u32, trap: impl FnOnce(Target) -> Trap) -> bool {
     let (name, neighbour) = (format!("s{number}"), format!("n{number}"));
     let runs_before = gate.runs.load(Ordering::SeqCst);
-    let trap = trap(Victim::Turn(session(&name)));
-    let what = format!("{:?} at {:?} + {}", trap.harm, trap.edge, trap.lets_by);
-    let traps = &house.traps;
+    let trap = trap(Target::Turn(session(&name)));
+    let what = format!("{:?} at {:?} + {}", trap.fault, trap.edge, trap.skip);
+    let traps = &fixture.traps;
     let id = traps.arm(trap);
-    let (owed, beside) = (house.submit(&name, "go"), house.submit(&neighbour, "go"));
-    let (outcome, beside) = (house.outcome(owed).await, house.outcome(beside).await);
-    assert_eq!((beside.content.as_str(), restarts_of(house, &neighbour)), ("done", 0), "the neighbour of {what}");
+    let (owed, beside) = (fixture.submit(&name, "go"), fixture.submit(&neighbour, "go"));
+    let (outcome, beside) = (fixture.outcome(owed).await, fixture.outcome(beside).await);
+    assert_eq!((beside.content.as_str(), restarts_of(fixture, &neighbour)), ("done", 0), "the neighbour of {what}");
     assert_eq!(
         (outcome.finish_reason, outcome.content.as_str(), outcome.saved),
         (FinishReason::Final, "done", true),
@@ -54,11 +54,11 @@ async fn ordeal(house: &House, gate: &Gate, number: u32, trap: impl FnOnce(Victi
     assert!(transcript.len() == 1 && [CallStatus::Ok, CallStatus::Unknown].contains(&transcript[0].status), "{what}");
     let runs = gate.runs.load(Ordering::SeqCst) - runs_before - 1;
     assert!(runs <= 1, "{what}: a side effect happened {runs} times");
-    let again = house.outcome(house.submit(&name, "again")).await;
+    let again = fixture.outcome(fixture.submit(&name, "again")).await;
     assert_eq!((again.content.as_str(), again.saved), ("done", true), "{what}: the session is usable");
-    assert_eq!(house.recorder.ends(&outcome.turn_id), 1, "{what}: one terminal event");
-    let restarts = restarts_of(house, &name);
-    let has_sprung = traps.sprung(id) == 1;
+    assert_eq!(fixture.recorder.ends(&outcome.turn_id), 1, "{what}: one terminal event");
+    let restarts = restarts_of(fixture, &name);
+    let has_sprung = traps.triggered(id) == 1;
     assert!(restarts <= usize::from(has_sprung), "{what}: {restarts} restarts");
     traps.disarm(id);
     has_sprung
@@ -68,38 +68,38 @@ async fn ordeal(house: &House, gate: &Gate, number: u32, trap: impl FnOnce(Victi
 async fn a1_a_turn_goes_on_whatever_happens_to_its_actor_at_any_edge() {
     let gate = Gate::new();
     gate.open.close();
-    let house = House::new(calls_the_gate(), vec![gate.tool()]).await;
+    let fixture = Fixture::new(calls_the_gate(), vec![gate.tool()]).await;
     let mut number = 0;
-    for harm in [Harm::Panic, Harm::Kill] {
-        let mut sprung = Vec::new();
+    for fault in [Fault::Panic, Fault::Kill] {
+        let mut triggered = Vec::new();
         for edge in edges() {
             for passages in 0.. {
                 number += 1;
-                let trap = |victim| Trap::new(victim, edge, harm).after(passages);
-                if !ordeal(&house, &gate, number, trap).await {
+                let trap = |target| Trap::new(target, edge, fault).after(passages);
+                if !ordeal(&fixture, &gate, number, trap).await {
                     break;
                 }
-                sprung.push(edge);
+                triggered.push(edge);
             }
         }
-        println!("{harm:?}: {} edges of a turn", sprung.len());
+        println!("{fault:?}: {} edges of a turn", triggered.len());
         for of in STATES.into_iter().chain(["Loaded", "Saved", "Checked"]) {
             for edge in [Edge::Before(of), Edge::After(of), Edge::Effect { of, performed: 0 }] {
-                assert!(sprung.contains(&edge), "{harm:?} at {edge:?} was tried");
+                assert!(triggered.contains(&edge), "{fault:?} at {edge:?} was tried");
             }
         }
-        assert!(sprung.len() >= 50, "{}", sprung.len());
+        assert!(triggered.len() >= 50, "{}", triggered.len());
     }
-    assert!(house.tree.ended().borrow().is_none(), "the root lives");
-    house.stop().await;
+    assert!(fixture.tree.ended().borrow().is_none(), "the root lives");
+    fixture.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a1_an_actor_that_dies_wherever_it_is_started_again_has_three_restarts_and_then_a_clear_error() {
     let gate = Gate::new();
     gate.open.close();
-    let house = House::new(calls_the_gate(), vec![gate.tool()]).await;
-    let traps = &house.traps;
+    let fixture = Fixture::new(calls_the_gate(), vec![gate.tool()]).await;
+    let traps = &fixture.traps;
     for (number, (edge, deaths)) in [
         (Edge::Before("BuildPrompt"), 4),
         (Edge::After("BuildPrompt"), 4),
@@ -112,29 +112,29 @@ async fn a1_an_actor_that_dies_wherever_it_is_started_again_has_three_restarts_a
     .enumerate()
     {
         let name = format!("s{number}");
-        let victim = || Victim::Turn(session(&name));
+        let target = || Target::Turn(session(&name));
         let first = traps.arm(
-            Trap::new(victim(), Edge::Before("Start"), Harm::Panic).times(u32::from(edge == Edge::Before("Wake"))),
+            Trap::new(target(), Edge::Before("Start"), Fault::Panic).times(u32::from(edge == Edge::Before("Wake"))),
         );
-        let id = traps.arm(Trap::new(victim(), edge, Harm::Panic).times(100));
-        let outcome = house.outcome(house.submit(&name, "go")).await;
+        let id = traps.arm(Trap::new(target(), edge, Fault::Panic).times(100));
+        let outcome = fixture.outcome(fixture.submit(&name, "go")).await;
         assert_eq!(outcome.finish_reason, FinishReason::Error, "{edge:?}: {outcome:?}");
         let why = match &outcome.error {
             Some(AgentError::Internal(why)) => why.clone(),
             other => panic!("{edge:?}: {other:?}"),
         };
         assert!(why.contains("crashed"), "{edge:?}: {why}");
-        assert_eq!(traps.sprung(id), deaths, "{edge:?}");
+        assert_eq!(traps.triggered(id), deaths, "{edge:?}");
         traps.disarm(first);
         traps.disarm(id);
-        let again = house.outcome(house.submit(&name, "again")).await;
+        let again = fixture.outcome(fixture.submit(&name, "again")).await;
         assert_eq!((again.content.as_str(), again.saved), ("done", true), "{edge:?}: the session is usable");
-        assert!(house.recorder.ends(&outcome.turn_id) <= 1, "{edge:?}: at most one terminal event");
+        assert!(fixture.recorder.ends(&outcome.turn_id) <= 1, "{edge:?}: at most one terminal event");
     }
-    house.stop().await;
+    fixture.stop().await;
 }
 
-/// How many sessions the storm hits, unless the environment says otherwise.
+/// How many sessions the storm affects; configurable by the environment.
 fn storm() -> usize {
     std::env::var("BOB_TEST_STORM").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
 }
@@ -142,32 +142,32 @@ fn storm() -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a7_a_storm_of_panics_leaves_every_turn_its_end() {
     let gate = Gate::new();
-    let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
+    let fixture = Fixture::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
     let names: Vec<_> = (0..storm()).map(|number| format!("s{number}")).collect();
-    let owed: Vec<_> = names.iter().map(|name| house.submit(name, "go")).collect();
+    let owed: Vec<_> = names.iter().map(|name| fixture.submit(name, "go")).collect();
     within(async {
         while gate.runs.load(Ordering::SeqCst) < names.len() {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    let traps = &house.traps;
+    let traps = &fixture.traps;
     for name in &names {
-        traps.arm(Trap::new(Victim::Turn(session(name)), Edge::Next, Harm::Panic));
+        traps.arm(Trap::new(Target::Turn(session(name)), Edge::Next, Fault::Panic));
     }
     let begun = Instant::now();
     gate.open.close();
     let mut outcomes = Vec::with_capacity(names.len());
     for owed in owed {
-        outcomes.push(house.outcome(owed).await);
+        outcomes.push(fixture.outcome(owed).await);
     }
     let took = begun.elapsed();
-    println!("{} panics at once, {} turns settled in {took:?}", traps.sprung_in_all(), outcomes.len());
-    assert_eq!(traps.sprung_in_all(), names.len(), "each of them panicked");
+    println!("{} panics at once, {} turns settled in {took:?}", traps.triggered_in_all(), outcomes.len());
+    assert_eq!(traps.triggered_in_all(), names.len(), "each of them panicked");
     for outcome in outcomes {
         assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Final, true));
-        assert_eq!(house.recorder.ends(&outcome.turn_id), 1);
+        assert_eq!(fixture.recorder.ends(&outcome.turn_id), 1);
     }
-    assert!(house.tree.ended().borrow().is_none(), "the root lives");
-    house.stop().await;
+    assert!(fixture.tree.ended().borrow().is_none(), "the root lives");
+    fixture.stop().await;
 }

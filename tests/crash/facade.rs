@@ -1,4 +1,4 @@
-//! Rooms die under a whole runtime: whoever asked has an answer, and mostly the one they asked for.
+//! Actors of a whole runtime fail: every caller has an answer, usually the requested one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bob::{
     AgentError, AgentRequest, AgentRunResult, AgentRuntime, FinishReason, Runtime, ScriptedReply, ToolOutput, tool,
 };
-use bob_drill::traps::{Edge, Harm, Trap, TrapId, Traps, Victim};
+use bob_drill::traps::{Edge, Fault, Target, Trap, TrapId, Traps};
 use bob_messages::chat::CallStatus;
 use serde_json::json;
 
@@ -46,10 +46,10 @@ fn finals(ended: &[Result<AgentRunResult, AgentError>]) -> usize {
     ended.iter().filter(is_final).count()
 }
 
-/// Waits until a trap has sprung.
-async fn sprung(traps: &Traps, trap: TrapId) {
+/// Waits until a trap has triggered.
+async fn triggered(traps: &Traps, trap: TrapId) {
     within(async {
-        while traps.sprung(trap) == 0 {
+        while traps.triggered(trap) == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
@@ -77,26 +77,26 @@ fn rooms() -> Vec<(&'static str, Edge)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2_a3_a_room_that_panics_under_turns_is_back_and_no_user_sees_it() {
-    for harm in [Harm::Panic, Harm::Kill] {
+    for fault in [Fault::Panic, Fault::Kill] {
         for (room, edge) in rooms() {
             let recorder = Recorder::new();
             let (runtime, traps) = runtime(&recorder).await;
-            // What a model can do is asked once.
+            // A model's profile is requested once.
             let passages = if matches!(edge, Edge::Before("Profile") | Edge::After("Profile")) { 0 } else { 2 };
-            let trap = Trap::new(Victim::Room(room.to_owned()), edge, harm).after(passages);
+            let trap = Trap::new(Target::Room(room.to_owned()), edge, fault).after(passages);
             let trap = traps.arm(trap);
-            // Whoever looks at the tree is answered, too.
+            // A request for the tree is answered as well.
             let (ended, _nodes) = tokio::join!(turns(&runtime), async {
                 for _ in 0..4 {
                     within(runtime.tree()).await;
                 }
             });
-            assert_eq!(finals(&ended), SESSIONS, "{harm:?} of {room} at {edge:?}: {ended:#?}");
-            let sprung = traps.sprung(trap);
-            assert_eq!(sprung, 1, "{harm:?} of {room} at {edge:?}");
+            assert_eq!(finals(&ended), SESSIONS, "{fault:?} of {room} at {edge:?}: {ended:#?}");
+            let triggered = traps.triggered(trap);
+            assert_eq!(triggered, 1, "{fault:?} of {room} at {edge:?}");
             traps.disarm(trap);
             let next = turns(&runtime).await;
-            assert_eq!(finals(&next), SESSIONS, "{harm:?} of {room} at {edge:?}: the sessions are usable");
+            assert_eq!(finals(&next), SESSIONS, "{fault:?} of {room} at {edge:?}: the sessions are usable");
             assert!(runtime.ended().borrow().is_none(), "the root lives");
             recorder.assert_in_order();
             within(runtime.shutdown()).await;
@@ -111,14 +111,14 @@ async fn a2_an_actor_that_outlives_its_supervisor_for_a_moment_tells_of_nothing_
         let recorder = Recorder::new();
         let (runtime, traps) = runtime(&recorder).await;
         let edge = Edge::Effect { of: "ParseAction", performed };
-        let held_up = traps.arm(Trap::new(Victim::Turn(session("s0")), edge, Harm::Block { ms: 300 }));
+        let held_up = traps.arm(Trap::new(Target::Turn(session("s0")), edge, Fault::Block { ms: 300 }));
         let (ended, ()) = tokio::join!(turns(&runtime), async {
-            sprung(&traps, held_up).await;
-            traps.arm(Trap::new(Victim::Room("sessions".to_owned()), Edge::Next, Harm::Panic));
+            triggered(&traps, held_up).await;
+            traps.arm(Trap::new(Target::Room("sessions".to_owned()), Edge::Next, Fault::Panic));
             within(runtime.tree()).await;
         });
         assert_eq!(finals(&ended), SESSIONS, "{ended:#?}");
-        assert_eq!(traps.sprung_in_all(), 2, "the supervisor died while the actor was held up");
+        assert_eq!(traps.triggered_in_all(), 2, "the supervisor died while the actor was held up");
         recorder.assert_in_order();
         within(runtime.shutdown()).await;
     }
@@ -128,7 +128,7 @@ async fn a2_an_actor_that_outlives_its_supervisor_for_a_moment_tells_of_nothing_
 async fn a2_a_root_that_dies_answers_everybody_at_once() {
     let recorder = Recorder::new();
     let (runtime, traps) = trapped(scripted(vec![ScriptedReply::Stall]).sink(recorder.clone())).await;
-    traps.arm(Trap::new(Victim::Room("root".to_owned()), Edge::Before("Tree"), Harm::Panic));
+    traps.arm(Trap::new(Target::Room("root".to_owned()), Edge::Before("Tree"), Fault::Panic));
     let (ended, ()) = tokio::join!(turns(&runtime), async {
         recorder.seen_times(SESSIONS, |event| matches!(event, bob::AgentEvent::LlmRequested { .. })).await;
         assert!(within(runtime.tree()).await.is_empty());
@@ -141,16 +141,16 @@ async fn a2_a_root_that_dies_answers_everybody_at_once() {
 #[tokio::test]
 async fn the_root_is_told_of_each_guard_that_ends_a_turn() {
     let (runtime, traps) = trapped(scripted(vec![ScriptedReply::Stall])).await;
-    let passage = Trap::new(Victim::Room("root".to_owned()), Edge::Before("Tripped"), Harm::Block { ms: 1 }).times(3);
+    let passage = Trap::new(Target::Room("root".to_owned()), Edge::Before("Tripped"), Fault::Block { ms: 1 }).times(3);
     let passage = traps.arm(passage);
     for told in 1..=2 {
         let limits = bob::Limits { turn_timeout_ms: 20, ..bob::Limits::default() };
         let request = AgentRequest { limits: Some(limits), ..AgentRequest::text(session("s"), "go") };
         let ended = within(runtime.run(request)).await.unwrap();
         assert_eq!(ended.response().finish_reason, FinishReason::GuardExceeded);
-        // Whoever looks at the tree asks the root, behind what it was told.
+        // A request for the tree reaches the root after earlier messages.
         within(runtime.tree()).await;
-        assert_eq!(traps.sprung(passage), told);
+        assert_eq!(traps.triggered(passage), told);
     }
     within(runtime.shutdown()).await;
 }
@@ -163,12 +163,12 @@ async fn a2_a_reply_to_a_suspended_turn_outlives_the_supervisor_it_was_said_to()
         let (runtime, traps) = trapped(scripted(replies).sink(recorder.clone())).await;
         let asked = within(runtime.run(AgentRequest::text(session("s"), "go"))).await.unwrap();
         let AgentRunResult::Suspended { token, .. } = asked else { panic!("it asks: {asked:?}") };
-        let trap = Trap::new(Victim::Room("sessions".to_owned()), edge, Harm::Panic);
+        let trap = Trap::new(Target::Room("sessions".to_owned()), edge, Fault::Panic);
         let trap = traps.arm(trap);
         let ended = within(runtime.resume(token, bob::ResumeReply::Answer("red".to_owned()))).await;
         assert_eq!(finals(std::slice::from_ref(&ended)), 1, "{edge:?}: {ended:?}");
-        // The outcome is told within the handler, and the edge after it is passed a moment later.
-        sprung(&traps, trap).await;
+        // The outcome is sent within the handler, and the point after it is passed later.
+        triggered(&traps, trap).await;
         within(runtime.shutdown()).await;
     }
 }
@@ -179,10 +179,10 @@ async fn a2_a_change_outlives_the_supervisor_it_was_sent_to_and_is_made_once() {
         let (runtime, traps) = trapped(scripted(vec![ScriptedReply::text("fine")])).await;
         within(runtime.run(AgentRequest::text(session("s"), "go"))).await.unwrap();
         let before = within(runtime.records(session("s"))).await.unwrap().len();
-        let trap = traps.arm(Trap::new(Victim::Room("sessions".to_owned()), edge, Harm::Panic));
+        let trap = traps.arm(Trap::new(Target::Room("sessions".to_owned()), edge, Fault::Panic));
         let patch = bob::OptionsPatch { agent: bob::Change::Set("new".to_owned()), ..bob::OptionsPatch::default() };
         assert_eq!(within(runtime.configure(session("s"), patch, None)).await, Ok(()), "{edge:?}");
-        sprung(&traps, trap).await;
+        triggered(&traps, trap).await;
         assert_eq!(within(runtime.records(session("s"))).await.unwrap().len(), before + 1, "{edge:?}");
         within(runtime.shutdown()).await;
     }
@@ -193,24 +193,24 @@ async fn a2_whoever_steers_while_the_supervisor_dies_hears_that_it_is_not_known(
     let (runtime, traps) = trapped(scripted(vec![ScriptedReply::text("fine")])).await;
     let steer = async || within(runtime.steer(session("s"), vec![bob::ContentPart::text("hurry")])).await;
     assert_eq!(steer().await, Ok(false), "no turn runs");
-    let trap = traps.arm(Trap::new(Victim::Room("sessions".to_owned()), Edge::Before("Steer"), Harm::Panic));
+    let trap = traps.arm(Trap::new(Target::Room("sessions".to_owned()), Edge::Before("Steer"), Fault::Panic));
     let told = steer().await;
     assert!(matches!(&told, Err(AgentError::Busy(why)) if why.contains("restarted")), "{told:?}");
-    assert_eq!(traps.sprung(trap), 1, "its successor took the question");
+    assert_eq!(traps.triggered(trap), 1, "its successor took the question");
     within(runtime.shutdown()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a2_an_input_that_kills_every_supervisor_is_given_up_and_the_house_stands() {
+async fn a2_an_input_that_kills_every_supervisor_is_given_up_and_the_runtime_stands() {
     let recorder = Recorder::new();
     let (runtime, traps) = runtime(&recorder).await;
-    let trap = traps.arm(Trap::new(Victim::Room("sessions".into()), Edge::Before("Submit"), Harm::Panic).times(3));
+    let trap = traps.arm(Trap::new(Target::Room("sessions".into()), Edge::Before("Submit"), Fault::Panic).times(3));
     let ended = within(runtime.run(AgentRequest::text(session("s"), "go"))).await;
     assert!(
         matches!(&ended, Err(AgentError::Internal(why)) if why.contains("the supervisor of the sessions died")),
         "{ended:?}"
     );
-    assert_eq!(traps.sprung(trap), 3, "once, and twice again");
+    assert_eq!(traps.triggered(trap), 3, "once, and twice again");
     assert_eq!(finals(&turns(&runtime).await), SESSIONS);
     within(runtime.shutdown()).await;
 }
@@ -221,8 +221,8 @@ async fn a4_rooms_whose_starts_fail_are_back_after_their_delays_under_the_same_n
     let (runtime, traps) = runtime(&recorder).await;
     let begun = Instant::now();
     for room in ["llm", "tools/local"] {
-        traps.arm(Trap::new(Victim::Room(room.into()), Edge::Before("Starting"), Harm::Fail).times(2));
-        traps.arm(Trap::new(Victim::Room(room.into()), Edge::Next, Harm::Kill));
+        traps.arm(Trap::new(Target::Room(room.into()), Edge::Before("Starting"), Fault::Fail).times(2));
+        traps.arm(Trap::new(Target::Room(room.into()), Edge::Next, Fault::Kill));
     }
     let _whatever_came_of_them = turns(&runtime).await;
     within(async {
@@ -258,11 +258,11 @@ async fn a5_a_turn_that_is_killed_lets_go_of_its_call() {
         async move { runtime.run(AgentRequest::text(session("s"), "go")).await }
     });
     within(entered.notified()).await;
-    traps.arm(Trap::new(Victim::Turn(session("s")), Edge::Next, Harm::Kill));
+    traps.arm(Trap::new(Target::Turn(session("s")), Edge::Next, Fault::Kill));
     let behind = runtime.run(AgentRequest::text(session("s"), "more"));
     let (running, behind, ()) = tokio::join!(within(running), within(behind), async {
         within(let_go.notified()).await;
-        // The one behind calls the tool, too, and nobody waits for that.
+        // The queued turn calls the tool as well, without a waiting caller.
         within(entered.notified()).await;
         within(runtime.shutdown()).await;
     });

@@ -8,7 +8,7 @@ use bob_messages::chat::CallStatus;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::house::{House, replace};
+use crate::fixture::{Fixture, replace};
 use crate::support::runtime::{Nothing, endless, within};
 
 fn talks() -> ScriptedLlm {
@@ -21,32 +21,32 @@ async fn a2_a_store_that_dies_with_an_append_in_flight_loses_nothing() {
     for (operation, nth, ends) in [
         (Operation::Claim, 1, FinishReason::Cancelled),
         (Operation::Append, 1, FinishReason::Cancelled),
-        // The turn had its answer; a cancel does not take back what was being written.
+        // The turn had its answer; a cancel does not revert the write.
         (Operation::Append, 2, FinishReason::Final),
     ] {
         let store = FaultStore::new(MemoryStore::new());
         store.plan(Some(operation), nth, Fault::Hold(Arc::new(Semaphore::new(0))));
-        let house = House::over(talks(), Vec::new(), store.clone()).await;
-        let owed = house.submit("s", "go");
+        let fixture = Fixture::over(talks(), Vec::new(), store.clone()).await;
+        let owed = fixture.submit("s", "go");
         within(async {
             while store.asked().iter().filter(|(asked, _)| *asked == operation).count() < nth {
                 tokio::task::yield_now().await;
             }
         })
         .await;
-        replace(&house.tree.rooms.store).await;
-        // What the old actor had begun is a task of its own and still holds; a limit of
-        // the turn would end it, so the test cancels instead of waiting.
-        let supervisor = &house.tree.rooms.sessions;
+        replace(&fixture.tree.rooms.store).await;
+        // The old actor's operation is a separate task and still blocks; the turn's deadline would end it, so the
+        // test cancels instead of waiting.
+        let supervisor = &fixture.tree.rooms.sessions;
         let session = crate::support::runtime::session("s");
         let (reply, stopped) = bob_messages::reply::Reply::channel();
         supervisor.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, reply });
         assert_eq!(within(stopped).await, Some(true), "{operation:?} {nth}");
-        let outcome = house.outcome(owed).await;
+        let outcome = fixture.outcome(owed).await;
         assert_eq!(outcome.finish_reason, ends, "{operation:?} {nth}");
-        let next = house.run("again").await;
+        let next = fixture.run("again").await;
         assert_eq!((next.content.as_str(), next.saved), ("fine", true), "{operation:?} {nth}");
-        house.stop().await;
+        fixture.stop().await;
     }
 }
 
@@ -56,10 +56,10 @@ async fn a2_a_store_that_panics_is_asked_again_with_the_same_records() {
         for fault in [Fault::Panic, Fault::PanicLater] {
             let store = FaultStore::new(MemoryStore::new());
             store.plan(Some(operation), nth, fault.clone());
-            let house = House::over(talks(), Vec::new(), store).await;
-            let outcome = house.run("go").await;
+            let fixture = Fixture::over(talks(), Vec::new(), store).await;
+            let outcome = fixture.run("go").await;
             assert_eq!((outcome.content.as_str(), outcome.saved), ("fine", true), "{operation:?} {nth} {fault:?}");
-            house.stop().await;
+            fixture.stop().await;
         }
     }
 }
@@ -72,13 +72,13 @@ async fn a2_a_model_call_survives_a_restart_of_its_actor() {
         delay_ms: 100,
         stall: false,
     };
-    let house = House::new(ScriptedLlm::new(vec![model]), Vec::new()).await;
-    let owed = house.submit("s", "go");
-    house.recorder.seen(|event| matches!(event, AgentEvent::LlmRequested { .. })).await;
-    replace(&house.tree.rooms.llm).await;
-    assert_eq!(house.outcome(owed).await.content, "fine");
-    assert_eq!(house.run("again").await.content, "fine");
-    house.stop().await;
+    let fixture = Fixture::new(ScriptedLlm::new(vec![model]), Vec::new()).await;
+    let owed = fixture.submit("s", "go");
+    fixture.recorder.seen(|event| matches!(event, AgentEvent::LlmRequested { .. })).await;
+    replace(&fixture.tree.rooms.llm).await;
+    assert_eq!(fixture.outcome(owed).await.content, "fine");
+    assert_eq!(fixture.run("again").await.content, "fine");
+    fixture.stop().await;
 }
 
 #[tokio::test]
@@ -87,27 +87,27 @@ async fn a2_a_tools_room_that_dies_leaves_a_result_and_the_turn_goes_on() {
     let model =
         ScriptedLlm::replies(vec![ScriptedReply::call("test/endless", json!({})), ScriptedReply::text("went on")]);
     let quick = tool("test/quick", "Returns.", |_: Nothing, _| async move { Ok(ToolOutput::text("ok")) });
-    let house = House::new(model, vec![endless(&entered, &let_go), quick]).await;
-    let owed = house.submit("s", "go");
+    let fixture = Fixture::new(model, vec![endless(&entered, &let_go), quick]).await;
+    let owed = fixture.submit("s", "go");
     within(entered.notified()).await;
-    let dying = house.tree.rooms.tools.local().clone();
+    let dying = fixture.tree.rooms.tools.local().clone();
     tokio::join!(replace(&dying), async {
         // A call may outlive its actor; its turn then waits for it, so it is ended by its limit or by a cancel.
-        within(house.recorder.seen(|event| matches!(event, AgentEvent::ToolCalled { .. }))).await;
+        within(fixture.recorder.seen(|event| matches!(event, AgentEvent::ToolCalled { .. }))).await;
     });
     let (reply, _stopped) = bob_messages::reply::Reply::channel();
     let session = crate::support::runtime::session("s");
-    house.tree.rooms.sessions.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, reply });
-    let outcome = house.outcome(owed).await;
+    fixture.tree.rooms.sessions.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, reply });
+    let outcome = fixture.outcome(owed).await;
     within(let_go.notified()).await;
     assert_eq!(outcome.tool_transcript.len(), 1, "{outcome:?}");
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown);
-    house.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a2_a_sessions_supervisor_that_dies_answers_everybody_it_owes() {
-    let house = House::new(
+    let fixture = Fixture::new(
         ScriptedLlm::from_fn(|request| match format!("{:?}", request.messages.last()).contains("stall") {
             true => ScriptedReply::Stall,
             false => ScriptedReply::text("fine"),
@@ -115,13 +115,13 @@ async fn a2_a_sessions_supervisor_that_dies_answers_everybody_it_owes() {
         Vec::new(),
     )
     .await;
-    let owed: Vec<_> = (0..10).map(|number| house.submit(&format!("s{number}"), "stall")).collect();
-    house.recorder.seen_times(10, |event| matches!(event, AgentEvent::LlmRequested { .. })).await;
-    replace(&house.tree.rooms.sessions).await;
+    let owed: Vec<_> = (0..10).map(|number| fixture.submit(&format!("s{number}"), "stall")).collect();
+    fixture.recorder.seen_times(10, |event| matches!(event, AgentEvent::LlmRequested { .. })).await;
+    replace(&fixture.tree.rooms.sessions).await;
     for owed in owed {
         assert!(within(owed).await.is_none(), "the answer is that there is none");
     }
-    let next = house.outcome(house.submit("s3", "hello")).await;
+    let next = fixture.outcome(fixture.submit("s3", "hello")).await;
     assert_eq!((next.content.as_str(), next.saved), ("fine", true), "the session is usable");
-    house.stop().await;
+    fixture.stop().await;
 }

@@ -1,4 +1,4 @@
-//! A store that fails at any one of the operations of a turn: the answer says whether it is saved, and is.
+//! A store that fails at any one of a turn's operations: the outcome reports correctly whether it is saved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use bob_messages::chat::Message;
 use bob_messages::store::{Fact, StoreError};
 use serde_json::json;
 
-use crate::house::House;
+use crate::fixture::Fixture;
 use crate::support::runtime::{Nothing, session, within};
 
-/// Calls the tool when somebody asks, and says "fine" to what it returned.
+/// Calls the tool on request, and replies "fine" to its result.
 fn calls_once() -> ScriptedLlm {
     ScriptedLlm::from_fn(|request| match request.messages.last().map(|last| &**last) {
         Some(Message::Tool { .. }) => ScriptedReply::text("fine"),
@@ -33,7 +33,7 @@ async fn s3_s4_whichever_operation_of_a_turn_fails_what_is_called_saved_is_and_t
     }
 }
 
-/// Runs two turns over a store whose `nth` operation fails. Whether it came to that in the first.
+/// Runs two turns over a store whose `nth` operation fails. Returns whether it failed in the first.
 async fn fails_at(nth: usize, is_done: bool, error: &StoreError) -> bool {
     let what = format!("operation {nth}, done: {is_done}, {error}");
     let memory = MemoryStore::new();
@@ -46,10 +46,10 @@ async fn fails_at(nth: usize, is_done: bool, error: &StoreError) -> bool {
         counted.fetch_add(1, Ordering::SeqCst);
         async move { Ok(ToolOutput::text("written")) }
     });
-    let house = House::over(calls_once(), vec![write], store.clone()).await;
-    let answered = within(house.submit("s", "first")).await.expect("an answer");
+    let fixture = Fixture::over(calls_once(), vec![write], store.clone()).await;
+    let answered = within(fixture.submit("s", "first")).await.expect("an answer");
     if store.asked().len() < nth {
-        house.stop().await;
+        fixture.stop().await;
         return false;
     }
     assert!(runs.load(Ordering::SeqCst) <= 1, "{what}: a side effect never happens twice");
@@ -62,7 +62,7 @@ async fn fails_at(nth: usize, is_done: bool, error: &StoreError) -> bool {
         assert!(written <= runs.load(Ordering::SeqCst));
     }
     let before = runs.load(Ordering::SeqCst);
-    let next = house.run("second").await;
+    let next = fixture.run("second").await;
     assert_eq!((next.finish_reason, next.content.as_str(), next.saved), (FinishReason::Final, "fine", true), "{what}");
     assert_eq!(runs.load(Ordering::SeqCst), before + 1, "{what}");
     let inputs: Vec<_> = stored()
@@ -77,6 +77,6 @@ async fn fails_at(nth: usize, is_done: bool, error: &StoreError) -> bool {
         assert_eq!(inputs, ["first", "second"], "{what}");
     }
     assert_eq!(inputs.iter().filter(|text| *text == "second").count(), 1, "{what}: an input is taken once");
-    house.stop().await;
+    fixture.stop().await;
     true
 }

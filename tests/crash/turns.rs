@@ -1,4 +1,4 @@
-//! A TurnActor that is killed: started again from its journal, and the same turn finishes.
+//! A killed TurnActor restarts from its journal and finishes the turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use bob_messages::store::Fact;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::house::House;
+use crate::fixture::Fixture;
 use crate::support::runtime::{Nothing, session, within};
 
 /// A tool that runs when the test lets it, and counts how often it was entered.
@@ -45,67 +45,67 @@ pub(crate) fn calls_the_gate() -> ScriptedLlm {
     ScriptedLlm::replies(vec![ScriptedReply::call("test/gate", json!({})), ScriptedReply::text("done")])
 }
 
-fn restarts(house: &House) -> usize {
+fn restarts(fixture: &Fixture) -> usize {
     let restarted = |event: &&bob::Envelope| matches!(event.event, AgentEvent::ActorRestarted { .. });
-    house.recorder.events().iter().filter(restarted).count()
+    fixture.recorder.events().iter().filter(restarted).count()
 }
 
 #[tokio::test]
 async fn a1_a_killed_turn_finishes_and_a_call_in_doubt_is_not_run_again() {
     let gate = Gate::new();
-    let house = House::new(calls_the_gate(), vec![gate.tool()]).await;
-    let owed = house.submit("s", "go");
+    let fixture = Fixture::new(calls_the_gate(), vec![gate.tool()]).await;
+    let owed = fixture.submit("s", "go");
     within(gate.entered.notified()).await;
-    house.kill_turn();
-    let outcome = house.outcome(owed).await;
+    fixture.kill_turn();
+    let outcome = fixture.outcome(owed).await;
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "done"));
     assert_eq!(outcome.tool_transcript.len(), 1);
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown);
     assert!(outcome.tool_transcript[0].result.contains("outcome unknown"));
     assert_eq!(gate.runs.load(Ordering::SeqCst), 1, "a side effect never happens twice");
-    assert_eq!(restarts(&house), 1);
-    assert_eq!(house.recorder.ends(&outcome.turn_id), 1);
-    house.stop().await;
+    assert_eq!(restarts(&fixture), 1);
+    assert_eq!(fixture.recorder.ends(&outcome.turn_id), 1);
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a1_a_killed_turn_runs_a_harmless_call_again() {
     let gate = Gate::new();
-    let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
-    let owed = house.submit("s", "go");
+    let fixture = Fixture::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
+    let owed = fixture.submit("s", "go");
     within(gate.entered.notified()).await;
-    house.kill_turn();
+    fixture.kill_turn();
     within(gate.entered.notified()).await;
     gate.open.close();
-    let outcome = house.outcome(owed).await;
+    let outcome = fixture.outcome(owed).await;
     assert_eq!((outcome.content.as_str(), outcome.tool_transcript[0].result.as_str()), ("done", "through"));
     assert_eq!(gate.runs.load(Ordering::SeqCst), 2);
-    house.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a1_a_turn_whose_actor_dies_again_and_again_ends_in_a_clear_error() {
     let gate = Gate::new();
-    let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
-    let owed = house.submit("s", "go");
+    let fixture = Fixture::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
+    let owed = fixture.submit("s", "go");
     for crash in 1..=4 {
         within(gate.entered.notified()).await;
-        house.kill_turn();
-        house.recorder.seen_times(crash, |event| matches!(event, AgentEvent::ActorRestarted { .. })).await;
+        fixture.kill_turn();
+        fixture.recorder.seen_times(crash, |event| matches!(event, AgentEvent::ActorRestarted { .. })).await;
     }
-    let outcome = house.outcome(owed).await;
+    let outcome = fixture.outcome(owed).await;
     assert_eq!(outcome.finish_reason, FinishReason::Error);
     assert!(matches!(&outcome.error, Some(AgentError::Internal(why)) if why.contains("crashed")), "{outcome:?}");
     assert_eq!(gate.runs.load(Ordering::SeqCst), 4, "started again three times");
     gate.open.close();
-    assert_eq!(house.run("again").await.content, "done", "the session is usable");
-    house.stop().await;
+    assert_eq!(fixture.run("again").await.content, "done", "the session is usable");
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn an_input_that_waited_in_an_earlier_process_has_its_one_end_for_whoever_watches() {
     let (gate, store) = (Gate::new(), MemoryStore::new());
-    let before = House::over(calls_the_gate(), vec![gate.tool()], store.clone()).await;
+    let before = Fixture::over(calls_the_gate(), vec![gate.tool()], store.clone()).await;
     let _never_paid = (before.submit("s", "first"), before.submit("s", "second"));
     within(gate.entered.notified()).await;
     within(async {
@@ -118,7 +118,7 @@ async fn an_input_that_waited_in_an_earlier_process_has_its_one_end_for_whoever_
     drop(before);
 
     gate.open.close();
-    let after = House::over(calls_the_gate(), vec![gate.tool()], store).await;
+    let after = Fixture::over(calls_the_gate(), vec![gate.tool()], store).await;
     assert_eq!(after.run("third").await.content, "done");
     let started = after.recorder.events().into_iter().filter_map(|event| match event.event {
         AgentEvent::TurnStarted { .. } => event.turn_id,
@@ -135,20 +135,20 @@ async fn an_input_that_waited_in_an_earlier_process_has_its_one_end_for_whoever_
 #[tokio::test]
 async fn a1_a_turn_killed_at_any_event_ends_once() {
     let quick = || tool("test/gate", "Returns.", |_: Nothing, _| async move { Ok(ToolOutput::text("ok")) });
-    let whole = House::new(calls_the_gate(), vec![quick()]).await;
+    let whole = Fixture::new(calls_the_gate(), vec![quick()]).await;
     whole.run("how many events has a turn?").await;
     let events = whole.recorder.events().len();
     whole.stop().await;
     let mut restarted = 0;
     for at in 1..=events {
-        let house = House::killing(calls_the_gate(), vec![quick()], MemoryStore::new(), at).await;
-        let outcome = house.run("go").await;
+        let fixture = Fixture::killing(calls_the_gate(), vec![quick()], MemoryStore::new(), at).await;
+        let outcome = fixture.run("go").await;
         assert_eq!(outcome.finish_reason, FinishReason::Final, "killed at event {at}: {outcome:?}");
         assert_eq!((outcome.tool_transcript.len(), outcome.saved), (1, true), "killed at event {at}: {outcome:?}");
-        assert_eq!(house.recorder.ends(&outcome.turn_id), 1, "killed at event {at}");
-        restarted += restarts(&house);
-        assert_eq!(house.run("again").await.content, "done", "killed at event {at}");
-        house.stop().await;
+        assert_eq!(fixture.recorder.ends(&outcome.turn_id), 1, "killed at event {at}");
+        restarted += restarts(&fixture);
+        assert_eq!(fixture.run("again").await.content, "done", "killed at event {at}");
+        fixture.stop().await;
     }
     assert!(restarted >= events - 2, "nearly every kill hit a running turn: {restarted} of {events}");
 }
@@ -157,23 +157,23 @@ async fn a1_a_turn_killed_at_any_event_ends_once() {
 async fn a7_many_turns_killed_at_once_all_end() {
     const SESSIONS: usize = 200;
     let gate = Gate::new();
-    let house = House::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
-    let owed: Vec<_> = (0..SESSIONS).map(|number| house.submit(&format!("s{number}"), "go")).collect();
+    let fixture = Fixture::new(calls_the_gate(), vec![gate.tool().read_only()]).await;
+    let owed: Vec<_> = (0..SESSIONS).map(|number| fixture.submit(&format!("s{number}"), "go")).collect();
     within(async {
         while gate.runs.load(Ordering::SeqCst) < SESSIONS {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    for actor in house.turn_actors() {
+    for actor in fixture.turn_actors() {
         actor.kill();
     }
     gate.open.close();
     for owed in owed {
-        let outcome = house.outcome(owed).await;
+        let outcome = fixture.outcome(owed).await;
         assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Final, true));
-        assert_eq!(house.recorder.ends(&outcome.turn_id), 1);
+        assert_eq!(fixture.recorder.ends(&outcome.turn_id), 1);
     }
-    assert!(house.tree.ended().borrow().is_none(), "the root lives");
-    house.stop().await;
+    assert!(fixture.tree.ended().borrow().is_none(), "the root lives");
+    fixture.stop().await;
 }

@@ -1,4 +1,4 @@
-//! A reader that comes when the turn is over, in another process, is told what the turn's own reader was told.
+//! A reader that subscribes after the turn, in another process, receives the events of the turn's own reader.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::runtime::{build, scripted, session, within};
 
-/// Events that are told live only, and keys that the journal does not know or that are the reader's own.
+/// Live-only events, and keys that are not in the journal or are specific to the reader.
 const LIVE: [&str; 5] = ["prompt.built", "llm.requested", "llm.stream.chunk", "llm.retried", "skills.selected"];
 const UNKNOWN: [&str; 5] = ["seq", "time", "tools", "servers", "version"];
 
@@ -25,7 +25,7 @@ fn store(folder: &Path, kind: &str) -> Arc<dyn SessionStore> {
     FileStore::open(&folder.join(".bob/sessions"), options).expect("the program's store")
 }
 
-/// What the journal can tell of these events.
+/// The events without live-only data.
 fn durable(events: &[Value]) -> Vec<Value> {
     let is_durable = |event: &&Value| {
         let kind = event["type"].as_str().unwrap();

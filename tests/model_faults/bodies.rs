@@ -32,9 +32,9 @@ fn memory(what: &str) -> u64 {
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
 }
 
-/// What an attempt fails with, how long that takes, and how much memory it costs meanwhile, in MiB.
+/// The error of an attempt, its duration, and its memory in MiB.
 async fn cost(name: &str, flood: Reply) -> (LlmError, Duration, u64) {
-    // Sets the high water mark back to what there is now.
+    // Resets the high water mark.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let (began, before) = (Stopwatch::start(), memory("VmRSS"));
     let error = failure(ProviderKind::OpenAi, flood).await;

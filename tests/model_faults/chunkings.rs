@@ -1,4 +1,4 @@
-//! Every recorded stream in pieces of any size: the same answer, or a failure that is tried again, never another answer.
+//! Every recorded stream in chunks of any size: an equal answer, or an error with a retry, never another answer.
 
 use crate::recordings::{Player, RECORDINGS, whole};
 use crate::support::reply::Reply;
@@ -56,7 +56,7 @@ async fn l9_a_stream_in_any_pieces_is_the_same_answer() {
     assert!(chunkings >= 8 * BATCH, "every recording had its turn");
 }
 
-/// CR and LF of one line end in two reads are too much for genai. What must not happen is that words get lost by it.
+/// genai cannot handle CR and LF of one line end in two reads. No text may be lost because of that.
 #[tokio::test]
 async fn l9_line_ends_of_two_bytes_are_read_alike_or_not_at_all() {
     let (mut alike, mut failed) = (0, 0);

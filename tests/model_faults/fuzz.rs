@@ -1,7 +1,7 @@
-//! Streams nobody wrote, through the whole adapter: it makes of them what the naive reader makes of them.
+//! Fuzzed streams through the whole adapter, compared with the naive reader.
 //!
-//! An input is either a stream as it is, behind the name of its format and a line end (those are kept in `__fuzz__`), or
-//! bytes that choose among the odd pieces servers really send.
+//! An input is either a stream after the name of its format and a line end (kept in `__fuzz__`), or bytes that select
+//! fragments of real servers' oddities.
 
 use crate::naive;
 use crate::recordings::Player;
@@ -32,8 +32,8 @@ const NAMES: [&str; 5] = ["", "\"name\":\"\",", "\"name\":\"pay\",", "\"name\":\
 const ARGUMENTS: [&str; 7] = ["\"\"", "null", "\"{}\"", "\"{\\\"a\\\":\"", "\"1}\"", "{\"a\":1}", "\"{\\\"a\\\":1}\""];
 const TEXTS: [&str; 5] = ["\"\"", "null", "\"I \"", "\"pay.\"", "[{\"type\":\"text\",\"text\":\"part\"}]"];
 
-/// A model side for each format, whose provider answers with whatever stands in its slot.
-struct House {
+/// A model for each format, whose provider answers with the stream in its slot.
+struct Fixture {
     runtime: Runtime,
     formats: Vec<(ProviderKind, Player, Slot)>,
 }
@@ -41,7 +41,7 @@ struct House {
 /// The stream that is answered next.
 type Slot = Arc<Mutex<Vec<u8>>>;
 
-static HOUSE: LazyLock<House> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let format = |(_, kind): (&str, ProviderKind)| {
         let slot = Slot::default();
         let shared = Arc::clone(&slot);
@@ -49,7 +49,7 @@ static HOUSE: LazyLock<House> = LazyLock::new(|| {
         (kind, Player::new(kind, answer), slot)
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    House { runtime, formats: KINDS.into_iter().map(format).collect() }
+    Fixture { runtime, formats: KINDS.into_iter().map(format).collect() }
 });
 
 /// Which format, and the stream.
@@ -103,9 +103,9 @@ fn block(what: u8, index: &str, id: &str, name: &str, arguments: &str, text: &st
 fn fuzz_streams_through_the_adapter() {
     bolero::check!().with_iterations(100).with_max_len(120).for_each(|input: &[u8]| {
         let (kind, stream) = stream(input);
-        let (kind, player, slot) = &HOUSE.formats[kind];
+        let (kind, player, slot) = &FIXTURE.formats[kind];
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = stream.clone().into_bytes();
-        let got = HOUSE.runtime.block_on(player.play(0)).ok().map(|answer| naive::of(&answer));
+        let got = FIXTURE.runtime.block_on(player.play(0)).ok().map(|answer| naive::of(&answer));
         let read = naive::read(*kind, &stream);
         assert_eq!(got, read, "{kind:?}:\n{stream}");
     });

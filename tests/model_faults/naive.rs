@@ -1,11 +1,11 @@
-//! A second reader of streams, written for being right and not for being fast: it reads a whole stream at once and
-//! looks back and forth as it likes. What it makes of a stream, the adapter shall make of it, too.
+//! A second reader of streams, written for correctness instead of speed: it reads a whole stream at once. The adapter
+//! must agree with it.
 
 use bob_actors::llm::providers::ProviderKind;
 use bob_messages::llm::LlmAnswer;
 use serde_json::Value;
 
-/// What a stream says.
+/// The content of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) text: String,
@@ -18,13 +18,13 @@ pub(crate) fn call(name: &str, arguments: &str) -> (String, Value) {
     (name.to_owned(), if value.is_null() { Value::String(String::new()) } else { value })
 }
 
-/// What the adapter made of a stream.
+/// The content according to the adapter.
 pub(crate) fn of(answer: &LlmAnswer) -> Reading {
     let calls = answer.calls.iter().map(|raw| call(&raw.name, &raw.arguments)).collect();
     Reading { text: answer.text.clone(), calls }
 }
 
-/// What the stream says; `None` when it is no answer.
+/// The content of the stream; `None` if it is invalid.
 pub(crate) fn read(kind: ProviderKind, stream: &str) -> Option<Reading> {
     let frames: Vec<(String, String)> = stream.replace("\r\n", "\n").split("\n\n").filter_map(frame).collect();
     let reading = match kind {
@@ -41,7 +41,7 @@ fn frame(block: &str) -> Option<(String, String)> {
     Some((field("event:").unwrap_or_default(), field("data:")?))
 }
 
-/// A number of any spelling as one text; nothing for what is no number and no word.
+/// A number of any spelling as a canonical text; `None` for other values.
 fn index(value: Option<&Value>) -> Option<String> {
     let text = match value? {
         Value::Number(number) => number.to_string(),
@@ -56,7 +56,7 @@ fn index(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Where a choice stands among others: 0 first, then upwards, then whatever is negative.
+/// Order of a choice: 0 first, then ascending, then negative ones.
 fn rank(choice: &Value) -> u128 {
     let number = index(choice.get("index")).and_then(|text| text.parse::<i128>().ok()).unwrap_or(0);
     u128::try_from(number).unwrap_or(u128::MAX)

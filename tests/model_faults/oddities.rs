@@ -1,4 +1,4 @@
-//! How ten servers number, cut and repeat what a model says: each answer is taken once, as it was begun.
+//! Ten servers' ways to number, cut and repeat output: each answer is accepted once, as it began.
 
 use crate::naive::{self, Reading};
 use crate::recordings::Player;
@@ -6,7 +6,7 @@ use crate::support::reply::Reply;
 use bob_actors::llm::providers::ProviderKind::{self, Anthropic, Gemini, Ollama, OpenAi};
 use bob_messages::llm::LlmErrorKind;
 
-/// A stream, and what it says.
+/// A stream and its content.
 struct Oddity {
     name: &'static str,
     kind: ProviderKind,
@@ -218,7 +218,7 @@ fn oddities() -> Vec<Oddity> {
     all
 }
 
-/// The adapter, the naive reader and what stands in the table agree.
+/// The adapter, the naive reader and the table agree.
 #[tokio::test]
 async fn l14_a_call_exists_once_however_the_stream_numbers_it() {
     let mut wrong = Vec::new();
@@ -242,7 +242,7 @@ async fn l14_a_call_exists_once_however_the_stream_numbers_it() {
     assert!(wrong.is_empty(), "{} of them are read otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// 256 calls are an answer, one more is none, and it is not asked for again.
+/// 256 calls are accepted; one more is an error without a retry.
 #[tokio::test]
 async fn l14_an_answer_has_at_most_256_calls() {
     for kind in [OpenAi, Anthropic, Gemini] {

@@ -1,4 +1,4 @@
-//! The real process: what it says of a refusal, and what a suspension in the middle of a stream does to it.
+//! The real process: its message about a refusal, and a suspension during a stream.
 
 use crate::home::Home;
 use crate::support::provider::FakeProvider;
@@ -38,7 +38,7 @@ fn l10_a_refused_key_is_one_request_and_is_nowhere_to_be_read() {
     }
 }
 
-/// A deadline is of the monotonic clock: the process is late by no more than one deadline when it goes on.
+/// Deadlines use the monotonic clock: after a suspension the process is late by at most one deadline.
 #[test]
 fn l12_a_suspension_in_the_middle_of_a_stream_ends_in_time() {
     const TIMEOUT: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ fn l12_a_suspension_in_the_middle_of_a_stream_ends_in_time() {
     assert!(took <= TIMEOUT + Duration::from_secs(1), "{took:?}");
 }
 
-/// What arrived while the process was suspended is read when it goes on: only a provider that is silent is late.
+/// Data that arrived during a suspension is read afterwards: only a silent provider times out.
 #[test]
 fn l12_an_answer_that_came_during_a_suspension_is_an_answer() {
     let provider = FakeProvider::repeating([Reply::text("Once upon a time").paced(Duration::from_millis(100))]);
@@ -72,7 +72,7 @@ fn l12_an_answer_that_came_during_a_suspension_is_an_answer() {
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Once upon a time\n"), "{run:?}");
 }
 
-/// The result names the model that answered, and not the one that was asked.
+/// The result names the model that answered, not the requested one.
 #[test]
 fn the_result_names_the_fallback_that_answered() {
     let down = FakeProvider::repeating([Reply::status(503)]);

@@ -23,7 +23,7 @@ const fn of(name: &'static str, kind: ProviderKind, bytes: &'static [u8]) -> Rec
     Recording { name, kind, bytes }
 }
 
-/// Words and calls in every format.
+/// Text and calls in every format.
 pub(crate) const RECORDINGS: [Recording; 8] = [
     of("openai words", ProviderKind::OpenAi, include_bytes!("recorded/openai_text.sse")),
     of("openai call", ProviderKind::OpenAi, include_bytes!("recorded/openai_call.sse")),

@@ -1,4 +1,4 @@
-//! What providers say when they refuse: under an error status, in the middle of a stream, with and without a wait.
+//! Refusals of providers: by an error status, within a stream, with and without a delay.
 
 use crate::client::{ALL, KEY, ask, hello, port};
 use crate::recordings::Player;
@@ -8,7 +8,7 @@ use bob_actors::llm::providers::ProviderKind;
 use bob_actors::llm::retry::{Failure, MOST_RETRY_AFTER_MS, Verdict};
 use bob_messages::llm::{LlmError, LlmErrorKind as Kind};
 
-/// What the provider says in its message.
+/// Text in the provider's message.
 const CANARY: &str = "canary-4711";
 
 #[track_caller]
@@ -19,7 +19,7 @@ fn assert_told_well(error: &LlmError, place: &str) {
     assert!(!ours.contains(CANARY) && ours.len() <= 200 && said.chars().count() <= 500, "{place} says {told}");
 }
 
-/// Errors in a stream that began with status 200, in the words of each provider.
+/// Errors in a stream that began with status 200, in each provider's format.
 #[tokio::test]
 async fn l7_errors_in_a_good_stream_are_failures_of_their_kind() {
     let openai: &[(&str, Kind)] = &[
@@ -87,7 +87,7 @@ async fn l7_errors_in_a_good_stream_are_failures_of_their_kind() {
     println!("L7: {shapes} shapes");
 }
 
-/// What a 429 says, in its header and its body, and what becomes of it with 90 s and with 5 s left.
+/// Status 429 with header and body, and its effect with 90 s and with 5 s left.
 #[tokio::test]
 async fn l2_every_429_is_understood_and_no_wait_is_too_long() {
     let busy = r#"{"error":{"message":"slow down","code":"rate_limit_exceeded"}}"#;

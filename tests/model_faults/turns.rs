@@ -1,4 +1,4 @@
-//! What a whole turn makes of a provider that fails.
+//! Whole turns with a failing provider.
 
 use bob::{
     AgentError, AgentEvent, AgentRequest, AgentRuntime, FinishReason, GuardReason, Limits, LlmErrorKind, ScriptedReply,
@@ -70,7 +70,7 @@ async fn l6_a_failure_after_a_tool_repeats_the_request_and_never_the_tool() {
         assert_eq!(answer.tool_transcript.len(), 1, "turn {number}");
         repeated += usize::from(answer.finish_reason == FinishReason::Final);
     }
-    // So many failures at once use up the budget of the provider; the turns after that end with its error.
+    // This many concurrent failures exhaust the provider's retry budget; later turns end with its error.
     println!("L6: {repeated} of {TURNS} turns had their request repeated, each tool ran once");
     assert!(repeated >= 100, "{repeated}");
     runtime.shutdown().await;
@@ -146,8 +146,8 @@ fn endless_frames(kind: ProviderKind) -> Reply {
     Reply::Flood { code: 200, headers, pieces: vec![frame.repeat(1_000).into_bytes()], repeat: 100_000 }
 }
 
-/// The limit of a turn interrupts the reading of a stream that always has more to read: the turn ends by its limit, the
-/// connection is closed before its end, and another session has its answer meanwhile, all of it on one thread.
+/// The deadline of a turn interrupts an endless stream: the turn ends, the connection is closed early, and another
+/// session gets its answer meanwhile, all on one thread.
 #[tokio::test]
 async fn l15_the_limit_of_a_turn_interrupts_a_parser() {
     for kind in ALL {

@@ -1,4 +1,4 @@
-//! What it costs to read an answer, counted against an answer of the same size in text, in the same process.
+//! The cost of reading an answer, relative to an answer of equal size in text, in one process.
 
 use crate::client::{ask, hello, port};
 use crate::support::provider::FakeProvider;
@@ -11,13 +11,13 @@ use std::time::Duration;
 /// The patience with a stream, in milliseconds.
 const TIMEOUT_MS: u64 = 20_000;
 
-/// What this thread has worked; what else the machine does is not in it.
+/// CPU time of this thread.
 fn worked() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// What a model says in the pieces of a stream.
+/// The content of a stream's chunks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Text,
@@ -25,7 +25,7 @@ enum What {
     Arguments,
 }
 
-/// A stream of so many bytes in pieces.
+/// A stream of this size in chunks.
 fn stream(kind: ProviderKind, what: What, bytes: usize, piece: usize) -> Vec<u8> {
     let words = "x".repeat(piece);
     let event = |name: &str, data: &str| match kind {
@@ -94,7 +94,7 @@ async fn l15_arguments_and_reasoning_cost_what_text_costs() {
     }
 }
 
-/// What genai's Anthropic reader copies at every piece is bounded: more than that is refused before it is a burden.
+/// genai's Anthropic reader copies all arguments at every chunk: larger ones are refused early.
 #[tokio::test]
 async fn l15_arguments_that_cost_too_much_are_refused() {
     for piece in [1 << 10, 30] {

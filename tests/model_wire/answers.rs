@@ -1,4 +1,4 @@
-//! What a whole answer says.
+//! The content of a complete answer.
 
 use crate::client::{ALL, ask, hello, port};
 use crate::support::anthropic::SIGNATURE;

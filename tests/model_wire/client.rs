@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than anything here takes, so that a test that hangs says so.
+/// Longer than any operation here, so that a hanging test fails.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The key that must never come back in a message.

@@ -1,4 +1,4 @@
-//! What is not an answer, and what is said of it.
+//! Failures and their messages.
 
 use crate::client::{ALL, DEADLINE, KEY, ask, hello, model, port};
 use crate::support::provider::FakeProvider;

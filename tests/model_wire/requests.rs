@@ -1,4 +1,4 @@
-//! What goes over the wire.
+//! The requests on the wire.
 
 use crate::client::{ALL, KEY, ask, hello, model, port, request, tools};
 use crate::support::anthropic::SIGNATURE;
@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What the provider saw of a request it answered.
+/// The request as recorded by the provider.
 async fn sent(kind: ProviderKind, request: LlmRequest) -> Recorded {
     let provider = FakeProvider::start([Reply::text("fine")]);
     ask(&port(&provider, kind, 10_000), request).await.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
@@ -152,7 +152,7 @@ async fn pictures_of_results_go_as_pictures_or_as_a_note() {
     }
 }
 
-/// Says no, by name.
+/// Refuses every request.
 struct Never;
 
 impl Readiness for Never {

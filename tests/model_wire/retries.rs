@@ -39,7 +39,7 @@ impl Room {
         tokio::time::timeout(DEADLINE, self.infer()).await.expect("an answer in time").expect("an answer")
     }
 
-    /// What readers saw, text joined; waits until `last` was seen.
+    /// Returns the text seen by readers, joined; waits for `last`.
     async fn shown(&mut self, last: &str) -> Vec<String> {
         let mut shown: Vec<String> = Vec::new();
         let read = async {
@@ -72,7 +72,7 @@ async fn text_is_shown_as_it_arrives() {
     }
 }
 
-/// Gemini says a status in its stream.
+/// Gemini sends a status in its stream.
 fn said_in_stream(kind: ProviderKind) -> &'static str {
     match kind {
         ProviderKind::Gemini => "HTTP 503 from provider fake: the provider failed: try again later",
@@ -93,7 +93,7 @@ async fn l1_l5_l7_busy_and_broken_providers_are_asked_again() {
             let mut room = room(&provider, kind).await;
             assert_eq!(room.ask().await.unwrap().text, "fine");
             let mut shown = room.shown("fine").await;
-            // What the provider said of it stands behind our words.
+            // The provider's message follows ours.
             if let Some((ours, _said)) = shown[0].split_once("; it said: ") {
                 shown[0] = ours.to_owned();
             }
@@ -106,7 +106,7 @@ async fn l1_l5_l7_busy_and_broken_providers_are_asked_again() {
 #[tokio::test]
 async fn l5_text_that_was_shown_is_taken_back_before_the_next_attempt() {
     for kind in ALL {
-        // Enough of it for some words, and not for its end.
+        // Enough for some text, but not for its end.
         let chunks = if kind == ProviderKind::Gemini { 2 } else { 4 };
         let provider = FakeProvider::start([Reply::text("Hello there").end_after(chunks), Reply::text("Goodbye")]);
         let mut room = room(&provider, kind).await;

@@ -1,8 +1,8 @@
-//! A model that never stops costs what it may cost and one request more.
+//! A model that never stops costs its limit and one request more.
 
 use serde_json::Value;
 
-use crate::house::{House, model_at};
+use crate::fixture::{Fixture, model_at};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::{INPUT_TOKENS, OUTPUT_TOKENS, Reply};
 
@@ -17,15 +17,15 @@ fn g14_an_endless_loop_spends_its_budget_and_one_request_more() {
         ("max_identical_calls = 2", 3, "max_identical_calls"),
         ("", 12, ""),
     ] {
-        // Each call asks for another folder, unless it is about the same one.
+        // Each call names another folder, unless identical calls are tested.
         let is_same = limits.contains("identical");
         let provider = FakeProvider::answering(move |body| {
             let number = body["messages"].as_array().map_or(0, Vec::len);
             let path = if is_same { ".".to_owned() } else { format!("./{}", "./".repeat(number)) };
             Reply::call(&format!("c{number}"), "local__list_dir", &serde_json::json!({ "path": path }).to_string())
         });
-        let house = House::new(&format!("{}[store]\nkind = \"memory\"\n", model_at(&provider.base_url(), limits)));
-        let run = house.run(["run", "--output", "json", "Go on for ever."]);
+        let fixture = Fixture::new(&format!("{}[store]\nkind = \"memory\"\n", model_at(&provider.base_url(), limits)));
+        let run = fixture.run(["run", "--output", "json", "Go on for ever."]);
         assert_eq!(run.code, Some(3), "{limits}: {run:?}");
         let line: Value = serde_json::from_str(&run.stdout).expect("a line of JSON");
         let asked = provider.requests().len() as u64;

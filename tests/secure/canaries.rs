@@ -1,4 +1,4 @@
-//! Whether a secret has got out, in whatever spelling.
+//! Finds leaked secrets in any encoding.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub(crate) fn canary(number: usize) -> String {
     format!("{CORE}{number}\"/+%q")
 }
 
-/// A text as base64 writes it, without what depends on its neighbours.
+/// A text in base64, without characters that depend on adjacent bytes.
 fn base64(text: &[u8], before: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let padded = [&vec![0; before], text].concat();
@@ -37,7 +37,7 @@ pub(crate) fn spellings() -> Vec<String> {
     plain.chain((0..3).map(|before| base64(bytes, before))).collect()
 }
 
-/// The first canary in a text: how it is spelled, and what stands around it.
+/// The first canary in a text: its encoding, and its context.
 fn found_in(text: &[u8]) -> Option<(String, String)> {
     let exact = String::from_utf8_lossy(text);
     let lowered = exact.to_lowercase();

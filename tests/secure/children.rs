@@ -1,4 +1,4 @@
-//! What children see of our environment: a short list, and what they are given by name.
+//! The environment of children: a short list, and explicit variables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,11 +6,11 @@ use std::fs;
 use serde_json::Value;
 
 use crate::canaries::{assert_no_canary, canary};
-use crate::house::{House, drill, model_at};
+use crate::fixture::{Fixture, drill, model_at};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
-/// Names under which keys are kept, and some that change what a program does.
+/// Names of variables with keys, and some that change a program's behaviour.
 const PRIVATE: [&str; 20] = [
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
@@ -34,7 +34,7 @@ const PRIVATE: [&str; 20] = [
     "BOB_PRIVATE",
 ];
 
-/// What a child may see beside what it is given.
+/// Inherited variables.
 const SEEN: [&str; 6] = ["PATH", "HOME", "LANG", "TMPDIR", "USER", "TERM"];
 
 fn variables(environ: &[u8]) -> BTreeMap<String, String> {
@@ -82,13 +82,13 @@ fn g2_children_see_a_short_list_and_what_they_are_given() {
                   [providers.slow]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1/\"\napi_key = \"none\"\n\
                   start = { command = \"sh\", args = [\"-c\", \"cat /proc/self/environ > model.env; exit 3\"], \
                   env = { MODEL_TOKEN = \"${GIVEN_TO_MODEL}\" }, inherit_env = [\"PIP_*\"] }\n";
-    let house = House::new(&format!(
+    let fixture = Fixture::new(&format!(
         "{}{tables}{}",
         model_at(&provider.base_url(), ""),
         drill("drill", &["launcher"], "env = { DRILL_TOKEN = \"${GIVEN_TO_DRILL}\" }")
     ));
     let with_keys = |args: &[&str]| {
-        let mut program = house.agent(args.iter().copied());
+        let mut program = fixture.agent(args.iter().copied());
         for (number, name) in PRIVATE.iter().enumerate() {
             program = program.env(name, canary(number));
         }
@@ -127,7 +127,7 @@ fn g2_children_see_a_short_list_and_what_they_are_given() {
 
     let run = with_keys(&["run", "--model", "slow:m", "hi"]).run();
     assert_eq!(run.code, Some(5), "{run:?}");
-    let environ = fs::read(house.scratch.join("model.env")).expect("the model server was started");
+    let environ = fs::read(fixture.scratch.join("model.env")).expect("the model server was started");
     assert_no_canary("the model server", &environ);
     let seen = variables(&environ);
     assert_only("the model server", &seen, &["MODEL_TOKEN", "PIP_INDEX"]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::house::{House, drill, model_at, wait};
+use crate::fixture::{Fixture, drill, model_at, wait};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
@@ -53,8 +53,8 @@ fn g9_a_denied_call_never_arrives_in_any_spelling_or_at_another_try() {
         replies.push(Reply::call("c", "mcp__drill__echo", r#"{"text":"allowed"}"#));
         replies.push(Reply::text("Nothing of it was allowed."));
         let provider = FakeProvider::start(replies);
-        let house = House::new(&config(&provider, deny, &[]));
-        let run = house.run(["run", "--session", "s", "--output", "json", "--approve", "all", "Append it."]);
+        let fixture = Fixture::new(&config(&provider, deny, &[]));
+        let run = fixture.run(["run", "--session", "s", "--output", "json", "--approve", "all", "Append it."]);
         assert_eq!(run.code, Some(0), "{run:?}");
         let line: Value = serde_json::from_str(&run.stdout).expect("a line of JSON");
         let calls = line["tool_transcript"].as_array().expect("calls");
@@ -62,8 +62,8 @@ fn g9_a_denied_call_never_arrives_in_any_spelling_or_at_another_try() {
         let (last, refused) = calls.split_last().expect("calls");
         assert_eq!(last["status"], "ok", "what is allowed arrives: {last}");
         assert!(refused.iter().all(|call| call["status"] != "ok" && call["status"] != "unknown"), "{line}");
-        assert_eq!(house.calls("drill"), 1, "{deny:?}");
-        assert!(!house.scratch.join("effects.txt").exists());
+        assert_eq!(fixture.calls("drill"), 1, "{deny:?}");
+        assert!(!fixture.scratch.join("effects.txt").exists());
         for request in provider.requests() {
             assert!(!request.body["tools"].to_string().contains("append"), "it is not even offered");
         }
@@ -76,24 +76,24 @@ fn g9_a_denial_holds_after_a_crash_and_for_a_call_that_is_in_doubt() {
         let last = body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
         let results = body["messages"].as_array().into_iter().flatten().filter(|one| one["role"] == "tool").count();
         match (last["role"].as_str(), results) {
-            // The model does not give up: it asks for the same again after each result but the third.
+            // The model repeats the call after each result but the third.
             (Some("tool"), 3..) => Reply::text("I give up."),
             // By its full name, since it is offered under no other once it is denied.
             _ => Reply::call("c", "mcp/drill/append", EFFECT),
         }
     });
-    let house = House::new(&config(&provider, &[], &["silent-call"]));
-    let killed = house.agent(["run", "--session", "s", "Append it."]).spawn();
-    wait("the call", || house.calls("drill") == 1);
+    let fixture = Fixture::new(&config(&provider, &[], &["silent-call"]));
+    let killed = fixture.agent(["run", "--session", "s", "Append it."]).spawn();
+    wait("the call", || fixture.calls("drill") == 1);
     killed.signal(Signal::KILL);
     assert_eq!(killed.finish().signal, Some(9));
 
-    house.scratch.agent_toml(&config(&provider, &["mcp/drill/*"], &[]));
-    let run = house.agent(["run", "--session", "s", "--finish", "--output", "json", "Go on."]).run();
+    fixture.scratch.agent_toml(&config(&provider, &["mcp/drill/*"], &[]));
+    let run = fixture.agent(["run", "--session", "s", "--finish", "--output", "json", "Go on."]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("I give up."), "{run:?}");
-    assert_eq!(house.calls("drill"), 1, "only the call before the crash arrived");
-    assert!(!house.scratch.join("effects.txt").exists());
+    assert_eq!(fixture.calls("drill"), 1, "only the call before the crash arrived");
+    assert!(!fixture.scratch.join("effects.txt").exists());
     let denied =
         provider.requests().iter().filter(|request| request.body.to_string().contains("denied by the policy")).count();
     assert!(denied > 0, "the model was told");
@@ -106,10 +106,10 @@ fn g9_a_denial_holds_for_a_turn_that_is_resumed() {
         Reply::call("c", "mcp/drill/append", EFFECT),
         Reply::text("I may not."),
     ]);
-    let house = House::new(&config(&provider, &["mcp/*"], &[]));
-    let run = house.agent(["run", "--session", "s", "Ask me."]).deadline(Duration::from_secs(120)).run();
+    let fixture = Fixture::new(&config(&provider, &["mcp/*"], &[]));
+    let run = fixture.agent(["run", "--session", "s", "Ask me."]).deadline(Duration::from_secs(120)).run();
     assert_eq!(run.code, Some(4), "{run:?}");
-    let run = house.run([
+    let run = fixture.run([
         "run",
         "--session",
         "s",
@@ -125,6 +125,6 @@ fn g9_a_denial_holds_for_a_turn_that_is_resumed() {
         (line["content"].clone(), line["denied"][0]["name"].clone()),
         (json!("I may not."), json!("mcp/drill/append"))
     );
-    assert_eq!(house.calls("drill"), 0);
-    assert!(!house.scratch.join("effects.txt").exists());
+    assert_eq!(fixture.calls("drill"), 0);
+    assert!(!fixture.scratch.join("effects.txt").exists());
 }

@@ -1,17 +1,17 @@
-//! What is said of a failed turn: what failed, what was kept, what to do, in two lines; and of a provider's body its
-//! message and nothing else.
+//! The message about a failed turn: the error, what was saved, and advice, in two lines; of a provider's response
+//! only its message.
 
 use std::net::TcpListener;
 
 use serde_json::json;
 
-use crate::house::{House, model_at};
+use crate::fixture::{Fixture, model_at};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
 const BODY: &str = "BODY-OF-THE-PROVIDER";
 
-/// What the provider gives as its reason, and how that is shown.
+/// The provider's message, and its rendering.
 const SAID: &str = "the \u{1b}[31mkey sk-abcdefgh is over";
 const SHOWN: &str = "; it said: the [31mkey [hidden] is over";
 
@@ -46,8 +46,8 @@ fn a_failed_turn_says_what_failed_what_was_kept_and_what_to_do() {
         ("an empty answer", vec![Reply::EmptyChoices]),
     ];
     let mut report = String::new();
-    let mut check = |name: &str, house: &House, arguments: &[&str], code: i32| {
-        let run = house.run(arguments.iter().copied());
+    let mut check = |name: &str, fixture: &Fixture, arguments: &[&str], code: i32| {
+        let run = fixture.run(arguments.iter().copied());
         assert_eq!(run.code, Some(code), "{name}: {run:?}");
         assert!(!run.stderr.contains(BODY) && !run.stdout.contains(BODY), "{name}: {run:?}");
         let lines: Vec<&str> = run.stderr.lines().collect();
@@ -56,10 +56,10 @@ fn a_failed_turn_says_what_failed_what_was_kept_and_what_to_do() {
     };
     for (name, replies) in rows {
         let provider = FakeProvider::start(replies);
-        let house = House::served_by(&provider, "[store]\nkind = \"json\"\n");
-        // What the caller can put right by asking for another model is a usage error.
+        let fixture = Fixture::served_by(&provider, "[store]\nkind = \"json\"\n");
+        // An error that another model would fix is a usage error.
         let code = if name == "404" { 2 } else { 5 };
-        let lines = check(name, &house, &["run", "--session", "s", "hi"], code);
+        let lines = check(name, &fixture, &["run", "--session", "s", "hi"], code);
         assert_eq!(lines.len(), 2, "{name}: {lines:?}");
         let has_a_reason = name.parse::<u16>().is_ok() || ["quota", "an error in a stream"].contains(&name);
         assert_eq!(lines[0].contains(SHOWN), has_a_reason, "{name}: {lines:?}");
@@ -67,19 +67,19 @@ fn a_failed_turn_says_what_failed_what_was_kept_and_what_to_do() {
         assert!(lines[1].starts_with("[saved in session s; "), "{name}: {lines:?}");
     }
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
-    let house = House::new(&format!("{}[store]\nkind = \"json\"\n", model_at(&format!("http://{closed}/v1/"), "")));
-    check("nobody there", &house, &["run", "--session", "s", "hi"], 5);
-    check("no key", &house, &["run", "--model", "openai:gpt-4o-mini", "hi"], 2);
-    check("an unknown provider", &house, &["run", "--model", "nobody:x", "hi"], 2);
-    check("a bad session", &house, &["run", "--session", "../x", "hi"], 2);
-    check("a missing session", &house, &["run", "--resume", "nobody", "hi"], 2);
+    let fixture = Fixture::new(&format!("{}[store]\nkind = \"json\"\n", model_at(&format!("http://{closed}/v1/"), "")));
+    check("nobody there", &fixture, &["run", "--session", "s", "hi"], 5);
+    check("no key", &fixture, &["run", "--model", "openai:gpt-4o-mini", "hi"], 2);
+    check("an unknown provider", &fixture, &["run", "--model", "nobody:x", "hi"], 2);
+    check("a bad session", &fixture, &["run", "--session", "../x", "hi"], 2);
+    check("a missing session", &fixture, &["run", "--resume", "nobody", "hi"], 2);
     let required = "[[mcp.servers]]\nid = \"needed\"\ncommand = \"no-such-program-here\"\nrequired = true\n[store]\nkind = \"json\"\n";
-    let house = House::new(&format!("{}{required}", model_at(&format!("http://{closed}/v1/"), "")));
-    check("a required server", &house, &["run", "hi"], 6);
-    let house = House::new(&format!(
+    let fixture = Fixture::new(&format!("{}{required}", model_at(&format!("http://{closed}/v1/"), "")));
+    check("a required server", &fixture, &["run", "hi"], 6);
+    let fixture = Fixture::new(&format!(
         "{}[store]\nkind = \"json\"\npath = \"agent.toml\"\n",
         model_at(&format!("http://{closed}/v1/"), "")
     ));
-    check("a store that cannot be opened", &house, &["run", "hi"], 7);
+    check("a store that cannot be opened", &fixture, &["run", "hi"], 7);
     println!("{report}");
 }

@@ -1,22 +1,22 @@
-//! Text nobody should send, and what becomes of it: kept as it is, or refused in one line.
+//! Unusual input: stored unchanged, or refused in one line.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Value, json};
 
-use crate::house::{House, LONG};
+use crate::fixture::{Fixture, LONG};
 use crate::support::clean::assert_clean;
 use crate::support::program::Run;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
-fn home() -> House {
-    let house = House::new(
+fn home() -> Fixture {
+    let fixture = Fixture::new(
         "[runtime]\ndefault_model = \"demo:one\"\n[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n[store]\nkind = \"json\"\n",
     );
-    house.scratch.write("s.json", json!([{ "replies": [{ "text": "hello" }] }]).to_string());
-    house
+    fixture.scratch.write("s.json", json!([{ "replies": [{ "text": "hello" }] }]).to_string());
+    fixture
 }
 
 #[track_caller]
@@ -28,7 +28,7 @@ fn assert_refused(run: &Run, names: &str) {
 
 #[test]
 fn b2_text_of_any_kind_is_kept_to_the_byte_and_never_cut() {
-    let house = home();
+    let fixture = home();
     let most = 1 << 20;
     let marks = "e".to_owned() + &"\u{301}".repeat((most - 1) / 2);
     let texts = [
@@ -43,20 +43,20 @@ fn b2_text_of_any_kind_is_kept_to_the_byte_and_never_cut() {
     ];
     for (name, text) in texts {
         let session = name.replace(' ', "-");
-        let run = house.agent(["run", "--session", &session]).stdin(&text).run();
+        let run = fixture.agent(["run", "--session", &session]).stdin(&text).run();
         assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{name}: {}", run.stderr);
-        let exported = house.run(["sessions", "export", &session]);
+        let exported = fixture.run(["sessions", "export", &session]);
         assert_clean(&exported.stdout);
         let is_kept = exported.stdout.lines().any(|line| {
             let record: Value = serde_json::from_str(line).expect("a record");
             holds(&record, &text)
         });
         assert!(is_kept, "{name} is not in the journal as it was said");
-        assert_clean(&house.run(["sessions", "show", &session]).stdout);
+        assert_clean(&fixture.run(["sessions", "show", &session]).stdout);
     }
 }
 
-/// Whether a text stands anywhere in a value, whole.
+/// Whether a value contains a text.
 fn holds(value: &Value, text: &str) -> bool {
     match value {
         Value::String(held) => held == text,
@@ -68,25 +68,25 @@ fn holds(value: &Value, text: &str) -> bool {
 
 #[test]
 fn b2_too_much_is_refused_with_the_number_before_it_is_read() {
-    let house = home();
+    let fixture = home();
     let hundred = vec![b'a'; 100 << 20];
-    let run = house.agent(["run"]).stdin(&hundred).run();
+    let run = fixture.agent(["run"]).stdin(&hundred).run();
     assert_refused(&run, "1048576");
     println!("figure: B2 100 MiB refused in {} ms", run.millis);
     let marks = "e\u{301}".repeat(1 << 20);
-    assert_refused(&house.agent(["run"]).stdin(&marks).run(), "1048576");
+    assert_refused(&fixture.agent(["run"]).stdin(&marks).run(), "1048576");
     // In a conversation and in a batch the next one is taken.
-    let run = house.agent(["chat"]).stdin([&hundred[..3 << 20], b"\nhi\n"].concat()).run();
+    let run = fixture.agent(["chat"]).stdin([&hundred[..3 << 20], b"\nhi\n"].concat()).run();
     assert!(run.stderr.contains("1048576") && run.stdout.contains("hello"), "{run:?}");
     let line = format!("{}\n", json!({"session": "s", "prompt": "hi"}));
-    let run = house.agent(["batch", "-"]).stdin([&hundred[..3 << 20], b"\n", line.as_bytes()].concat()).run();
+    let run = fixture.agent(["batch", "-"]).stdin([&hundred[..3 << 20], b"\n", line.as_bytes()].concat()).run();
     assert_eq!((run.code, run.stdout.lines().count()), (Some(2), 2), "{}", run.stderr);
     assert!(run.stdout.contains("1048576") && run.stdout.contains("hello"), "{}", run.stdout);
 }
 
 #[test]
 fn b5_lines_of_a_batch_that_are_no_text_or_too_deep_fail_alone() {
-    let house = home();
+    let fixture = home();
     let deep = |levels: usize| {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
         [
@@ -119,12 +119,12 @@ fn b5_lines_of_a_batch_that_are_no_text_or_too_deep_fail_alone() {
     }
     let good = [
         r#"{"session":"s","prompt":"\ud83d\ude00"}"#.to_owned(),
-        // What is not ours is passed over, however deep it is.
+        // Unknown keys are skipped at any depth.
         format!(r#"{{"session":"s","prompt":"hi","theirs":{}{}}}"#, "[".repeat(100), "]".repeat(100)),
     ];
     let count = bad.len();
     let lines: Vec<Vec<u8>> = bad.into_iter().chain(good.into_iter().map(String::into_bytes)).collect();
-    let run = house.agent(["batch", "--quiet", "-"]).stdin(lines.join(&b'\n')).deadline(LONG).run();
+    let run = fixture.agent(["batch", "--quiet", "-"]).stdin(lines.join(&b'\n')).deadline(LONG).run();
     assert_eq!(run.code, Some(2), "{}", run.stderr);
     let results: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(results.len(), count + 2);
@@ -160,30 +160,30 @@ fn b5_b6_what_a_model_sends_is_an_answer_or_an_error() {
         ("an overlong form", vec![piece(b"\xc0\xaf")]),
     ] {
         let provider = FakeProvider::start(replies);
-        let house = House::served_by(&provider, "[store]\nkind = \"json\"\n");
-        let run = house.run(["run", "--session", "s", "hi"]);
-        // Only what is shown may have something else in the place of what is no text.
+        let fixture = Fixture::served_by(&provider, "[store]\nkind = \"json\"\n");
+        let run = fixture.run(["run", "--session", "s", "hi"]);
+        // Only display output may have replacement characters.
         let is_shown = run.code == Some(0) && run.stdout.contains('\u{fffd}');
         assert!(run.code == Some(5) || is_shown, "{name}: {run:?}");
         assert!(!run.stderr.contains("panicked") && run.stderr.lines().count() <= 4, "{name}: {run:?}");
         told.push_str(&format!("{name}: {:?} {}\n", run.code, run.stderr.lines().next().unwrap_or_default()));
-        assert_eq!(house.run(["sessions", "show", "s"]).code, Some(0), "{name}: the session can be read");
+        assert_eq!(fixture.run(["sessions", "show", "s"]).code, Some(0), "{name}: the session can be read");
     }
     println!("{told}");
 }
 
 #[test]
 fn b6_bytes_that_are_no_text_are_refused_where_text_is_meant() {
-    let house = home();
+    let fixture = home();
     let bad = OsStr::from_bytes(b"caf\xe9");
-    assert_refused(&house.agent(["run"]).arg(bad).run(), "UTF-8");
-    assert_refused(&house.agent(["run"]).stdin(b"caf\xe9").run(), "UTF-8");
-    assert_eq!(house.agent(["run", "--session"]).arg(bad).arg("hi").run().code, Some(2));
-    let run = house.agent(["run", "hi"]).env("BOB__RUNTIME__MAX_STEPS", bad).run();
+    assert_refused(&fixture.agent(["run"]).arg(bad).run(), "UTF-8");
+    assert_refused(&fixture.agent(["run"]).stdin(b"caf\xe9").run(), "UTF-8");
+    assert_eq!(fixture.agent(["run", "--session"]).arg(bad).arg("hi").run().code, Some(2));
+    let run = fixture.agent(["run", "hi"]).env("BOB__RUNTIME__MAX_STEPS", bad).run();
     assert_refused(&run, "BOB__RUNTIME__MAX_STEPS");
-    house.scratch.agent_toml(&format!("{}[prompt]\nbootstrap = \"${{ODD}}\"\n", house.scratch.read("agent.toml")));
-    assert_refused(&house.agent(["run", "hi"]).env("ODD", bad).run(), "`ODD` is not valid UTF-8");
-    // What is none of our business may hold anything.
+    fixture.scratch.agent_toml(&format!("{}[prompt]\nbootstrap = \"${{ODD}}\"\n", fixture.scratch.read("agent.toml")));
+    assert_refused(&fixture.agent(["run", "hi"]).env("ODD", bad).run(), "`ODD` is not valid UTF-8");
+    // Unknown values may contain anything.
     let fine = home();
     let run = fine.agent(["run", "hi"]).env("THEIRS", bad).env("LC_NAME", bad).run();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{}", run.stderr);
@@ -196,10 +196,10 @@ fn b6_a_file_that_is_no_text_is_said_to_be_none() {
         Reply::call("c2", "local__list_dir", r#"{"path":"."}"#),
         Reply::text("done"),
     ]);
-    let house = House::served_by(&provider, "[store]\nkind = \"json\"\n");
-    house.scratch.write("latin1.txt", b"caf\xe9");
-    std::fs::write(house.scratch.path().join(OsStr::from_bytes(b"n\xe9.txt")), "x").expect("a file with an odd name");
-    let run = house.run(["run", "--session", "s", "read"]);
+    let fixture = Fixture::served_by(&provider, "[store]\nkind = \"json\"\n");
+    fixture.scratch.write("latin1.txt", b"caf\xe9");
+    std::fs::write(fixture.scratch.path().join(OsStr::from_bytes(b"n\xe9.txt")), "x").expect("a file with an odd name");
+    let run = fixture.run(["run", "--session", "s", "read"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     let body = provider.requests().last().expect("requests").body.to_string();
     assert!(body.contains("is not a text file: byte 3 is not UTF-8"), "{body}");

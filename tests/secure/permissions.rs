@@ -1,4 +1,4 @@
-//! Whatever is kept is for its user alone, also where the umask would let everybody in.
+//! All stored files are readable by their user only, also with a permissive umask.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::house::{AGENT, House, LONG, STORES};
+use crate::fixture::{AGENT, Fixture, LONG, STORES};
 use crate::support::program::Program;
 use crate::support::terminal::{CTRL_D, Terminal};
 
 const OPEN: &str = "umask 000; exec \"$0\" \"$@\"";
 
-fn program(house: &House, args: &[&str]) -> Program {
+fn program(fixture: &Fixture, args: &[&str]) -> Program {
     let program = Program::new("/bin/sh").args(["-c", OPEN, AGENT]).args(args.iter().copied());
-    program.dir(house.scratch.path()).deadline(LONG).env("XDG_STATE_HOME", house.scratch.join("state"))
+    program.dir(fixture.scratch.path()).deadline(LONG).env("XDG_STATE_HOME", fixture.scratch.join("state"))
 }
 
 /// Everything below a folder that others may touch, and how much there is.
@@ -41,7 +41,7 @@ fn offenders(folder: &Path) -> (Vec<String>, usize) {
 #[test]
 fn g4_nothing_that_is_kept_is_open_to_others() {
     for kind in STORES {
-        let house = House::new(&format!(
+        let fixture = Fixture::new(&format!(
             "[runtime]\ndefault_model = \"demo:one\"\n[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n\
              [store]\nkind = \"{kind}\"\n[[mcp.servers]]\nid = \"gone\"\ncommand = \"false\"\n"
         ));
@@ -51,28 +51,28 @@ fn g4_nothing_that_is_kept_is_open_to_others() {
             { "when": "large", "replies": [{ "calls": [{ "name": "local/read_file", "arguments": { "path": "large.txt" } }] }, { "text": "read" }] },
             { "replies": [{ "text": "hello" }] },
         ]);
-        house.scratch.write("s.json", script.to_string());
-        house.scratch.write("large.txt", "a line of text\n".repeat(60_000));
+        fixture.scratch.write("s.json", script.to_string());
+        fixture.scratch.write("large.txt", "a line of text\n".repeat(60_000));
         let check = |when: &str, least: usize| {
-            let (data, kept) = offenders(&house.scratch.join(".bob"));
-            let (state, _) = offenders(&house.scratch.join("state"));
+            let (data, kept) = offenders(&fixture.scratch.join(".bob"));
+            let (state, _) = offenders(&fixture.scratch.join("state"));
             assert_eq!((data, state), (vec![], vec![]), "{kind}, {when}");
             assert!(kept >= least, "{kind}, {when}: only {kept}");
         };
-        assert_eq!(program(&house, &["trust", "--yes"]).run().code, Some(0));
-        assert!(house.scratch.join("state/bob/trusted.jsonl").exists());
+        assert_eq!(program(&fixture, &["trust", "--yes"]).run().code, Some(0));
+        assert!(fixture.scratch.join("state/bob/trusted.jsonl").exists());
         for prompt in ["hi", "list", "large"] {
-            let run = program(&house, &["run", "--session", "Some-Session", prompt]).run();
+            let run = program(&fixture, &["run", "--session", "Some-Session", prompt]).run();
             assert_eq!(run.code, Some(0), "{run:?}");
         }
         check("after three turns", 2);
         let lines: String =
             (0..4).map(|n| format!("{}\n", json!({"session": format!("b{n}"), "prompt": "hi"}))).collect();
-        assert_eq!(program(&house, &["batch", "-"]).stdin(lines).run().code, Some(0));
-        assert_eq!(program(&house, &["sessions", "export", "b1"]).run().code, Some(0));
+        assert_eq!(program(&fixture, &["batch", "-"]).stdin(lines).run().code, Some(0));
+        assert_eq!(program(&fixture, &["sessions", "export", "b1"]).run().code, Some(0));
 
-        let path = house.scratch.path();
-        let state = house.scratch.join("state").display().to_string();
+        let path = fixture.scratch.path();
+        let state = fixture.scratch.join("state").display().to_string();
         let arguments = ["-c", OPEN, AGENT, "chat", "--session", "c"];
         let mut terminal = Terminal::start("/bin/sh", &arguments, path, &[("XDG_STATE_HOME", &state)]).deadline(LONG);
         terminal.wait_for("you>");
@@ -85,15 +85,15 @@ fn g4_nothing_that_is_kept_is_open_to_others() {
         terminal.press(CTRL_D);
         assert!(terminal.wait_exit().success());
 
-        let stalled = program(&house, &["run", "--session", "k", "--output", "stream-json", "stall"]).spawn();
+        let stalled = program(&fixture, &["run", "--session", "k", "--output", "stream-json", "stall"]).spawn();
         stalled.wait_stdout("llm.requested");
         check("in the middle of a turn", 4);
         stalled.signal(Signal::KILL);
         assert_eq!(stalled.finish().signal, Some(9));
         check("after a kill", 4);
-        assert_eq!(program(&house, &["run", "--session", "k", "hi"]).run().code, Some(0));
+        assert_eq!(program(&fixture, &["run", "--session", "k", "hi"]).run().code, Some(0));
         check("at the end", 3);
         let history = [".bob/chat_history", ".bob/sessions/chat_history"];
-        assert!(history.iter().any(|file| house.scratch.join(file).exists()), "{kind}: a history was kept");
+        assert!(history.iter().any(|file| fixture.scratch.join(file).exists()), "{kind}: a history was kept");
     }
 }

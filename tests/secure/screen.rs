@@ -1,8 +1,8 @@
-//! What a person sees: nothing of a model, a tool or a server steers the terminal.
+//! Terminal output: no text of a model, a tool or a server controls the terminal.
 
 use vt100::{Callbacks, Screen};
 
-use crate::house::{House, LONG, hostile_server, model_at};
+use crate::fixture::{Fixture, LONG, hostile_server, model_at};
 use crate::support::clean::assert_clean;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -63,7 +63,7 @@ fn text(number: usize) -> String {
     attacks().into_iter().enumerate().map(line).collect::<String>() + &format!("That was number {number}.\n")
 }
 
-/// What a terminal was made to do beside showing text.
+/// Control sequences that the terminal received.
 #[derive(Default)]
 struct Effects(Vec<String>);
 
@@ -99,7 +99,8 @@ fn assert_unsteered(bytes: &[u8]) {
     parser.process(bytes);
     assert_eq!(parser.callbacks().0, Vec::<String>::new());
     assert!(!parser.screen().alternate_screen() && !parser.screen().hide_cursor());
-    // The line editor moves its own cursor; nothing of ours begins a string, clears the screen or uses 8-bit controls.
+    // The line editor moves its own cursor; no other output begins a string, clears the screen or uses 8-bit
+    // controls.
     let never = [
         "\u{1b}]",
         "\u{1b}P",
@@ -135,9 +136,9 @@ fn assert_unsteered(bytes: &[u8]) {
     assert!(!text.contains(|c: char| ('\u{80}'..='\u{9f}').contains(&c)), "an 8-bit control reached the terminal");
 }
 
-fn chat(house: &House) -> Terminal {
+fn chat(fixture: &Fixture) -> Terminal {
     let arguments = ["--config", "agent.toml", "chat", "--session", "s"];
-    let terminal = Terminal::start(crate::house::AGENT, &arguments, house.scratch.path(), &[]).deadline(LONG);
+    let terminal = Terminal::start(crate::fixture::AGENT, &arguments, fixture.scratch.path(), &[]).deadline(LONG);
     terminal.wait_for("you>");
     terminal
 }
@@ -147,8 +148,8 @@ fn g5_no_attack_of_a_model_steers_a_terminal() {
     assert!(attacks().len() >= 60);
     let sizes = [1, 2, 3, 7, 64];
     let provider = FakeProvider::start(sizes.map(|bytes| Reply::text(&text(bytes)).splintered(bytes)));
-    let house = House::served_by(&provider, "[store]\nkind = \"memory\"\n");
-    let mut terminal = chat(&house);
+    let fixture = Fixture::served_by(&provider, "[store]\nkind = \"memory\"\n");
+    let mut terminal = chat(&fixture);
     for bytes in sizes {
         terminal.type_line("Attack me.");
         let last = format!("71<>\nThat was number {bytes}.");
@@ -169,8 +170,8 @@ fn g5_no_attack_that_markdown_spells_in_numbers_steers_a_terminal() {
     let line = |attack: String| format!("- {0} and [a link](http://{0})\n", spelled(&attack));
     let text = attacks().into_iter().map(line).collect::<String>() + "\nThat was all.\n";
     let provider = FakeProvider::start([Reply::text(&text)]);
-    let house = House::served_by(&provider, "[store]\nkind = \"memory\"\n");
-    let mut terminal = chat(&house);
+    let fixture = Fixture::served_by(&provider, "[store]\nkind = \"memory\"\n");
+    let mut terminal = chat(&fixture);
     terminal.type_line("Attack me.");
     terminal.wait_until("the end of the answer, and a prompt", |screen| {
         let shown = screen.contents();
@@ -207,17 +208,17 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
     let server = format!("[[mcp.servers]]\nid = \"odd\"\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\n");
     let policy = "[policy]\nrequire_high_risk_approval = false\n[store]\nkind = \"memory\"\n";
     let model = model_at(&provider.base_url(), "max_consecutive_errors = 50");
-    let house = House::new(&format!("{model}{policy}[log]\nlevel = \"trace\"\n{server}"));
+    let fixture = Fixture::new(&format!("{model}{policy}[log]\nlevel = \"trace\"\n{server}"));
     for command in [&["tools"][..], &["tools", "--json"], &["mcp", "list"], &["mcp", "list", "--json"]] {
-        let run = house.run(command.iter().copied());
+        let run = fixture.run(command.iter().copied());
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(run.stdout.contains("odd"), "{run:?}");
         assert_clean(&run.stdout);
         assert_clean(&run.stderr);
     }
     // Records would come between the prompts.
-    house.scratch.agent_toml(&format!("{model}{policy}[log]\nlevel = \"off\"\n{server}"));
-    let mut terminal = chat(&house);
+    fixture.scratch.agent_toml(&format!("{model}{policy}[log]\nlevel = \"off\"\n{server}"));
+    let mut terminal = chat(&fixture);
     for (line, shown) in [
         ("Do it.", "That was all."),
         ("/mcp", "stdio"),
@@ -241,7 +242,7 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
     terminal.press(CTRL_D);
     assert!(terminal.wait_exit().exit_code() < 128);
     let bytes = terminal.bytes();
-    // What is typed is echoed by the line editor in its own way; everything before is somebody else's.
+    // The line editor echoes typed text itself; earlier output is foreign text.
     let typed = bytes.windows(7).rposition(|window| window == b"/resume").unwrap_or(bytes.len());
     assert_unsteered(&bytes[..typed]);
 }
@@ -249,17 +250,17 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
 #[test]
 fn g5_no_session_id_steers_a_terminal() {
     let provider = FakeProvider::repeating([Reply::text("hi")]);
-    let house = House::served_by(&provider, "[store]\nkind = \"memory\"\n");
+    let fixture = Fixture::served_by(&provider, "[store]\nkind = \"memory\"\n");
     for attack in attacks().into_iter().step_by(5) {
         for option in ["--session", "--resume"] {
-            let run = house.run(["run", &format!("{option}=a{attack}b"), "hi"]);
+            let run = fixture.run(["run", &format!("{option}=a{attack}b"), "hi"]);
             assert_eq!(run.code, Some(2), "{run:?}");
             assert_clean(&run.stderr);
         }
     }
     let line = |attack: &String| format!("{}\n", serde_json::json!({"session": format!("a{attack}"), "prompt": "hi"}));
     let lines: String = attacks().iter().map(line).collect();
-    let run = house.agent(["batch", "-"]).stdin(lines).run();
+    let run = fixture.agent(["batch", "-"]).stdin(lines).run();
     assert_eq!((run.code, run.stdout.lines().count()), (Some(2), attacks().len()), "{}", run.stderr);
     assert_clean(&run.stdout);
     assert_clean(&run.stderr);

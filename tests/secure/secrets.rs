@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::json;
 
 use crate::canaries::{CORE, assert_no_canary, canary, files};
-use crate::house::{House, STORES, drill};
+use crate::fixture::{Fixture, STORES, drill};
 use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -110,7 +110,7 @@ fn g3_no_key_gets_out_of_any_command() {
             let called = body["messages"].as_array().into_iter().flatten().any(|one| one["role"] == "tool");
             if called { Reply::text("done") } else { Reply::call("c", "mcp__drill__echo", r#"{"text":"hi"}"#) }
         });
-        let house = House::new(&config(&good, store, format));
+        let fixture = Fixture::new(&config(&good, store, format));
         let line = |model: &str| format!("{}\n", json!({"session": "b", "prompt": "hi", "model": model}));
         let batch = line("fake:model") + &line("failing:m") + &line("refusing:m");
         let all: Vec<(&[&str], Option<String>, Option<i32>)> = vec![
@@ -135,13 +135,13 @@ fn g3_no_key_gets_out_of_any_command() {
             (&["sessions", "show", "s"], None, Some(0)),
             (&["sessions", "export", "s"], None, Some(0)),
         ];
-        // The other format of the log says the same in other words.
+        // The other format of the log has the data in another form.
         let some = if number == 0 { all.len() } else { 7 };
         for (arguments, stdin, code) in all.into_iter().take(some) {
             let program = if arguments == ["trust"] {
-                house.found(arguments.iter().copied())
+                fixture.found(arguments.iter().copied())
             } else {
-                house.agent(arguments.iter().copied())
+                fixture.agent(arguments.iter().copied())
             };
             let program = with_keys(program);
             let run = match stdin {
@@ -168,7 +168,7 @@ fn g3_no_key_gets_out_of_any_command() {
             .flat_map(|request| request.headers)
             .any(|(_, value)| value.contains(&canary(1)));
         assert!(asked, "the provider was sent its key");
-        let found = files(house.scratch.path());
+        let found = files(fixture.scratch.path());
         assert!(found.iter().any(|(name, _)| name.contains("sessions")), "something was kept");
         for (name, content) in
             found.iter().filter(|(name, _)| !name.ends_with("/agent.toml") && !name.ends_with("/drill.log"))
@@ -187,7 +187,7 @@ fn g3_no_key_gets_out_of_any_command() {
 fn g3_a_broken_configuration_is_told_without_its_keys() {
     let good = FakeProvider::repeating([Reply::text("hi")]);
     let sound = config(&good, "memory", "text");
-    let house = House::new(&sound);
+    let fixture = Fixture::new(&sound);
     for (what, broken) in [
         ("wrong types", sound.replace("retry_max = 0", "retry_max = 'x'").replace("env = {", "env = 3 # {")),
         ("every quote", sound.replace("'sk-", "sk-")),
@@ -203,9 +203,9 @@ fn g3_a_broken_configuration_is_told_without_its_keys() {
         ("addresses", sound.replace("http://", "htp://").replace("${KEY_IN_URL}", &format!("{CORE}11"))),
         ("nothing is set", sound.clone()),
     ] {
-        house.scratch.agent_toml(&broken);
+        fixture.scratch.agent_toml(&broken);
         for arguments in [&["run", "hi"][..], &["run", "--output", "json", "hi"], &["doctor"], &["doctor", "--json"]] {
-            let program = house.agent(arguments.iter().copied());
+            let program = fixture.agent(arguments.iter().copied());
             let run = if what == "nothing is set" { program.run() } else { with_keys(program).run() };
             assert_eq!(run.code, Some(2), "{what}: {run:?}");
             assert_silent(what, &run);
@@ -230,12 +230,12 @@ fn g3_what_tools_are_called_with_is_in_no_log() {
             "[log]\nlevel = \"trace\"\nformat = \"{format}\"\n[policy]\nrequire_high_risk_approval = false\n[store]\nkind = \"json\"\n"
         );
         let runtime = "max_consecutive_errors = 50\n";
-        let house = House::new(&format!(
+        let fixture = Fixture::new(&format!(
             "{}{log}{}",
-            crate::house::model_at(&good.base_url(), runtime),
+            crate::fixture::model_at(&good.base_url(), runtime),
             drill("drill", &[], "")
         ));
-        let run = house.run(["run", "--output", "json", "--approve", "all", &format!("here is {}", canary(36))]);
+        let run = fixture.run(["run", "--output", "json", "--approve", "all", &format!("here is {}", canary(36))]);
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(run.stdout.contains(CORE), "whoever asks for the result gets it: {run:?}");
         assert_no_canary("the log", run.stderr.as_bytes());

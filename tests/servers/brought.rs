@@ -1,4 +1,4 @@
-//! Tool servers that sessions bring: shared by what they are, seen by nobody else, ended after the last of them.
+//! Tool servers of sessions: shared by equal specs, hidden from others, and ended after the last session.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use bob::{
 };
 use bob_messages::chat::{CallStatus, Message};
 
-use crate::house::{AGENT, kill};
+use crate::fixture::{AGENT, kill};
 use crate::support::runtime::{model_name, session, within};
 
 pub(super) const CANARY: &str = "sk-canary-7f3a";
 
-/// A model that calls the tool it is told to, and says what came back, or which tools it has.
+/// A model that calls the requested tool, and replies with its result, or with the list of tools.
 fn obeys(request: &LlmRequest) -> ScriptedReply {
     match request.messages.last().map(AsRef::as_ref) {
         Some(Message::Tool { result }) => ScriptedReply::text(result.output.for_model()),
@@ -35,7 +35,7 @@ fn obeys(request: &LlmRequest) -> ScriptedReply {
     }
 }
 
-pub(super) fn house() -> RuntimeBuilder {
+pub(super) fn fixture() -> RuntimeBuilder {
     let can = Capabilities { native_tools: true, ..Capabilities::default() };
     let policy = bob::Policy { require_high_risk_approval: false, ..bob::Policy::default() };
     RuntimeBuilder::new(model_name())
@@ -57,7 +57,7 @@ pub(super) async fn built(builder: RuntimeBuilder) -> Runtime {
     builder.build().await.expect("a runtime")
 }
 
-/// What the model says at the end of a turn.
+/// The model's final text.
 pub(super) async fn says(runtime: &Runtime, id: &str, text: &str) -> String {
     let result = within(runtime.run(AgentRequest::text(session(id), text))).await.expect("it is taken");
     result.response().content.clone()
@@ -68,7 +68,7 @@ pub(super) async fn pid(runtime: &Runtime, id: &str) -> i32 {
     said.trim().parse().unwrap_or_else(|_| panic!("no process id: {said}"))
 }
 
-/// Waits until a process has ended, on a runtime that goes on meanwhile.
+/// Waits until a process has ended, while the runtime continues.
 #[track_caller]
 pub(super) fn ended(pid: i32) -> impl Future<Output = ()> {
     within(async move {
@@ -84,7 +84,7 @@ pub(super) fn lives(pid: i32) -> bool {
 
 #[tokio::test]
 async fn sessions_that_bring_the_same_share_one_process_and_nobody_else_sees_it() {
-    let runtime = built(house()).await;
+    let runtime = built(fixture()).await;
     within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
     within(runtime.open(session("b"), bringing(&[drill("x")]))).await.expect("it opens");
     let other_key = drill("x").with("KEY", CANARY);
@@ -95,12 +95,12 @@ async fn sessions_that_bring_the_same_share_one_process_and_nobody_else_sees_it(
     assert_ne!(a, d, "another key is another server");
     let environment = std::fs::read(format!("/proc/{d}/environ")).expect("its environment");
     assert!(String::from_utf8_lossy(&environment).contains(CANARY), "it was given its key");
-    // Who brought nothing sees nothing, and a guess leads nowhere.
+    // Sessions without the server do not see its tools, and cannot call them by guessing.
     assert_eq!(says(&runtime, "c", "tools").await, "tools: ");
     let guess = within(runtime.run(AgentRequest::text(session("c"), "mcp/x/pid"))).await.expect("it is taken");
     assert!(guess.response().tool_transcript.iter().all(|call| call.status == CallStatus::Error), "{guess:?}");
     assert!(runtime.tools_now().is_empty() && runtime.servers().is_empty());
-    // One of two leaves: the other notices nothing. A server that nobody has since then has ended meanwhile.
+    // One of two sessions detaches it without an effect on the other. A server unused since then has ended.
     within(runtime.open(session("e"), bringing(&[drill("x").with("KEY", "another")]))).await.expect("it opens");
     let e = pid(&runtime, "e").await;
     assert!(within(runtime.close(session("a"))).await);
@@ -116,7 +116,7 @@ async fn sessions_that_bring_the_same_share_one_process_and_nobody_else_sees_it(
 
 #[tokio::test]
 async fn a_server_of_a_session_that_dies_is_started_again_and_a_call_in_doubt_is_unknown() {
-    let runtime = built(house()).await;
+    let runtime = built(fixture()).await;
     within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
     let first = pid(&runtime, "a").await;
     let crashed = within(runtime.run(AgentRequest::text(session("a"), "mcp/x/crash"))).await.expect("it is taken");
@@ -141,7 +141,7 @@ async fn a_server_of_a_session_that_dies_is_started_again_and_a_call_in_doubt_is
 async fn what_changes_while_a_turn_runs_holds_from_the_next_turn() {
     // The running turn does not end by itself.
     let patient = Limits { tool_timeout_ms: 3_600_000, turn_timeout_ms: 3_600_000, ..Limits::default() };
-    let runtime = built(house().limits(patient)).await;
+    let runtime = built(fixture().limits(patient)).await;
     within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
     let first = pid(&runtime, "a").await;
     let running = tokio::spawn({
@@ -173,7 +173,7 @@ async fn what_changes_while_a_turn_runs_holds_from_the_next_turn() {
 
 #[tokio::test]
 async fn a_session_that_was_let_go_for_idleness_keeps_its_servers() {
-    let runtime = built(house().passivate_after(Duration::from_millis(20))).await;
+    let runtime = built(fixture().passivate_after(Duration::from_millis(20))).await;
     within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
     within(runtime.open(session("e"), bringing(&[drill("x").with("KEY", "another")]))).await.expect("it opens");
     let (first, other) = (pid(&runtime, "a").await, pid(&runtime, "e").await);
@@ -182,7 +182,7 @@ async fn a_session_that_was_let_go_for_idleness_keeps_its_servers() {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is not let go");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // A server that nobody has since then has ended meanwhile.
+    // A server unused since then has ended.
     within(runtime.delete(session("e"))).await.expect("it is deleted");
     ended(other).await;
     assert_eq!(pid(&runtime, "a").await, first);
@@ -196,7 +196,7 @@ async fn a_session_that_was_let_go_for_idleness_keeps_its_servers() {
 
 #[tokio::test]
 async fn what_cannot_stand_side_by_side_is_refused_and_what_is_configured_is_shared() {
-    let runtime = built(house().tool_server(drill("x"))).await;
+    let runtime = built(fixture().tool_server(drill("x"))).await;
     let refused = async |launches: &[ServerSpec]| match within(runtime.open(session("a"), bringing(launches))).await {
         Err(AgentError::Invalid(why)) => why,
         other => panic!("not refused: {other:?}"),
@@ -209,7 +209,7 @@ async fn what_cannot_stand_side_by_side_is_refused_and_what_is_configured_is_sha
     let why = refused(&[unkept]).await;
     assert!(why.contains("KEY") && !why.contains(CANARY), "{why}");
     assert_eq!(within(runtime.session(session("a"))).await, Ok(None), "nothing was kept");
-    // The same as a configured one is that one.
+    // A spec equal to a configured server uses that one.
     within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
     assert_eq!(pid(&runtime, "a").await, pid(&runtime, "c").await);
     let tree = runtime.tree().await;
@@ -230,7 +230,7 @@ async fn a_server_that_asks_is_told_the_folders_of_its_session() {
         std::fs::create_dir(real.join(name)).expect("a folder");
     }
     let at = |name: &str| real.join(name).display().to_string();
-    let runtime = built(house().workspace(real.display().to_string())).await;
+    let runtime = built(fixture().workspace(real.display().to_string())).await;
     let one = SessionOptions { roots: vec![at("one")], ..bringing(&[drill("x")]) };
     within(runtime.open(session("a"), one)).await.expect("it opens");
     within(runtime.open(session("b"), bringing(&[drill("x")]))).await.expect("it opens");
@@ -248,7 +248,7 @@ async fn a_server_that_asks_is_told_the_folders_of_its_session() {
 
 #[tokio::test]
 async fn sessions_are_listed_with_titles_states_and_parents() {
-    let runtime = built(house()).await;
+    let runtime = built(fixture()).await;
     let parent = bob::ParentTurn {
         session: session("above"),
         turn: bob::TurnId::new("t"),
@@ -270,7 +270,7 @@ async fn sessions_are_listed_with_titles_states_and_parents() {
 
 #[tokio::test]
 async fn a_refused_request_brings_nothing_to_a_session_that_is_not_there() {
-    let runtime = built(house().max_concurrent_turns(1).max_waiting_turns(0)).await;
+    let runtime = built(fixture().max_concurrent_turns(1).max_waiting_turns(0)).await;
     within(runtime.open(session("b"), bringing(&[drill("y")]))).await.expect("it opens");
     let busy = tokio::spawn({
         let runtime = runtime.clone();
@@ -289,7 +289,7 @@ async fn a_refused_request_brings_nothing_to_a_session_that_is_not_there() {
         let tools = tree.into_iter().find(|node| node.name == "tools").expect("a supervisor of the tools");
         tools.children.into_iter().map(|node| node.name).collect::<Vec<_>>()
     };
-    // Nobody would ever close the session that was not begun.
+    // No one would close the session that failed to open.
     within(async {
         while names().await.iter().any(|name| name.starts_with("x~")) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -302,7 +302,7 @@ async fn a_refused_request_brings_nothing_to_a_session_that_is_not_there() {
 
 #[tokio::test]
 async fn a_refused_change_takes_nothing_from_a_session_that_it_had() {
-    let runtime = built(house()).await;
+    let runtime = built(fixture()).await;
     within(runtime.open(session("a"), bringing(&[drill("x")]))).await.expect("it opens");
     let others = SessionOptions { agent: Some("other".to_owned()), ..bringing(&[drill("x")]) };
     let refused = within(runtime.open(session("a"), others)).await;

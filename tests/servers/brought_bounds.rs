@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bob::{AgentError, AgentRuntime, Change, OptionsPatch, Runtime, ServerSpec};
 
-use crate::brought::{bringing, built, drill, ended, house, pid, says};
+use crate::brought::{bringing, built, drill, ended, fixture, pid, says};
 use crate::support::runtime::{session, within};
 
 /// Servers of these ids.
@@ -30,13 +30,13 @@ async fn there(runtime: &Runtime) -> usize {
 
 #[tokio::test]
 async fn a_session_brings_so_many_servers_and_no_more() {
-    let runtime = built(house().brought_servers_at_most(64, 2)).await;
+    let runtime = built(fixture().brought_servers_at_most(64, 2)).await;
     let why = refused(&runtime, "a", &["x", "y", "z"]).await.expect("too many");
     assert!(why.contains("the session a") && why.contains("more than 2 tool servers"), "{why}");
     assert_eq!((there(&runtime).await, within(runtime.session(session("a"))).await), (0, Ok(None)), "nothing was kept");
     assert_eq!(refused(&runtime, "a", &["x", "y"]).await, None);
     assert!(says(&runtime, "a", "tools").await.contains("mcp/y/echo"));
-    // What is in force stays until the next turn, beside what follows it, and that is all.
+    // Attached servers stay until the next turn, in addition to their replacements, and no longer.
     let change = async |ids: &[&str]| {
         let patch = OptionsPatch { servers: Change::Set(drills(ids).into()), ..OptionsPatch::default() };
         within(runtime.configure(session("a"), patch, None)).await
@@ -52,7 +52,7 @@ async fn a_session_brings_so_many_servers_and_no_more() {
 #[tokio::test]
 async fn a_runtime_has_so_many_servers_and_those_that_nobody_uses_make_room() {
     let runtime =
-        built(house().brought_servers_at_most(2, 2).brought_servers_end_after(Duration::from_secs(3_600))).await;
+        built(fixture().brought_servers_at_most(2, 2).brought_servers_end_after(Duration::from_secs(3_600))).await;
     assert_eq!(refused(&runtime, "a", &["x"]).await, None);
     assert_eq!(refused(&runtime, "b", &["x", "y"]).await, None, "what is shared counts once");
     let why = refused(&runtime, "c", &["z"]).await.expect("too many");
@@ -66,7 +66,7 @@ async fn a_runtime_has_so_many_servers_and_those_that_nobody_uses_make_room() {
     for id in ["a", "b"] {
         assert!(within(runtime.close(session(id))).await);
     }
-    // Nobody uses x now, for an hour; it ends for another one.
+    // x has been unused for an hour; it ends early for another one.
     assert_eq!(refused(&runtime, "d", &["z"]).await, None);
     ended(x).await;
     assert!(says(&runtime, "d", "tools").await.contains("mcp/z/echo"));

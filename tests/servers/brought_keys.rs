@@ -1,4 +1,4 @@
-//! The keys of tool servers that sessions bring: on no disk and on no tape; and what a journal says of such a server starts nothing.
+//! Keys of sessions' tool servers are on no disk and no tape; and a journal starts no server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use bob::{
 };
 use bob_messages::chat::CallStatus;
 
-use crate::brought::{CANARY, bringing, built, drill, ended, house, lives, pid, says};
+use crate::brought::{CANARY, bringing, built, drill, ended, fixture, lives, pid, says};
 use crate::support::runtime::{Recorder, session, within};
 
 /// Every byte of every file below a folder.
@@ -42,7 +42,7 @@ async fn keys_are_in_no_journal_and_a_journal_starts_nothing() {
         let web = ServerSpec::http(ServerId::new("web"), format!("http://127.0.0.1:9/mcp?key={CANARY}"))
             .with("Authorization", CANARY);
         let brought = [drill("x").with("KEY", CANARY), ServerSpec { startup_timeout_ms: 500, ..web }];
-        let runtime = built(house().store(store(&path))).await;
+        let runtime = built(fixture().store(store(&path))).await;
         within(runtime.open(session(&id), bringing(&brought))).await.expect("it opens");
         let first = pid(&runtime, &id).await;
         // In a request and by a change as well.
@@ -59,7 +59,7 @@ async fn keys_are_in_no_journal_and_a_journal_starts_nothing() {
 
         // Another process finds the description, and starts nothing for it.
         let recorder = Recorder::new();
-        let runtime = built(house().store(store(&path)).sink(recorder.clone())).await;
+        let runtime = built(fixture().store(store(&path)).sink(recorder.clone())).await;
         assert_eq!(says(&runtime, &id, "tools").await, "tools: ");
         let started = recorder.events().iter().find_map(|event| match &event.event {
             AgentEvent::TurnStarted { servers, .. } => Some(servers.clone()),
@@ -81,7 +81,7 @@ async fn g15_no_key_of_a_brought_server_is_on_a_tape_and_a_replay_starts_none() 
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("brought.tape");
     let tape = TapeRecorder::create(&file, Redactor::default(), "").expect("a tape");
-    let runtime = built(house().record(&tape)).await;
+    let runtime = built(fixture().record(&tape)).await;
     let brought = bringing(&[drill("x").with("KEY", CANARY)]);
     within(runtime.open(session("a"), brought.clone())).await.expect("it opens");
     let line = format!("mcp/x/echo {{\"text\": \"{CANARY}\"}}");
@@ -94,7 +94,7 @@ async fn g15_no_key_of_a_brought_server_is_on_a_tape_and_a_replay_starts_none() 
     assert!(!written.contains(CANARY), "a key is on the tape");
 
     let tape = Tape::load(&file, Redactor::new([CANARY.into()])).expect("a tape");
-    let replay = built(house().replay(&tape)).await;
+    let replay = built(fixture().replay(&tape)).await;
     within(replay.open(session("a"), brought)).await.expect("it opens");
     assert_eq!(says(&replay, "a", &line).await, said.replace(CANARY, bob::tape::MARK));
     assert!(replay.reload_servers(Vec::new()).is_err(), "no server stands beside a tape");
@@ -108,7 +108,7 @@ async fn g15_no_key_of_a_brought_server_is_on_a_tape_and_a_replay_starts_none() 
 async fn keys_that_are_not_given_again_are_those_that_the_session_gave() {
     let folder = tempfile::tempdir().expect("a folder");
     let real = folder.path().canonicalize().expect("a folder");
-    let runtime = built(house().workspace(real.display().to_string())).await;
+    let runtime = built(fixture().workspace(real.display().to_string())).await;
     let bare = drill("x").with("KEY", CANARY);
     let mut named = bare.clone();
     if let ServerTransport::Stdio(command) = &mut named.transport {

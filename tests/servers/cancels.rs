@@ -1,5 +1,4 @@
-//! A call that is cancelled: its server hears of it at once, what it may have done is unknown, and what it still says is
-//! nobody's.
+//! A cancelled call: its server is notified at once, its outcome is unknown, and a late response is ignored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,12 +11,12 @@ use bob::{
 use bob_messages::chat::CallStatus;
 use serde_json::{Value, json};
 
-use crate::house::AGENT;
+use crate::fixture::AGENT;
 use crate::support::runtime::{model_name, session, turn, within};
 use crate::support::scratch::Scratch;
 use crate::support::stopwatch::Stopwatch;
 
-/// A server hears of a cancel within 100 ms; under a loaded machine's test run, within this.
+/// Time limit of a cancel notification: 100 ms by design, more on a loaded machine.
 const HEARD_WITHIN: Duration = Duration::from_millis(500);
 
 fn now_ms() -> u64 {
@@ -25,8 +24,8 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).expect("some time yet")
 }
 
-/// A runtime with one server in this mode, which logs, and a model that calls a tool of it when told to.
-async fn house(folder: &Path, mode: &str, tool: &str, arguments: Value) -> Runtime {
+/// A runtime with one server in this mode, with a log, and a model that calls its tool on request.
+async fn fixture(folder: &Path, mode: &str, tool: &str, arguments: Value) -> Runtime {
     let log = folder.join("log").display().to_string();
     let args = ["drill-server", "--log", &log, "--mode", mode];
     let mut server = ServerSpec::stdio(ServerId::new("drill"), AGENT, args);
@@ -70,7 +69,7 @@ async fn c4_a_cancelled_call_is_taken_back_at_once_and_its_effect_is_unknown() {
     let folder = Scratch::new();
     let arguments = json!({"path": folder.join("effects"), "line": "x"});
     // It takes the call and never answers, as a tool does that is busy with its effect.
-    let runtime = house(folder.path(), "silent-call", "append", arguments).await;
+    let runtime = fixture(folder.path(), "silent-call", "append", arguments).await;
     let mut heard = Vec::new();
     for number in 0..CALLS {
         let running = spawned(&runtime, number, "call");
@@ -98,8 +97,8 @@ async fn c4_a_cancelled_call_is_taken_back_at_once_and_its_effect_is_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c4_the_late_answer_to_a_cancelled_call_is_dropped() {
     let folder = Scratch::new();
-    // It goes on with what was cancelled, and says how it went.
-    let runtime = house(folder.path(), "late-reply", "sleep", json!({"ms": 700})).await;
+    // It continues the cancelled call and responds.
+    let runtime = fixture(folder.path(), "late-reply", "sleep", json!({"ms": 700})).await;
     let running = spawned(&runtime, 0, "call");
     until(folder.path(), "call", 1).await;
     assert!(within(runtime.cancel(session("s0"))).await);
@@ -108,7 +107,7 @@ async fn c4_the_late_answer_to_a_cancelled_call_is_dropped() {
     assert_ne!(status, CallStatus::Ok, "nobody waited for it");
     assert_eq!(outcome.finish_reason, FinishReason::Cancelled);
     until(folder.path(), "cancelled", 1).await;
-    // A call of the same length that began later ends later: the late answer was there before it.
+    // A call of equal length that began later ends later: the late response precedes it.
     let next = spawned(&runtime, 1, "call");
     until(folder.path(), "call", 2).await;
     let records = || async { within(runtime.records(session("s0"))).await.expect("the journal") };
@@ -126,7 +125,7 @@ async fn c4_the_late_answer_to_a_cancelled_call_is_dropped() {
     within(runtime.shutdown()).await;
 }
 
-/// A first turn waits for servers that start; so long as it does, nobody has been asked for anything.
+/// A first turn waits for starting servers; until then nothing was requested of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn c1_a_cancel_ends_the_wait_for_servers_that_start() {
     let folder = Scratch::new();

@@ -9,25 +9,25 @@ use bob::{
 use bob_actors::llm::scripted::Rule;
 use serde_json::{Value, json};
 
-use crate::house::{AGENT, House, drill};
+use crate::fixture::{AGENT, Fixture, drill};
 use crate::support::program::Program;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::runtime::{model_name, session, within};
 use crate::support::stopwatch::Stopwatch;
 
-/// Sessions at once, each with a connection of its own to the provider: more than there are descriptors.
+/// Concurrent sessions, each with a connection to the provider: more than there are descriptors.
 const CROWD: usize = 200;
 
 #[test]
 fn o5_without_descriptors_new_calls_fail_and_what_runs_goes_on() {
     let provider = FakeProvider::repeating([Reply::text("hello").delayed(Duration::from_millis(300))]);
-    let house = House::new(&provider, &drill("drill", &[], ""));
+    let fixture = Fixture::new(&provider, &drill("drill", &[], ""));
     let lines = (0..CROWD).map(|number| format!("{}\n", json!({ "session": format!("s{number}"), "prompt": "hi" })));
-    house.scratch.write("lines", lines.collect::<String>());
+    fixture.scratch.write("lines", lines.collect::<String>());
     let script = format!("ulimit -n 128 && exec {AGENT} --config agent.toml batch lines --concurrency {CROWD}");
     let run = Program::new("/bin/sh")
-        .dir(house.scratch.path())
+        .dir(fixture.scratch.path())
         .args(["-c", &script])
         .deadline(Duration::from_secs(120))
         .run();
@@ -45,8 +45,8 @@ fn o5_without_descriptors_new_calls_fail_and_what_runs_goes_on() {
     }
     assert!(run.code == Some(if rest.is_empty() { 0 } else { 5 }), "{run:?}");
     assert!(!run.stderr.contains("panick"), "{}", run.stderr);
-    assert_eq!(house.pids("drill").len(), 1, "the server that ran goes on");
-    house.assert_nothing_left();
+    assert_eq!(fixture.pids("drill").len(), 1, "the server that ran goes on");
+    fixture.assert_nothing_left();
 }
 
 fn spec(id: &str) -> ServerSpec {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::house::{House, drill, kill, wait};
+use crate::fixture::{Fixture, drill, kill, wait};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
@@ -16,11 +16,11 @@ fn m1_a_server_killed_in_the_middle_of_a_call_is_replaced_and_the_turn_finishes(
         Reply::call("c2", "mcp__drill__echo", r#"{"text":"still here"}"#),
         Reply::text("It is back."),
     ]);
-    let house = House::new(&provider, &(drill("drill", &[], "tool_timeout_ms = 50000") + &drill("other", &[], "")));
-    let mut chat = house.agent(["chat"]).open_stdin().spawn();
+    let fixture = Fixture::new(&provider, &(drill("drill", &[], "tool_timeout_ms = 50000") + &drill("other", &[], "")));
+    let mut chat = fixture.agent(["chat"]).open_stdin().spawn();
     chat.type_line("Sleep.");
-    house.wait_called("drill");
-    let (victim, other) = (house.wait_started("drill", 1), house.wait_started("other", 1));
+    fixture.wait_called("drill");
+    let (victim, other) = (fixture.wait_started("drill", 1), fixture.wait_started("other", 1));
     kill(victim);
     chat.wait_stdout("It went away.\n");
     let told = provider.requests()[1].body.to_string();
@@ -30,13 +30,13 @@ fn m1_a_server_killed_in_the_middle_of_a_call_is_replaced_and_the_turn_finishes(
     chat.wait_stdout("It is back.\n");
     let told = provider.requests()[3].body.to_string();
     assert!(told.contains("still here"), "{told}");
-    let calls = house.log("drill").into_iter().filter(|line| line["method"] == "tools/call").count();
+    let calls = fixture.log("drill").into_iter().filter(|line| line["method"] == "tools/call").count();
     assert_eq!(calls, 2, "nothing was called twice");
-    assert_eq!((house.pids("drill").len(), house.pids("other")), (2, vec![other]));
+    assert_eq!((fixture.pids("drill").len(), fixture.pids("other")), (2, vec![other]));
     let run = chat.finish();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(run.stderr.matches("warning: the tool server `drill`").count(), 1, "{}", run.stderr);
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 #[test]
@@ -44,31 +44,32 @@ fn m2_launchers_and_grandchildren_end_with_the_program() {
     let provider = FakeProvider::start([Reply::text("hi")]);
     let servers = ["launcher", "grandchild", "ignore-term", "deaf"];
     let tables: String = servers.iter().map(|mode| drill(mode, &[mode], "")).collect();
-    let house = House::new(&provider, &tables);
-    let run = house.agent(["run", "hi"]).run();
+    let fixture = Fixture::new(&provider, &tables);
+    let run = fixture.agent(["run", "hi"]).run();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hi\n"), "{run:?}");
     assert!(!run.stderr.contains("did not end in time"), "{}", run.stderr);
-    assert!(servers.iter().all(|id| !house.pids(id).is_empty()));
-    house.assert_nothing_left();
+    assert!(servers.iter().all(|id| !fixture.pids(id).is_empty()));
+    fixture.assert_nothing_left();
 }
 
 #[test]
 fn a_killed_program_leaves_no_server_behind() {
     let provider = FakeProvider::start([Reply::call("c1", "mcp__drill__sleep", r#"{"ms":60000}"#)]);
-    let house = House::new(&provider, &(drill("drill", &["ignore-term"], "") + &drill("second", &["launcher"], "")));
-    let mut chat = house.agent(["chat"]).open_stdin().spawn();
+    let fixture =
+        Fixture::new(&provider, &(drill("drill", &["ignore-term"], "") + &drill("second", &["launcher"], "")));
+    let mut chat = fixture.agent(["chat"]).open_stdin().spawn();
     chat.type_line("Sleep.");
-    house.wait_called("drill");
+    fixture.wait_called("drill");
     chat.signal(Signal::KILL);
     assert_eq!(chat.finish().signal, Some(9));
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 #[test]
 fn m7_a_crash_loop_opens_the_breaker_and_a_restart_by_hand_tries_again() {
     let provider = FakeProvider::repeating([Reply::text("hi")]);
-    let house = House::new(&provider, &(drill("bad", &["init-exit"], "") + &drill("good", &[], "")));
-    let mut chat = house.agent(["chat"]).open_stdin().spawn();
+    let fixture = Fixture::new(&provider, &(drill("bad", &["init-exit"], "") + &drill("good", &[], "")));
+    let mut chat = fixture.agent(["chat"]).open_stdin().spawn();
     let mut gave_up = || {
         loop {
             chat.type_line("/mcp");
@@ -86,15 +87,15 @@ fn m7_a_crash_loop_opens_the_breaker_and_a_restart_by_hand_tries_again() {
     };
     let row = gave_up();
     assert_eq!(row.split_whitespace().collect::<Vec<_>>()[..5], ["bad", "stdio", "gave", "up", "0"]);
-    assert_eq!(house.pids("bad").len(), 6, "the first start and five restarts");
+    assert_eq!(fixture.pids("bad").len(), 6, "the first start and five restarts");
     chat.type_line("hi");
     chat.wait_stderr("is left down, without its tools");
     chat.type_line("/mcp restart bad");
-    wait("it is tried again", || house.pids("bad").len() > 6);
+    wait("it is tried again", || fixture.pids("bad").len() > 6);
     chat.type_line("/mcp restart nobody");
     chat.wait_stderr("there is no tool server nobody");
-    assert_eq!(house.pids("good").len(), 1, "the other one noticed nothing");
+    assert_eq!(fixture.pids("good").len(), 1, "the other one noticed nothing");
     let run = chat.finish();
     assert_eq!(run.code, Some(2), "the mistake of `nobody` is the first that failed: {run:?}");
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }

@@ -1,4 +1,4 @@
-//! Actors that are killed, and a room that dies too often: what they owned is given back, and no process is left.
+//! Killed actors, and one that fails too often: their resources are released, and no process is left.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use bob::{
     AgentRequest, AgentRuntime, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec,
 };
-use bob_drill::traps::{Edge, Harm, Trap, Traps, Victim};
+use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 
-use crate::house::{AGENT, House, drill};
+use crate::fixture::{AGENT, Fixture, drill};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::runtime::{model_name, session, trapped, within};
 use crate::support::stopwatch::Stopwatch;
 
-/// The most a program may take from its last words to its end.
+/// The most a program may take from its last output to its end.
 const SOON: Duration = Duration::from_secs(5);
 
 /// How many appends the store takes before it dies, and the arguments of the program, each on a line.
@@ -27,9 +27,9 @@ const AS_THE_PROGRAM: &str = "BOB_TEST_AS_THE_PROGRAM";
 fn as_the_program() {
     let Ok(lines) = std::env::var(AS_THE_PROGRAM) else { return };
     let (appends, arguments) = lines.split_once('\n').expect("a number and arguments");
-    let (traps, store) = (Traps::default(), || Victim::Room("store".into()));
-    traps.arm(Trap::new(store(), Edge::After("Append"), Harm::Panic).after(appends.parse().expect("a number")));
-    traps.arm(Trap::new(store(), Edge::Before("Starting"), Harm::Panic).after(1).times(5));
+    let (traps, store) = (Traps::default(), || Target::Room("store".into()));
+    traps.arm(Trap::new(store(), Edge::After("Append"), Fault::Panic).after(appends.parse().expect("a number")));
+    traps.arm(Trap::new(store(), Edge::Before("Starting"), Fault::Panic).after(1).times(5));
     let arguments: Vec<_> = std::iter::once("cli-agent").chain(arguments.lines()).map(Into::into).collect();
     cli_agent::main_with(&arguments, traps.hook())
 }
@@ -43,10 +43,10 @@ fn a6_a_room_that_dies_too_often_ends_the_program_with_last_words_and_nothing_le
     ] {
         let provider = FakeProvider::repeating([reply]);
         let servers = drill("drill", &[], "") + &drill("stubborn", &["ignore-term"], "");
-        let house = House::new(&provider, &servers);
+        let fixture = Fixture::new(&provider, &servers);
         let is_chat = front_end[0] == "chat";
         let asked = format!("{appends}\n--config\nagent.toml\n{}", front_end.join("\n"));
-        let agent = house.program(std::env::current_exe().expect("this test")).env(AS_THE_PROGRAM, asked);
+        let agent = fixture.program(std::env::current_exe().expect("this test")).env(AS_THE_PROGRAM, asked);
         let agent = agent.args(["--exact", "ends::as_the_program", "--nocapture"]).env("BOB__STORE__KIND", "sqlite");
         let mut running = agent.env("BOB__STORE__PATH", "s.db").open_stdin().spawn();
         if is_chat {
@@ -56,17 +56,17 @@ fn a6_a_room_that_dies_too_often_ends_the_program_with_last_words_and_nothing_le
         running.wait_stderr("the root gives up");
         let gave_up = Stopwatch::start();
         running.wait_stderr("store died more than 5 times within 180 s, the last time of:");
-        // Its input is still open: nobody had to tell it.
+        // Its input is still open: it ends by itself.
         running.wait_stderr("error: the runtime gave up");
         let run = running.finish();
         let took = gave_up.elapsed();
-        house.assert_nothing_left();
-        println!("{}: ended {took:?} after its last words", front_end[0]);
+        fixture.assert_nothing_left();
+        println!("{}: ended {took:?} after its last output", front_end[0]);
         assert_eq!(run.code, Some(70), "{run:?}");
         assert!(took < SOON, "{took:?}");
         assert_eq!(run.stderr.matches("the root gives up").count(), 1, "it escalates once: {}", run.stderr);
-        assert!(house.pids("drill").len() == 1 && house.pids("stubborn").len() == 1, "nobody was started again");
-        let shown = house.agent(["sessions", "show", "s"]).env("BOB__STORE__KIND", "sqlite");
+        assert!(fixture.pids("drill").len() == 1 && fixture.pids("stubborn").len() == 1, "nobody was started again");
+        let shown = fixture.agent(["sessions", "show", "s"]).env("BOB__STORE__KIND", "sqlite");
         let shown = shown.env("BOB__STORE__PATH", "s.db").run();
         assert!(shown.stdout.contains("you: hi"), "what was accepted is kept: {shown:?}");
     }
@@ -75,7 +75,7 @@ fn a6_a_room_that_dies_too_often_ends_the_program_with_last_words_and_nothing_le
 #[test]
 fn the_environment_arms_no_trap() {
     let provider = FakeProvider::repeating([Reply::text("hello")]);
-    let run = House::new(&provider, "").agent(["run", "hi"]).env("BOB_DRILL_TRAPS", "store next panic x9").run();
+    let run = Fixture::new(&provider, "").agent(["run", "hi"]).env("BOB_DRILL_TRAPS", "store next panic x9").run();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{run:?}");
 }
 
@@ -127,11 +127,11 @@ async fn a5_whoever_is_killed_gives_back_its_processes_descriptors_and_tasks() {
     ];
     for (room, kind, ends) in rooms {
         let old = pids(&runtime);
-        let trap = traps.arm(Trap::new(Victim::Room(room.into()), Edge::Before(kind), Harm::Kill));
+        let trap = traps.arm(Trap::new(Target::Room(room.into()), Edge::Before(kind), Fault::Kill));
         let turn = within(runtime.run(AgentRequest::text(session(&room.replace('/', "-")), "go"))).await;
         let _whoever_looks = within(runtime.tree()).await;
         assert_eq!(turn.expect("an outcome").response().content, "done", "{room}");
-        assert_eq!(traps.sprung(trap), 1, "{room}");
+        assert_eq!(traps.triggered(trap), 1, "{room}");
         until("the end of its processes", || old.iter().filter(|pid| !lives(**pid)).count() == ends).await;
         until("their successors", || pids(&runtime).len() == 2 && pids(&runtime).iter().all(|pid| lives(*pid))).await;
         ended.extend(old.into_iter().filter(|pid| !lives(*pid)));

@@ -1,6 +1,6 @@
-//! Calls that an end of their turn came over, of tools that change something: what they did is unknown, whether or not
-//! they could be repeated, and what they had put out is kept. And a runtime goes with its last handle, although a turn of
-//! it could still be cancelled.
+//! Calls with side effects that the end of their turn interrupted: their outcome is unknown, whether or not they are
+//! idempotent, and their partial output is kept. And a runtime ends with its last handle, even if its turn could
+//! still be cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use bob_messages::limits::Limits;
 use bob_messages::store::Fact;
 use serde_json::json;
 
-use crate::house::AGENT;
+use crate::fixture::AGENT;
 use crate::support::runtime::{Recorder, at, build, file_store, model_name, over, session, turn, within};
 use crate::support::scratch::Scratch;
 
@@ -28,7 +28,7 @@ enum End {
     Death,
 }
 
-/// Says "call" to the model, which calls this tool, and anything else, which it answers.
+/// A model that calls this tool when asked to "call", and answers anything else.
 fn model(tool: &'static str, arguments: serde_json::Value) -> ScriptedLlm {
     let last = |request: &bob::LlmRequest| format!("{:?}", request.messages.last());
     ScriptedLlm::from_fn(move |request| match last(request).contains("call") {
@@ -38,7 +38,7 @@ fn model(tool: &'static str, arguments: serde_json::Value) -> ScriptedLlm {
 }
 
 /// A runtime with a server that takes a call of `append` and never answers, which may be repeated or not.
-async fn house(folder: &Scratch, idempotent: bool, recorder: &Arc<Recorder>) -> Runtime {
+async fn fixture(folder: &Scratch, idempotent: bool, recorder: &Arc<Recorder>) -> Runtime {
     let log = folder.join("log").display().to_string();
     let args = ["drill-server", "--log", &log, "--mode", "silent-call"];
     let mut server = ServerSpec::stdio(ServerId::new("drill"), AGENT, args);
@@ -52,8 +52,8 @@ async fn house(folder: &Scratch, idempotent: bool, recorder: &Arc<Recorder>) -> 
     build(builder.sink(recorder.clone()).shutdown_grace(Duration::from_millis(10))).await
 }
 
-/// The answer of the session's next turn. The store of a runtime that was killed lets its sessions go a moment after the
-/// runtime's end was told; until then they are in use.
+/// The answer of the session's next turn. The store of a killed runtime releases its sessions shortly after the
+/// runtime's end; until then they are busy.
 async fn turn_when_free(runtime: &Runtime) -> String {
     within(async {
         loop {
@@ -87,7 +87,7 @@ async fn c4_an_interrupted_write_is_unknown_at_every_end_whether_or_not_it_could
     for end in [End::Timeout, End::Cancel, End::Shutdown, End::Death] {
         for idempotent in [false, true] {
             let (folder, recorder) = (Scratch::new(), Recorder::new());
-            let runtime = house(&folder, idempotent, &recorder).await;
+            let runtime = fixture(&folder, idempotent, &recorder).await;
             let turn_timeout_ms = if end == End::Timeout { 1_500 } else { 90_000 };
             let limits = Some(Limits { turn_timeout_ms, ..Limits::default() });
             let request = AgentRequest { limits, ..AgentRequest::text(session("s"), "call") };
@@ -128,7 +128,7 @@ async fn c4_an_interrupted_write_is_unknown_at_every_end_whether_or_not_it_could
             }
             if end == End::Death {
                 // The next input finds the turn and reports it.
-                let next = house(&folder, idempotent, &recorder).await;
+                let next = fixture(&folder, idempotent, &recorder).await;
                 assert_eq!(turn_when_free(&next).await, "fine");
                 within(next.shutdown()).await;
             }

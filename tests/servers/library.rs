@@ -10,7 +10,7 @@ use bob::{
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::house::{AGENT, kill};
+use crate::fixture::{AGENT, kill};
 use crate::support::runtime::{Recorder, model_name, say, scripted, within};
 
 fn spec(id: &str, args: &[&str]) -> ServerSpec {
@@ -59,7 +59,7 @@ async fn sinks_hear_of_processes_and_of_restarts_without_a_session() {
         match &event.event {
             AgentEvent::McpProcessStarted { server, pid } => told.push(format!("started {server} {}", *pid == first)),
             AgentEvent::McpProcessStopped { server, status, .. } => told.push(format!("stopped {server}: {status}")),
-            // Told when the actor runs, which is beside what its process does.
+            // Sent when the actor is running, independent of its process.
             AgentEvent::ActorRestarted { actor, restarts, .. } => again.push(format!("{actor} {restarts}")),
             other => panic!("{other:?} belongs to no tree"),
         }
@@ -136,7 +136,7 @@ async fn a_program_answers_what_a_server_asks() {
     let runtime = builder.build().await.expect("a runtime");
     let result = runtime.run(say("ask")).await.expect("a turn");
     let transcript = format!("{:?}", result.response().tool_transcript);
-    // What was left out has the default of the schema.
+    // Missing fields have the schema's defaults.
     assert!(transcript.contains("Grace") && transcript.contains("green"), "{transcript}");
     runtime.shutdown().await;
 }

@@ -1,28 +1,28 @@
-//! What people are shown of servers and their tools, and asked by them.
+//! Display of servers and their tools, and forms.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::house::{AGENT, House, drill};
+use crate::fixture::{AGENT, Fixture, drill};
 use crate::support::clean::assert_clean;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::terminal::{CTRL_D, ENTER, Terminal};
 
-fn three() -> (FakeProvider, House) {
+fn three() -> (FakeProvider, Fixture) {
     let provider = FakeProvider::repeating([Reply::text("ok")]);
     let servers = drill("well", &[], "tools = [\"echo\", \"append\"]")
         + &drill("ill", &["exit-init=4"], "required = true")
         + "[[mcp.servers]]\nid = \"gone\"\ncommand = \"npx\"\n";
-    let house = House::new(&provider, &servers);
-    (provider, house)
+    let fixture = Fixture::new(&provider, &servers);
+    (provider, fixture)
 }
 
 #[test]
 fn mcp_list_waits_for_each_server_and_shows_what_is_wrong() {
-    let (_provider, house) = three();
-    let run = house.agent(["mcp", "list"]).env("PATH", house.scratch.path()).run();
+    let (_provider, fixture) = three();
+    let run = fixture.agent(["mcp", "list"]).env("PATH", fixture.scratch.path()).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_clean(&run.stdout);
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{}", run.stdout);
@@ -31,7 +31,7 @@ fn mcp_list_waits_for_each_server_and_shows_what_is_wrong() {
     assert_eq!(rows[2][..2], ["ill", "stdio"]);
     assert_ne!(rows[2][2], "ready");
     assert!(run.stdout.contains("status 4") && run.stdout.contains("install Node.js"), "{}", run.stdout);
-    let run = house.agent(["mcp", "list", "--json"]).env("PATH", house.scratch.path()).run();
+    let run = fixture.agent(["mcp", "list", "--json"]).env("PATH", fixture.scratch.path()).run();
     let list: Value = serde_json::from_str(&run.stdout).expect("one line of JSON");
     let states: Vec<_> =
         list["servers"].as_array().expect("a list").iter().map(|server| server["state"].clone()).collect();
@@ -40,14 +40,14 @@ fn mcp_list_waits_for_each_server_and_shows_what_is_wrong() {
         "{list}"
     );
     assert_eq!(list["servers"][1]["required"], true, "{list}");
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 #[test]
 fn what_only_a_running_process_can_do_is_refused_with_a_way_out() {
-    let (_provider, house) = three();
+    let (_provider, fixture) = three();
     for args in [&["mcp", "restart", "well"][..], &["mcp", "reload"]] {
-        let run = house.agent(args.iter().copied()).run();
+        let run = fixture.agent(args.iter().copied()).run();
         assert_eq!(run.code, Some(2), "{run:?}");
         assert!(
             run.stderr.contains("no running cli-agent was found") && run.stderr.contains("start one"),
@@ -60,8 +60,9 @@ fn what_only_a_running_process_can_do_is_refused_with_a_way_out() {
 #[test]
 fn tools_have_their_source_and_risk() {
     let provider = FakeProvider::start([]);
-    let house = House::new(&provider, &drill("well", &["slow-start=300"], "tools = [\"echo\", \"append\", \"crash\"]"));
-    let run = house.agent(["tools"]).run();
+    let fixture =
+        Fixture::new(&provider, &drill("well", &["slow-start=300"], "tools = [\"echo\", \"append\", \"crash\"]"));
+    let run = fixture.agent(["tools"]).run();
     let rows: Vec<Vec<&str>> = run.stdout.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
     assert!(rows.contains(&vec!["mcp/well/echo", "low", "mcp/well"]), "{}", run.stdout);
     assert!(rows.contains(&vec!["mcp/well/append", "medium", "mcp/well"]), "{}", run.stdout);
@@ -70,14 +71,14 @@ fn tools_have_their_source_and_risk() {
 
 #[test]
 fn doctor_checks_each_server_and_says_what_to_do() {
-    let (_provider, house) = three();
-    let run = house.agent(["doctor"]).env("PATH", house.scratch.path()).run();
+    let (_provider, fixture) = three();
+    let run = fixture.agent(["doctor"]).env("PATH", fixture.scratch.path()).run();
     assert_eq!(run.code, Some(6), "{run:?}");
     assert!(run.stdout.contains("ok     server: well: ready, 2 tools available (drill 0.1.0)"), "{}", run.stdout);
     assert!(run.stdout.contains("FAIL   server: the tool server `ill` ended with status 4"), "{}", run.stdout);
-    assert!(run.stdout.contains("run its command by hand"), "{}", run.stdout);
+    assert!(run.stdout.contains("run its command manually"), "{}", run.stdout);
     assert!(run.stdout.contains("`npx`") && run.stdout.contains("install Node.js"), "{}", run.stdout);
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 #[test]
@@ -87,8 +88,8 @@ fn a_person_fills_in_the_form_of_a_server() {
         Reply::text("Thank you."),
         Reply::text("Yes."),
     ]);
-    let house = House::new(&provider, &drill("drill", &[], ""));
-    let mut terminal = Terminal::start(AGENT, &["--config", "agent.toml"], house.scratch.path(), &[])
+    let fixture = Fixture::new(&provider, &drill("drill", &[], ""));
+    let mut terminal = Terminal::start(AGENT, &["--config", "agent.toml"], fixture.scratch.path(), &[])
         .deadline(Duration::from_secs(120));
     terminal.wait_for("you>");
     terminal.type_line("Ask me.");
@@ -123,8 +124,8 @@ fn a_person_fills_in_the_form_of_a_server() {
 #[test]
 fn without_a_person_a_form_is_declined() {
     let provider = FakeProvider::start([Reply::call("c1", "mcp__drill__ask", "{}"), Reply::text("Well.")]);
-    let house = House::new(&provider, &drill("drill", &[], ""));
-    let run = house.agent(["run", "Ask."]).run();
+    let fixture = Fixture::new(&provider, &drill("drill", &[], ""));
+    let run = fixture.agent(["run", "Ask."]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     let told = provider.requests()[1].body.to_string();
     assert!(told.contains("decline"), "{told}");

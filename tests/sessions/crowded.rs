@@ -1,4 +1,4 @@
-//! More sessions than may run, and sessions that rest: nobody is lost, nobody waits in vain.
+//! More sessions than slots, and idle sessions: no submission is lost or waits for ever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ fn to(number: usize) -> AgentRequest {
     AgentRequest::text(session(&format!("s{number}")), "who?")
 }
 
-/// Waits until the runtime has so much to do: live, running, waiting.
+/// Waits for these numbers of live, running and queued sessions.
 async fn until(runtime: &Runtime, live: usize, running: usize, waiting: usize) {
     within(async {
         loop {
@@ -50,7 +50,7 @@ async fn o1_three_thousand_sessions_at_once_are_answered_or_told_to_come_back_an
                     Err(AgentError::Overloaded(_)) => refused.fetch_add(1, Ordering::SeqCst),
                     Err(other) => panic!("s{number}: {other}"),
                 };
-                // What a caller does who was told to come back later.
+                // A caller's delay before a retry.
                 tokio::time::sleep(Duration::from_millis(100 + number as u64 % 300)).await;
             }
         })
@@ -101,7 +101,7 @@ async fn o1_with_the_defaults_a_thousand_and_twenty_four_run_a_thousand_wait_and
     within(runtime.shutdown()).await;
 }
 
-/// Repeats everything users said to it.
+/// Repeats all messages of the user.
 fn echo() -> ScriptedLlm {
     use bob_messages::chat::Message;
     ScriptedLlm::from_fn(|request| {

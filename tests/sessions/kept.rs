@@ -1,4 +1,4 @@
-//! Nothing that was said is lost: behind a running turn, over a reload, under a repeated name.
+//! No message is lost: queued behind a running turn, across a reload, or with a repeated id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use bob_messages::chat::Message;
 use crate::support::runtime::{Recorder, build, file_store, over, say, scripted, session, turn, within};
 use crate::support::scratch::Scratch;
 
-/// Everything users said in a prompt, in order.
+/// All user messages in a prompt, in order.
 fn said(request: &LlmRequest) -> String {
     let user = request.messages.iter().filter_map(|message| match &**message {
         Message::User { parts } => Some(parts.iter().map(|part| part.as_text()).collect::<String>()),
@@ -22,7 +22,7 @@ fn said(request: &LlmRequest) -> String {
     user.collect::<Vec<_>>().join("|")
 }
 
-/// A model that repeats everything users said to it.
+/// A model that repeats all messages of the user.
 fn echo() -> ScriptedLlm {
     ScriptedLlm::from_fn(|request| ScriptedReply::text(said(request)))
 }

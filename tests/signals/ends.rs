@@ -1,36 +1,37 @@
-//! SIGTERM and SIGHUP: nothing new begins, what runs has its grace and is saved, children end, the code says which.
+//! SIGTERM and SIGHUP: no new turns, running ones get their grace period and are saved, children end, and the exit
+//! code identifies the signal.
 
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::house::{House, drill};
+use crate::fixture::{Fixture, drill};
 use crate::support::program::{Run, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::stopwatch::Stopwatch;
 
-/// What running turns are given.
+/// Grace period of running turns.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// What an end may take beyond the grace, whatever the children do.
+/// Limit of the end beyond the grace period, regardless of children.
 const BEYOND: Duration = Duration::from_secs(3);
 
-/// For what must come, and has no time that is promised.
+/// Limit for operations without a guaranteed time.
 const ARRIVES: Duration = Duration::from_secs(60);
 
 const SIGNALS: [(Signal, i32); 2] = [(Signal::TERM, 143), (Signal::HUP, 129)];
 
-/// What a turn is doing when the signal comes.
+/// The state of the turn when the signal arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     /// It waits for a tool server that does not get ready.
     Starting,
-    /// The model has not said a word.
+    /// The model has sent nothing yet.
     Headers,
     /// The model is in the middle of its answer.
     Stream,
-    /// The model failed, and is asked again later.
+    /// The model failed, and a retry is scheduled.
     Pause,
     /// A tool that only reads runs.
     Reading,
@@ -40,9 +41,9 @@ enum Doing {
 
 const ALL: [Doing; 6] = [Doing::Starting, Doing::Headers, Doing::Stream, Doing::Pause, Doing::Reading, Doing::Changing];
 
-/// A house in which a turn gets stuck in this.
+/// A fixture in which a turn gets stuck in this.
 struct Scene {
-    house: House,
+    fixture: Fixture,
     provider: FakeProvider,
     doing: Doing,
 }
@@ -62,30 +63,30 @@ impl Scene {
         let others = drill("drill", &["launcher"], limits) + &drill("mute", &["silent-call"], limits);
         let servers = if doing == Doing::Starting { others + &slow } else { others };
         let runtime = format!("shutdown_grace_ms = {}\nturn_timeout_ms = 60000", GRACE.as_millis());
-        let house = House::new(&provider, "").keeping(&runtime, "retry_max = 2", &servers);
-        Self { house, provider, doing }
+        let fixture = Fixture::new(&provider, "").keeping(&runtime, "retry_max = 2", &servers);
+        Self { fixture, provider, doing }
     }
 
     /// Waits until the turn is stuck.
     fn wait(&self) {
         match self.doing {
-            Doing::Starting => drop(self.house.wait_started("slow", 1)),
+            Doing::Starting => drop(self.fixture.wait_started("slow", 1)),
             Doing::Headers | Doing::Stream | Doing::Pause => assert!(self.provider.asked_within(1, ARRIVES)),
-            Doing::Reading => self.house.wait_called("drill"),
-            Doing::Changing => self.house.wait_called("mute"),
+            Doing::Reading => self.fixture.wait_called("drill"),
+            Doing::Changing => self.fixture.wait_called("mute"),
         }
         if matches!(self.doing, Doing::Starting | Doing::Stream | Doing::Pause) {
-            // From here the program still has to take what was just sent to it; it has told nobody when it has.
-            crate::house::wait("the input is kept", || self.shown("s").contains("hi"));
+            // The program does not report when it has handled earlier input.
+            crate::fixture::wait("the input is kept", || self.shown("s").contains("hi"));
         }
     }
 
     fn shown(&self, session: &str) -> String {
-        let run = self.house.agent(["sessions", "show", session]).run();
+        let run = self.fixture.agent(["sessions", "show", session]).run();
         run.stdout + &run.stderr
     }
 
-    /// Signals a program whose turn is stuck, and says how long its end took.
+    /// Signals a program with a stuck turn, and returns how long its end took.
     #[track_caller]
     fn end(&self, running: Running, signal: Signal, code: i32) -> (Run, Duration) {
         self.wait();
@@ -99,7 +100,7 @@ impl Scene {
         assert!(!run.stderr.contains("panic"), "{doing:?}: {run:?}");
         let shown = self.shown("s");
         assert!(shown.contains("hi") && shown.contains("cancelled"), "{doing:?}: {shown}");
-        self.house.assert_nothing_left();
+        self.fixture.assert_nothing_left();
         (run, took)
     }
 }
@@ -114,7 +115,7 @@ fn x1_run_ends_on_term_and_hup_whatever_its_turn_does() {
     let mut all = Vec::new();
     for (doing, (signal, code)) in ALL.into_iter().flat_map(|doing| SIGNALS.map(|signal| (doing, signal))) {
         let scene = Scene::of(doing);
-        let running = scene.house.agent(["run", "--output", "json", "--session", "s", "hi"]).spawn();
+        let running = scene.fixture.agent(["run", "--output", "json", "--session", "s", "hi"]).spawn();
         let (run, took) = scene.end(running, signal, code);
         let line: serde_json::Value = serde_json::from_str(&run.stdout).expect("one object");
         assert_eq!(line["finish_reason"], "cancelled", "{doing:?}: {line}");
@@ -131,7 +132,7 @@ fn x1_a_piped_chat_ends_on_term_and_hup_and_begins_nothing_more() {
     let mut all = Vec::new();
     for (doing, (signal, code)) in ALL.into_iter().flat_map(|doing| SIGNALS.map(|signal| (doing, signal))) {
         let scene = Scene::of(doing);
-        let mut running = scene.house.agent(["chat", "--session", "s"]).open_stdin().spawn();
+        let mut running = scene.fixture.agent(["chat", "--session", "s"]).open_stdin().spawn();
         running.type_line("hi");
         running.type_line("one more");
         let (_, took) = scene.end(running, signal, code);
@@ -147,12 +148,12 @@ fn x1_a_batch_ends_on_term_and_hup_and_begins_nothing_more() {
     for (doing, (signal, code)) in ALL.into_iter().flat_map(|doing| SIGNALS.map(|signal| (doing, signal))) {
         let scene = Scene::of(doing);
         let lines = ["s", "t", "u"].map(|session| format!("{{\"session\":\"{session}\",\"prompt\":\"hi\"}}\n"));
-        scene.house.scratch.write("lines.jsonl", lines.concat());
-        let running = scene.house.agent(["batch", "--concurrency", "1", "lines.jsonl"]).spawn();
+        scene.fixture.scratch.write("lines.jsonl", lines.concat());
+        let running = scene.fixture.agent(["batch", "--concurrency", "1", "lines.jsonl"]).spawn();
         let (run, took) = scene.end(running, signal, code);
         assert_eq!(run.stdout.lines().count(), 1, "one outcome for the one that ran: {run:?}");
         assert!(run.stdout.contains("\"finish_reason\":\"cancelled\""), "{run:?}");
-        let listed = scene.house.agent(["sessions", "list"]).run().stdout;
+        let listed = scene.fixture.agent(["sessions", "list"]).run().stdout;
         assert_eq!(listed.lines().count(), 1, "{doing:?}: the others were not begun: {listed}");
         all.push((doing, took));
     }
@@ -163,14 +164,14 @@ fn x1_a_batch_ends_on_term_and_hup_and_begins_nothing_more() {
 fn x1_a_turn_that_ends_within_the_grace_has_its_answer() {
     for (signal, code) in SIGNALS {
         let provider = FakeProvider::repeating([Reply::text("in time").delayed(Duration::from_millis(500))]);
-        let house = House::new(&provider, "").keeping("shutdown_grace_ms = 10000", "retry_max = 0", "");
-        let running = house.agent(["run", "--output", "json", "--session", "s", "hi"]).spawn();
+        let fixture = Fixture::new(&provider, "").keeping("shutdown_grace_ms = 10000", "retry_max = 0", "");
+        let running = fixture.agent(["run", "--output", "json", "--session", "s", "hi"]).spawn();
         assert!(provider.asked_within(1, ARRIVES));
         running.signal(signal);
         let run = running.finish();
         assert_eq!(run.code, Some(code), "{run:?}");
         assert!(run.stdout.contains("\"content\":\"in time\"") && run.stdout.contains("\"saved\":true"), "{run:?}");
-        assert!(house.agent(["sessions", "show", "s"]).run().stdout.contains("in time"));
+        assert!(fixture.agent(["sessions", "show", "s"]).run().stdout.contains("in time"));
     }
 }
 
@@ -178,14 +179,14 @@ fn x1_a_turn_that_ends_within_the_grace_has_its_answer() {
 fn x1_at_the_end_of_its_input_a_chat_finishes_its_turn() {
     let provider = FakeProvider::repeating([Reply::text("to the end").delayed(Duration::from_millis(500))]);
     let servers = drill("drill", &["launcher"], "");
-    let house = House::new(&provider, "").keeping("shutdown_grace_ms = 0", "retry_max = 0", &servers);
-    let mut running = house.agent(["chat", "--session", "s"]).open_stdin().spawn();
+    let fixture = Fixture::new(&provider, "").keeping("shutdown_grace_ms = 0", "retry_max = 0", &servers);
+    let mut running = fixture.agent(["chat", "--session", "s"]).open_stdin().spawn();
     running.type_line("hi");
     assert!(provider.asked_within(1, ARRIVES));
     running.end_stdin();
     let run = running.finish();
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "to the end\n"), "{run:?}");
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 #[test]
@@ -194,10 +195,10 @@ fn x1_deaf_servers_hold_an_end_up_by_three_seconds_at_most() {
         let provider = FakeProvider::repeating([Reply::Silence]);
         let servers = drill("deaf", &["deaf"], "") + &drill("stubborn", &["ignore-term"], "") + &drill("good", &[], "");
         let runtime = format!("shutdown_grace_ms = {}", GRACE.as_millis());
-        let house = House::new(&provider, "").keeping(&runtime, "retry_max = 0", &servers);
-        let running = house.agent(["run", "--session", "s", "hi"]).spawn();
+        let fixture = Fixture::new(&provider, "").keeping(&runtime, "retry_max = 0", &servers);
+        let running = fixture.agent(["run", "--session", "s", "hi"]).spawn();
         for id in ["deaf", "stubborn", "good"] {
-            house.wait_started(id, 1);
+            fixture.wait_started(id, 1);
         }
         assert!(provider.asked_within(1, ARRIVES));
         let began = Stopwatch::start();
@@ -208,6 +209,6 @@ fn x1_deaf_servers_hold_an_end_up_by_three_seconds_at_most() {
         assert!(!run.stderr.contains("did not end in time"), "{run:?}");
         assert!(took < GRACE + BEYOND, "took {took:?}");
         eprintln!("with a deaf and a stubborn server: {took:?} from the signal to the end, grace {GRACE:?}");
-        house.assert_nothing_left();
+        fixture.assert_nothing_left();
     }
 }

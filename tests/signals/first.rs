@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use crate::house::{AGENT, House, drill, wait};
+use crate::fixture::{AGENT, Fixture, drill, wait};
 use crate::support::program::{Program, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -17,7 +17,7 @@ const BECOMES: &str = "BOB_TEST_BECOMES_THE_AGENT";
 /// Longer than a zombie may be there.
 const A_ZOMBIES_LIFE: Duration = Duration::from_secs(1);
 
-/// The dead children of a process that nobody has reaped.
+/// Returns the unreaped dead children of a process.
 fn zombies(parent: i32) -> Vec<i32> {
     let all = std::fs::read_dir("/proc").expect("the processes of this machine").flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -35,19 +35,19 @@ fn assert_reaps(parent: i32) {
     wait("the dead are reaped", || zombies(parent).is_empty());
 }
 
-fn house(provider: &FakeProvider) -> House {
-    // Families whose parents end before they do, so that somebody inherits the rest.
+fn fixture(provider: &FakeProvider) -> Fixture {
+    // Servers whose parents end first, so that their children are reparented.
     let servers = drill("family", &["grandchild"], "") + &drill("launcher", &["launcher"], "");
-    House::new(provider, "").keeping("", "retry_max = 0", &servers)
+    Fixture::new(provider, "").keeping("", "retry_max = 0", &servers)
 }
 
 /// A talk in which servers with families are ended and started again, over and over.
-fn talk(house: &House, mut running: Running, agent: impl Fn(&Running) -> i32) {
+fn talk(fixture: &Fixture, mut running: Running, agent: impl Fn(&Running) -> i32) {
     for round in 1..=3 {
-        house.wait_started("family", round);
-        house.wait_started("launcher", round);
+        fixture.wait_started("family", round);
+        fixture.wait_started("launcher", round);
         wait("the whole family is there", || {
-            house.log("family").iter().filter(|line| line["event"] == "grandchild").count() >= 3 * round
+            fixture.log("family").iter().filter(|line| line["event"] == "grandchild").count() >= 3 * round
         });
         if round < 3 {
             running.type_line("/mcp restart family");
@@ -63,7 +63,7 @@ fn talk(house: &House, mut running: Running, agent: impl Fn(&Running) -> i32) {
     assert_eq!(zombies(pid), Vec::<i32>::new());
     let run = running.finish();
     assert_eq!(run.code, Some(0), "{run:?}");
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 /// A process that was made the reaper of those below it is given orphans as the first process of a container is.
@@ -75,19 +75,19 @@ fn x8_orphans_given_to_the_program_are_reaped() {
         panic!("cannot become the agent: {error}");
     }
     let provider = FakeProvider::repeating([Reply::text("hello")]);
-    let house = house(&provider);
+    let fixture = fixture(&provider);
     let this = std::env::current_exe().expect("this program");
-    let running = Program::new(this).dir(house.scratch.path()).env(BECOMES, "1").open_stdin();
+    let running = Program::new(this).dir(fixture.scratch.path()).env(BECOMES, "1").open_stdin();
     let running = running.deadline(Duration::from_secs(60)).args([
         "--exact",
         "first::x8_orphans_given_to_the_program_are_reaped",
         "--nocapture",
     ]);
-    talk(&house, running.spawn(), Running::pid);
+    talk(&fixture, running.spawn(), Running::pid);
 }
 
-/// The same in a namespace of its own, where the system lets an ordinary user make one. Where it does not, this shows
-/// nothing and says so; the test above needs no permission.
+/// Repeats the test in a PID namespace, where an unprivileged user may create one; otherwise it is skipped with a
+/// message. The test above needs no permission.
 #[test]
 fn x8_as_the_first_process_of_a_namespace_the_dead_are_reaped() {
     let apart = ["--pid", "--fork", "--map-root-user", "--mount-proc", "--kill-child"];
@@ -96,10 +96,10 @@ fn x8_as_the_first_process_of_a_namespace_the_dead_are_reaped() {
         return eprintln!("not shown: no namespace can be made here");
     }
     let provider = FakeProvider::repeating([Reply::text("hello")]);
-    let house = house(&provider);
-    let running = Program::new("unshare").dir(house.scratch.path()).open_stdin().deadline(Duration::from_secs(60));
+    let fixture = fixture(&provider);
+    let running = Program::new("unshare").dir(fixture.scratch.path()).open_stdin().deadline(Duration::from_secs(60));
     let running = running.args(apart).arg(AGENT).args(["--config", "agent.toml", "chat"]).spawn();
-    talk(&house, running, |unshare| {
+    talk(&fixture, running, |unshare| {
         let children = format!("/proc/{0}/task/{0}/children", unshare.pid());
         let children = std::fs::read_to_string(children).expect("the children of unshare");
         children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("the agent")
@@ -114,10 +114,10 @@ fn x8_children_are_seen_although_the_parent_ignored_the_death_of_its_own() {
         Reply::call("c2", "mcp__drill__echo", r#"{"text":"back"}"#),
         Reply::text("It is back."),
     ]);
-    let house = House::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &[], ""));
-    // What is ignored stays ignored in what a shell is replaced by.
+    let fixture = Fixture::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &[], ""));
+    // Ignored signals stay ignored across `exec`.
     let script = format!("trap '' CHLD; exec '{AGENT}' --config agent.toml chat");
-    let running = Program::new("/bin/sh").args(["-c", &script]).dir(house.scratch.path());
+    let running = Program::new("/bin/sh").args(["-c", &script]).dir(fixture.scratch.path());
     let mut running = running.deadline(Duration::from_secs(60)).open_stdin().spawn();
     running.type_line("Crash.");
     running.wait_stdout("It crashed.\n");
@@ -127,5 +127,5 @@ fn x8_children_are_seen_although_the_parent_ignored_the_death_of_its_own() {
     running.wait_stdout("It is back.\n");
     assert_reaps(running.pid());
     assert_eq!(running.finish().code, Some(0));
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }

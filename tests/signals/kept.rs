@@ -1,9 +1,9 @@
-//! A house whose sessions are there when the program is not.
+//! A fixture whose sessions outlive the program.
 
-use crate::house::House;
+use crate::fixture::Fixture;
 
-impl House {
-    /// The same house with sessions that are kept, and with further keys: of `[runtime]`, of `[llm]`.
+impl Fixture {
+    /// A fixture with a durable store, and further keys of `[runtime]` and `[llm]`.
     pub(crate) fn keeping(mut self, runtime: &str, llm: &str, servers: &str) -> Self {
         self.before = self.before.replace("kind = \"memory\"", "kind = \"sqlite\"");
         self.before = self.before.replace("[llm]\nretry_max = 0\n", &format!("{runtime}\n[llm]\n{llm}\n"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::house::{AGENT, House, drill, wait};
+use crate::fixture::{AGENT, Fixture, drill, wait};
 use crate::support::program::KEPT_VARIABLES;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -14,9 +14,9 @@ use crate::support::terminal::{CTRL_C, Terminal};
 
 const PROMPT: &str = "you>";
 
-fn chat(house: &House) -> Terminal {
+fn chat(fixture: &Fixture) -> Terminal {
     let terminal =
-        Terminal::start(AGENT, &["--config", "agent.toml", "chat", "--session", "s"], house.scratch.path(), &[]);
+        Terminal::start(AGENT, &["--config", "agent.toml", "chat", "--session", "s"], fixture.scratch.path(), &[]);
     let terminal = terminal.deadline(Duration::from_secs(30));
     terminal.wait_for(PROMPT);
     terminal
@@ -38,11 +38,11 @@ fn x2_the_first_ctrl_c_ends_the_turn_and_nothing_else_and_the_second_leaves() {
         Reply::text("Still there."),
     ]);
     let servers = drill("drill", &["launcher"], "tool_timeout_ms = 50000") + &drill("other", &[], "");
-    let house = House::new(&provider, "").keeping("", "retry_max = 0", &servers);
-    let mut terminal = chat(&house);
-    let servers = [house.wait_started("drill", 1), house.wait_started("other", 1)];
+    let fixture = Fixture::new(&provider, "").keeping("", "retry_max = 0", &servers);
+    let mut terminal = chat(&fixture);
+    let servers = [fixture.wait_started("drill", 1), fixture.wait_started("other", 1)];
     terminal.type_line("Sleep.");
-    house.wait_called("drill");
+    fixture.wait_called("drill");
     let began = Stopwatch::start();
     terminal.press(CTRL_C);
     terminal.wait_for("[cancelled]");
@@ -53,7 +53,7 @@ fn x2_the_first_ctrl_c_ends_the_turn_and_nothing_else_and_the_second_leaves() {
     terminal.type_line("Who are you?");
     terminal.wait_for("Still there.");
     assert!(servers.into_iter().all(lives), "the servers are the same as before");
-    assert_eq!((house.pids("drill").len(), house.pids("other").len()), (1, 1), "nothing was started again");
+    assert_eq!((fixture.pids("drill").len(), fixture.pids("other").len()), (1, 1), "nothing was started again");
 
     prompts(&terminal, 3);
     let began = Stopwatch::start();
@@ -62,15 +62,15 @@ fn x2_the_first_ctrl_c_ends_the_turn_and_nothing_else_and_the_second_leaves() {
     let took = began.elapsed();
     eprintln!("from the second Ctrl-C to the end: {took:?}");
     assert!(took < Duration::from_secs(2), "took {took:?}");
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 #[test]
 fn x2_ctrl_c_over_and_over_cancels_each_turn_soon() {
     const TURNS: usize = 30;
     let provider = FakeProvider::repeating([Reply::Silence]);
-    let house = House::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &[], ""));
-    let mut terminal = chat(&house);
+    let fixture = Fixture::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &[], ""));
+    let mut terminal = chat(&fixture);
     let mut took = Vec::new();
     for number in 1..=TURNS {
         terminal.type_line("hi");
@@ -85,28 +85,28 @@ fn x2_ctrl_c_over_and_over_cancels_each_turn_soon() {
     took.sort_unstable();
     eprintln!("from Ctrl-C to the word on the terminal: p50 {:?}, max {:?}", took[TURNS / 2], took[TURNS - 1]);
     assert!(took[TURNS / 2] < Duration::from_millis(100), "{took:?}");
-    assert_eq!(house.pids("drill").len(), 1, "nothing was started again");
+    assert_eq!(fixture.pids("drill").len(), 1, "nothing was started again");
 }
 
 #[test]
 fn x2_the_third_ctrl_c_ends_the_program_now_and_its_children_soon() {
     let provider = FakeProvider::start([Reply::Silence]);
     let servers = drill("stubborn", &["ignore-term"], "") + &drill("family", &["grandchild"], "");
-    let house = House::new(&provider, "").keeping("", "retry_max = 0", &servers);
-    let mut terminal = chat(&house);
+    let fixture = Fixture::new(&provider, "").keeping("", "retry_max = 0", &servers);
+    let mut terminal = chat(&fixture);
     for id in ["stubborn", "family"] {
-        house.wait_started(id, 1);
+        fixture.wait_started(id, 1);
     }
-    // Ready, so that it has heard that it shall ignore the end of its input.
-    wait("the stubborn server is ready", || house.log("stubborn").iter().any(|line| line["method"] == "tools/list"));
+    // Ready, so that it ignores the end of its input.
+    wait("the stubborn server is ready", || fixture.log("stubborn").iter().any(|line| line["method"] == "tools/list"));
     terminal.type_line("hi");
     assert!(provider.asked_within(1, Duration::from_secs(60)));
     terminal.press(CTRL_C);
     terminal.wait_for("[cancelled]");
     prompts(&terminal, 2);
     terminal.press(CTRL_C);
-    // It leaves, and its stubborn child has three seconds; nobody wants to wait for that.
-    wait("the program is leaving", || house.log("family").iter().any(|line| line["event"] == "end of stdin"));
+    // The program is ending, and its stubborn child has three seconds; a second signal ends the wait.
+    wait("the program is leaving", || fixture.log("family").iter().any(|line| line["event"] == "end of stdin"));
     let began = Stopwatch::start();
     terminal.press(CTRL_C);
     let exit = terminal.wait_exit();
@@ -114,7 +114,7 @@ fn x2_the_third_ctrl_c_ends_the_program_now_and_its_children_soon() {
     assert_eq!(exit.exit_code(), 130);
     eprintln!("from the third Ctrl-C to the end: {took:?}");
     assert!(took < Duration::from_secs(1), "took {took:?}");
-    house.assert_nothing_left();
+    fixture.assert_nothing_left();
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn x2_a_run_is_ended_by_one_two_and_three_interrupts() {
     for interrupts in 1..=3 {
         let provider = FakeProvider::repeating([Reply::Silence]);
         let servers = drill("stubborn", &["ignore-term"], "");
-        let house = House::new(&provider, "").keeping("", "retry_max = 0", &servers);
-        let running = house.agent(["run", "--session", "s", "hi"]).spawn();
+        let fixture = Fixture::new(&provider, "").keeping("", "retry_max = 0", &servers);
+        let running = fixture.agent(["run", "--session", "s", "hi"]).spawn();
         assert!(provider.asked_within(1, Duration::from_secs(60)));
         let began = Stopwatch::start();
         for _ in 0..interrupts {
             running.signal(Signal::INT);
-            // Equal signals that come while nobody looks count once.
+            // Equal pending signals are merged.
             std::thread::sleep(Duration::from_millis(100));
         }
         let run = running.finish();
@@ -137,25 +137,25 @@ fn x2_a_run_is_ended_by_one_two_and_three_interrupts() {
         let most = if interrupts == 1 { Duration::from_secs(5) } else { Duration::from_secs(2) };
         assert!(took < most, "{interrupts}: took {took:?}");
         eprintln!("run with a stubborn server, {interrupts} interrupts: {took:?}");
-        assert!(house.agent(["sessions", "show", "s"]).run().stdout.contains("hi"));
-        house.assert_nothing_left();
+        assert!(fixture.agent(["sessions", "show", "s"]).run().stdout.contains("hi"));
+        fixture.assert_nothing_left();
     }
 }
 
-/// A program on a terminal that this test can close: nothing reads what it writes.
+/// A program on a terminal that this test can close; its output is not read.
 struct Closable {
     terminal: Option<portable_pty::PtyPair>,
     child: Box<dyn portable_pty::Child + Send + Sync>,
 }
 
 impl Closable {
-    fn start(house: &House, args: &[&str]) -> Self {
+    fn start(fixture: &Fixture, args: &[&str]) -> Self {
         let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
         let terminal = native_pty_system().openpty(size).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(AGENT);
         command.args(["--config", "agent.toml"]);
         command.args(args);
-        command.cwd(house.scratch.path());
+        command.cwd(fixture.scratch.path());
         command.env_clear();
         for name in KEPT_VARIABLES {
             std::env::var_os(name).into_iter().for_each(|value| command.env(name, value));
@@ -165,15 +165,14 @@ impl Closable {
         Self { terminal: Some(terminal), child }
     }
 
-    /// Closes the terminal, and says with which code the program ended, after how long, and how much of a processor it
-    /// used from then on.
+    /// Closes the terminal, and returns the program's exit code, the time until its end, and its CPU time since then.
     fn close(mut self) -> (u32, Duration, Duration) {
         let pid = self.child.process_id().expect("a process");
         let (began, before) = (Stopwatch::start(), used(pid).expect("a process that lives"));
         drop(self.terminal.take());
         let mut last = before;
         let exit = loop {
-            // Not yet reaped, it still says what it used.
+            // Until it is reaped, its CPU time can be read.
             last = used(pid).unwrap_or(last);
             match self.child.try_wait().expect("a child of ours") {
                 Some(exit) => break exit,
@@ -206,13 +205,13 @@ fn x3_a_closed_terminal_ends_the_program_in_time_and_without_a_busy_loop() {
             true => growing.clone(),
             false => Reply::Silence,
         });
-        let house = House::new(&provider, "").keeping("shutdown_grace_ms = 500", "retry_max = 0", &tables);
-        let program = Closable::start(&house, args);
+        let fixture = Fixture::new(&provider, "").keeping("shutdown_grace_ms = 500", "retry_max = 0", &tables);
+        let program = Closable::start(&fixture, args);
         for id in ["good", "stubborn"] {
-            house.wait_started(id, 1);
+            fixture.wait_started(id, 1);
         }
         wait("the servers are ready", || {
-            ["good", "stubborn"].iter().all(|id| house.log(id).iter().any(|line| line["method"] == "tools/list"))
+            ["good", "stubborn"].iter().all(|id| fixture.log(id).iter().any(|line| line["method"] == "tools/list"))
         });
         if args[0] == "run" {
             assert!(provider.asked_within(1, Duration::from_secs(60)), "{what}");
@@ -222,9 +221,9 @@ fn x3_a_closed_terminal_ends_the_program_in_time_and_without_a_busy_loop() {
         assert!(took < Duration::from_secs(5), "{what}: took {took:?}");
         assert!(used <= Duration::from_millis(500), "{what}: used {used:?}");
         assert_eq!(code, 129, "{what}");
-        house.assert_nothing_left();
+        fixture.assert_nothing_left();
         if args[0] == "run" {
-            let shown = house.agent(["sessions", "show", "s"]).run();
+            let shown = fixture.agent(["sessions", "show", "s"]).run();
             assert!(shown.stdout.contains("you: ") && shown.stderr.contains("cancelled"), "{what}: {shown:?}");
         }
     }

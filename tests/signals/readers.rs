@@ -1,16 +1,16 @@
-//! Whoever reads stdout leaves: nothing is said about it, everything is kept, and the code is that of SIGPIPE.
+//! The reader of stdout closes it: no message, everything is saved, and the exit code is that of SIGPIPE.
 
 use std::time::Duration;
 
-use crate::house::{AGENT, House, drill};
+use crate::fixture::{AGENT, Fixture, drill};
 use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
 /// The program before a reader, with the code it ended with on stderr.
-fn before(house: &House, arguments: &str, reader: &str) -> Run {
+fn before(fixture: &Fixture, arguments: &str, reader: &str) -> Run {
     let script = format!("{{ '{AGENT}' --config agent.toml {arguments}; echo code $? >&2; }} | {reader}");
-    Program::new("/bin/sh").args(["-c", &script]).dir(house.scratch.path()).deadline(Duration::from_secs(30)).run()
+    Program::new("/bin/sh").args(["-c", &script]).dir(fixture.scratch.path()).deadline(Duration::from_secs(30)).run()
 }
 
 #[test]
@@ -25,15 +25,15 @@ fn x7_a_reader_that_leaves_ends_every_command_quietly_and_everything_is_kept() {
         ("a talk", "chat --session s < lines", true),
         ("a batch", "batch lines.jsonl", true),
     ] {
-        let house = House::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &["launcher"], ""));
-        house.scratch.write("lines", "hi\n".repeat(3));
-        house.scratch.write("lines.jsonl", "{\"session\":\"s\",\"prompt\":\"hi\"}\n".repeat(3));
-        // More than a pipe takes is written, so that a reader who looked at the beginning is missed.
-        let run = before(&house, arguments, "head -c 1");
+        let fixture = Fixture::new(&provider, "").keeping("", "retry_max = 0", &drill("drill", &["launcher"], ""));
+        fixture.scratch.write("lines", "hi\n".repeat(3));
+        fixture.scratch.write("lines.jsonl", "{\"session\":\"s\",\"prompt\":\"hi\"}\n".repeat(3));
+        // More than a pipe holds is written, so that a reader that closed early is noticed.
+        let run = before(&fixture, arguments, "head -c 1");
         assert_eq!(run.stderr, "code 141\n", "{what}: 128 and the number of SIGPIPE, and not a word: {run:?}");
-        let shown = house.agent(["sessions", "show", "s"]).run();
+        let shown = fixture.agent(["sessions", "show", "s"]).run();
         assert!(shown.stdout.contains("you: hi"), "{what}: {}", shown.stderr);
         assert!(!is_whole || shown.stdout.contains("word word"), "{what}: {}", shown.stderr);
-        house.assert_nothing_left();
+        fixture.assert_nothing_left();
     }
 }

@@ -1,4 +1,4 @@
-//! `skills list`, `show`, `validate`, and what `doctor` and a run say of skills.
+//! `skills list`, `show`, `validate`, and messages of `doctor` and a run about skills.
 
 use serde_json::{Value, json};
 

@@ -14,14 +14,14 @@ use serde_json::json;
 use crate::support::runtime::{Recorder, at, build, file_store, over, say, session, turn, within};
 use crate::support::scratch::Scratch;
 
-/// What a model was asked, request by request.
+/// The requests to a model.
 type Asked = Arc<Mutex<Vec<LlmRequest>>>;
 
 fn asked(asked: &Asked) -> Vec<LlmRequest> {
     asked.lock().unwrap().clone()
 }
 
-/// A model that answers so and remembers what it was asked.
+/// A model with these replies that records its requests.
 fn model(replies: impl Fn(&LlmRequest) -> ScriptedReply + Send + Sync + 'static) -> (RuntimeBuilder, Asked) {
     let heard: Asked = Arc::default();
     let kept = Arc::clone(&heard);
@@ -44,7 +44,7 @@ fn tokens(tokens: u64) -> SkillRules {
     SkillRules { token_budget_tokens: Some(tokens), ..SkillRules::default() }
 }
 
-/// The event of the last turn that tells of its skills.
+/// The last `skills.selected` event.
 fn told(recorder: &Recorder) -> (Vec<(String, SkillForm)>, Vec<String>, u64, u64) {
     let events = recorder.events();
     let selected = events.iter().rev().find_map(|event| match &event.event {
@@ -128,7 +128,7 @@ async fn a_skill_limits_the_tools_of_its_turn_and_adds_none() {
         offered.contains(&"local/read_file".to_owned()) && !offered.contains(&"local/write_file".to_owned()),
         "{offered:?}"
     );
-    // What the session does not have, a skill does not bring: nothing it names is there, so it is not chosen.
+    // A skill adds no tools: none of its tools is available, so it is not selected.
     let nothing = AgentRequest { allow_tools: Some(vec!["local/write_file".to_owned()]), ..say("$code-review please") };
     let asked_before = asked(&heard).len();
     turn(&runtime, AgentRequest { session: session("other"), ..nothing }).await;
@@ -138,7 +138,7 @@ async fn a_skill_limits_the_tools_of_its_turn_and_adds_none() {
     within(runtime.shutdown()).await;
 }
 
-async fn house(store: &Path, base: &Path) -> (Runtime, Asked) {
+async fn runtime_over(store: &Path, base: &Path) -> (Runtime, Asked) {
     let (builder, heard) = model(|request| match request.step {
         1 => ScriptedReply::call("ask_user", json!({"question": "Which one?"})),
         _ => ScriptedReply::Text("done".into()),
@@ -154,15 +154,15 @@ async fn a_turn_has_the_same_skills_in_the_next_process() {
         folder.write(&format!("skills/{name}/SKILL.md"), skill);
     };
     write("paint", "Use blue.");
-    let (runtime, _) = house(store.path(), folder.path()).await;
+    let (runtime, _) = runtime_over(store.path(), folder.path()).await;
     let AgentRunResult::Suspended { token, .. } = within(runtime.run(say("paint the doors"))).await.unwrap() else {
         panic!("it asks")
     };
     within(runtime.shutdown()).await;
     drop(runtime);
-    // Meanwhile there is one that fits better.
+    // A better match was added meanwhile.
     write("doors", "Use green.");
-    let (runtime, heard) = house(store.path(), folder.path()).await;
+    let (runtime, heard) = runtime_over(store.path(), folder.path()).await;
     let reply = ResumeReply::Answer("the left one".into());
     let result = within(runtime.resume(token, reply)).await.unwrap();
     assert_eq!(result.response().content, "done");

@@ -1,4 +1,4 @@
-//! What dropping a stream means is its owner's choice.
+//! The effect of dropping a stream is configurable.
 
 use bob::{AgentEvent, AgentRuntime, FinishReason, OnDrop, ScriptedLlm, ScriptedReply};
 use bob_actors::llm::scripted::Rule;

@@ -1,4 +1,4 @@
-//! A long session: its readers hold a page of it, and whoever wants only its end reads only that.
+//! A long session: readers hold one page of it, and a reader of its end reads only that.
 
 use std::sync::Arc;
 

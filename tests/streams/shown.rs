@@ -1,4 +1,4 @@
-//! Words and thoughts as they arrive over HTTP, and words that are taken back.
+//! Text and reasoning as they arrive over HTTP, and resets.
 
 use bob::{AgentRuntime, AgentStreamEvent, Runtime, StreamItem};
 

@@ -1,4 +1,4 @@
-//! What is said into a running turn: taken in at its next step, once, and by nobody when none runs.
+//! Steering messages: delivered in the next step, once, and refused when no turn is running.
 
 use std::sync::{Arc, Mutex};
 
@@ -114,11 +114,11 @@ async fn what_is_said_into_a_turn_that_is_cancelled_is_answered() {
     assert!((taken..=taken + in_doubt).contains(&kept), "{kept} kept, told {told:?}");
 }
 
-/// A killed actor loses its mailbox, and one that dies behind the journal its answer: whoever said it hears once, and it is
-/// in the journal once.
+/// A killed actor loses its mailbox, and one that dies after the append its reply: the caller gets one reply, and the
+/// message is journaled once.
 #[tokio::test]
 async fn what_is_said_into_a_turn_whose_actor_dies_is_taken_once() {
-    use bob_drill::traps::{Edge, Harm, Trap, Victim};
+    use bob_drill::traps::{Edge, Fault, Target, Trap};
     let before = [Edge::Before("Steered"), Edge::After("Steered"), Edge::Before("Saved"), Edge::After("Saved")];
     for edge in before {
         let (let_go, entered) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -141,7 +141,7 @@ async fn what_is_said_into_a_turn_whose_actor_dies_is_taken_once() {
             async move { turn(&runtime, say("go")).await }
         });
         within(entered.notified()).await;
-        let trap = traps.arm(Trap::new(Victim::AnyTurn, edge, Harm::Panic));
+        let trap = traps.arm(Trap::new(Target::AnyTurn, edge, Fault::Panic));
         assert_eq!(steered(&runtime, "hurry").await, Ok(true), "{edge:?}");
         assert_eq!(steered(&runtime, "hurry").await, Ok(true), "{edge:?}");
         // The call that only reads runs again behind the crash.
@@ -156,7 +156,7 @@ async fn what_is_said_into_a_turn_whose_actor_dies_is_taken_once() {
         })
         .await;
         assert_eq!(outcome.content, "go, hurry", "{edge:?}");
-        assert_eq!(traps.sprung(trap), 1, "{edge:?}");
+        assert_eq!(traps.triggered(trap), 1, "{edge:?}");
         let records = within(runtime.records(session("s"))).await.unwrap();
         let kept = records.iter().filter(|record| serde_json::to_value(record).unwrap()["kind"] == "steered");
         assert_eq!(kept.count(), 1, "{edge:?}");

@@ -29,7 +29,7 @@ async fn read(events: &mut AgentEvents, turns: usize) -> Vec<Arc<Envelope>> {
     read
 }
 
-/// What the journal can tell of these events, in order.
+/// The events that the journal contains, in order.
 fn durable(events: &[Arc<Envelope>]) -> Vec<String> {
     let name = |told: &Envelope| {
         let event = &told.event;

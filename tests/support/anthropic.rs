@@ -38,7 +38,7 @@ pub(crate) fn events(said: &Said, asked: &Asked) -> Vec<Vec<u8>> {
     events
 }
 
-/// A stream that opens with status 200 and then says that it failed.
+/// A stream that opens with status 200 and then reports an error.
 pub(crate) fn error_events() -> Vec<Vec<u8>> {
     vec![event("error", json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}))]
 }

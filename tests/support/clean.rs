@@ -1,7 +1,8 @@
-//! What may reach a pipe or a terminal: text, newlines and tabs.
+//! Characters allowed in output: text, newlines and tabs.
 
-/// Fails when the text holds anything that could steer a terminal or turn its reading direction: C0 controls other than
-/// newline and tab, DEL, C1 controls, and bidirectional controls. It says which one and where.
+/// Fails if the text contains a character that controls a terminal or changes the text direction: C0 controls other
+/// than newline and tab, DEL, C1 controls, and bidirectional controls. The message has the character and its
+/// position.
 #[track_caller]
 pub(crate) fn assert_clean(text: &str) {
     if let Some((at, letter)) = text.char_indices().find(|(_, letter)| steers(*letter)) {

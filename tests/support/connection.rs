@@ -1,7 +1,8 @@
-//! One connection of a fake provider: HTTP/1.1 by hand, because a proper server could not cut, stall or mis-frame.
+//! One connection of a fake provider: hand-written HTTP/1.1, because a proper server could not cut, stall or
+//! mis-frame.
 //!
-//! It reads requests with a declared length, carries out plans, and keeps an eye on the client while it makes it wait.
-//! It never decides what is answered.
+//! It reads requests with a declared length, executes plans, and monitors the client during pauses. It does not
+//! choose the responses.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::plan::{Ending, Framing, Head, Plan};
 /// Larger requests are a mistake of the test.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
 
-/// A request as it came over the wire; header names in lower case.
+/// A request as received; header names in lower case.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
@@ -22,10 +23,10 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// What became of an answer.
+/// The end of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Complete; the next request may come on the same connection.
+    /// Complete; the connection can be reused.
     Whole,
     /// Everything the plan wanted was sent and the connection was closed by the provider.
     Closed,
@@ -41,7 +42,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
-        // Every piece leaves at once, so that a test sees the pieces and not what the kernel makes of them.
+        // Every piece is sent immediately, so that the client receives the pieces separately.
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::new() })
     }
@@ -105,7 +106,7 @@ impl Connection {
             Ending::Whole if chunked && !self.write(b"0\r\n\r\n").await => Sent::ClientLeft,
             Ending::Whole => Sent::Whole,
             Ending::Close => {
-                // The client may be gone already, which comes to the same.
+                // The client may have disconnected already.
                 let _ = self.stream.shutdown().await;
                 Sent::Closed
             }
@@ -133,7 +134,7 @@ impl Connection {
         self.stream.write_all(bytes).await.is_ok()
     }
 
-    /// Waits this long; true when the client left meanwhile.
+    /// Waits this long; returns whether the client disconnected.
     async fn left_within(&mut self, wait: Duration) -> bool {
         !wait.is_zero() && tokio::time::timeout(wait, self.left()).await.is_ok()
     }
@@ -143,7 +144,7 @@ impl Connection {
         while self.fill().await.unwrap_or(false) {}
     }
 
-    /// Receives more bytes; false at the end of what the client sends. Nothing is lost when it is cancelled.
+    /// Receives more bytes; `false` at the end of input. Cancel-safe.
     async fn fill(&mut self) -> io::Result<bool> {
         if self.buffer.len() > MAX_REQUEST_BYTES {
             return Err(io::Error::other("request too large for a fake provider"));

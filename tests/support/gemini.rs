@@ -20,7 +20,7 @@ pub(crate) fn events(said: &Said, asked: &Asked) -> Vec<Vec<u8>> {
     earlier.chain([chunk(last, Some(finish_reason(said)), said, asked)]).map(|chunk| event(&chunk)).collect()
 }
 
-/// A stream that opens with status 200 and then says that it failed.
+/// A stream that opens with status 200 and then reports an error.
 pub(crate) fn error_events() -> Vec<Vec<u8>> {
     let error = json!({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}});
     vec![event(&error)]

@@ -1,8 +1,8 @@
-//! What whole-house tests stand on: model providers that answer over loopback HTTP from a script, a folder that
-//! disappears, a program that is run and watched, and a person at a terminal.
+//! Support for integration tests: fake model providers over loopback HTTP, temporary folders, programs that are run
+//! and monitored, and terminals.
 //!
-//! A test file says `mod support;` and takes what it needs. Only `runtime` knows a crate of this workspace: the providers
-//! are written against the published wire formats, as somebody else's server would be.
+//! A test file declares `mod support;`. Only `runtime` depends on a crate of this workspace: the providers are
+//! written against the published wire formats.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 

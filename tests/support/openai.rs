@@ -7,7 +7,7 @@ use super::plan::{Asked, Finish, Said, deltas};
 /// Seconds since 1970 of every answer; fixed so that answers can be compared.
 const CREATED: u64 = 1_760_000_000;
 
-/// Providers answer with a dated snapshot of the model that was asked for; clients must not take the two for equal.
+/// Providers answer with a dated snapshot of the requested model; clients must not compare the names.
 pub(crate) fn answering_model(asked: &str) -> String {
     format!("{asked}-2024-07-18")
 }
@@ -81,7 +81,7 @@ pub(crate) fn events(said: &Said, asked: &Asked) -> Vec<Vec<u8>> {
     chunks.iter().map(|chunk| event(&chunk.to_string())).chain([event("[DONE]")]).collect()
 }
 
-/// A stream that opens with status 200 and then says that it failed.
+/// A stream that opens with status 200 and then reports an error.
 pub(crate) fn error_events() -> Vec<Vec<u8>> {
     vec![event(&error_body(500, "the fake provider was told to fail")), event("[DONE]")]
 }

@@ -1,14 +1,14 @@
-//! The bytes and pauses a [`Reply`] becomes for one request.
+//! The bytes and pauses of a [`Reply`] to one request.
 //!
-//! `openai`, `anthropic` and `gemini` turn what is said into bodies; this module applies the faults (cut, stall, delay) to those
-//! bodies. It never touches a socket: `connection` carries a plan out.
+//! `openai`, `anthropic` and `gemini` create bodies; this module applies the faults (cut, stall, delay) to them. It
+//! never touches a socket: `connection` executes a plan.
 
 use std::time::Duration;
 
 use super::reply::{Call, Reply};
 use super::{anthropic, gemini, openai};
 
-/// The formats a fake provider speaks, told apart by the path of the request.
+/// The formats of a fake provider, selected by the path of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     OpenAi,
@@ -16,7 +16,7 @@ pub(crate) enum Wire {
     Gemini,
 }
 
-/// What of a request shapes its answer.
+/// The parts of a request that determine its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) wire: Wire,
@@ -40,7 +40,7 @@ pub(crate) struct Said {
     pub(crate) nothing: bool,
 }
 
-/// Why the message ended. `Natural` means "stop" or "tool calls", whichever fits what was said.
+/// The finish reason. `Natural` means "stop" or "tool calls", depending on the message.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Finish {
     #[default]
@@ -50,7 +50,7 @@ pub(crate) enum Finish {
     ContentFilter,
 }
 
-/// What goes before a body.
+/// The head of a response.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) code: u16,
@@ -65,7 +65,7 @@ pub(crate) enum Framing {
     Chunked,
 }
 
-/// What follows the last piece.
+/// The end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The answer is complete and the connection stays usable.

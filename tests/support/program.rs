@@ -1,7 +1,6 @@
-//! Runs a program the way a stranger's shell would: an environment without keys or proxies, a deadline, and everything
-//! it said.
+//! Runs a program with an environment without keys or proxies and with a deadline, and captures its output.
 //!
-//! It owns the child and the threads that read its pipes; a child that is still there when the handle is dropped is
+//! It owns the child and the threads that read its pipes; a child that is still running when the handle is dropped is
 //! killed with its process group.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -13,12 +12,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-/// What a program may know of the machine. Provider keys, proxies and the program's own overrides are not among it.
+/// Inherited variables. Provider keys, proxies and the program's own overrides are excluded.
 pub(crate) const KEPT_VARIABLES: [&str; 7] =
     ["PATH", "HOME", "USER", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
-/// Where programs remember what their user trusts and has used, unless a test has a place of its own: not among what the
-/// user who runs the tests has.
+/// The state folder of programs, unless a test has its own: separate from that of the user who runs the tests.
 pub(crate) const STATE_HOME: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
 /// A program about to be run.
@@ -30,7 +28,7 @@ pub(crate) struct Program {
     has_full_stderr: bool,
 }
 
-/// What a program left behind.
+/// The result of a program.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// `None` when a signal ended it.
@@ -42,7 +40,7 @@ pub(crate) struct Run {
 }
 
 impl Program {
-    /// Empty standard input and a deadline of 120 s unless told otherwise.
+    /// Empty standard input and a deadline of 120 s by default.
     pub(crate) fn new(path: impl AsRef<Path>) -> Self {
         let mut command = Command::new(path.as_ref());
         command.env_clear().process_group(0);
@@ -148,7 +146,7 @@ pub(crate) struct Running {
     stdin: Option<std::process::ChildStdin>,
     deadline: Duration,
     lines_taken: usize,
-    /// Held, so that nobody else finds the pipe without a reader.
+    /// Kept open, so that the pipe has a reader.
     _unread: Option<PipeReader>,
 }
 
@@ -160,7 +158,7 @@ impl Running {
     /// Sends a signal to the program alone, as `kill PID` would; nothing happens when it has already ended.
     pub(crate) fn signal(&self, signal: Signal) {
         let said = self.board.lock();
-        // The child is reaped under this lock, so the number cannot belong to somebody else by now.
+        // The child is reaped under this lock, so the pid cannot have been reused.
         if said.exit.is_none() {
             let _ = rustix::process::kill_process(self.pid, signal);
         }
@@ -190,7 +188,7 @@ impl Running {
         line
     }
 
-    /// Whether it has ended, and what it said on stderr so far.
+    /// Whether it has ended, and its stderr so far.
     pub(crate) fn so_far(&self) -> String {
         let said = self.board.lock();
         format!("exit {:?}, stderr: {}", said.exit, String::from_utf8_lossy(&said.stderr.bytes))
@@ -230,7 +228,7 @@ impl Drop for Running {
     }
 }
 
-/// What the threads write on and the test waits for.
+/// Written by the threads, and awaited by the test.
 #[derive(Default)]
 struct Board {
     said: Mutex<Said>,

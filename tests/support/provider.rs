@@ -1,9 +1,9 @@
-//! A model provider somebody else wrote: it answers from a script, over HTTP on a loopback port of its own, in the
-//! OpenAI chat completions format (`POST …/chat/completions`), the Anthropic messages format (`POST …/messages`) and the
-//! Gemini format (`POST …/models/MODEL:streamGenerateContent`).
+//! A fake model provider: it answers from a script, over HTTP on a loopback port, in the OpenAI chat completions
+//! format (`POST …/chat/completions`), the Anthropic messages format (`POST …/messages`) and the Gemini format (`POST
+//! …/models/MODEL:streamGenerateContent`).
 //!
-//! It owns its port, a thread with a runtime of its own (so that a test may block, or stop its own clock, while the
-//! provider goes on), and the record of what it was asked. `GET …/models` lists one model and is not part of the script.
+//! It owns its port, a thread with its own tokio runtime (so that a test may block, or pause its clock, while the
+//! provider continues), and the record of requests. `GET …/models` lists one model and is not part of the script.
 //! Everything ends when the handle is dropped.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -48,7 +48,7 @@ struct Seen {
     closed_early: usize,
 }
 
-struct House {
+struct Inner {
     script: Script,
     seen: watch::Sender<Seen>,
     served: AtomicUsize,
@@ -57,7 +57,7 @@ struct House {
 /// The handle of a running provider.
 pub(crate) struct FakeProvider {
     address: SocketAddr,
-    house: Arc<House>,
+    inner: Arc<Inner>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -84,9 +84,9 @@ impl FakeProvider {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port");
         listener.set_nonblocking(true).expect("a non-blocking listener");
         let address = listener.local_addr().expect("the address of a bound listener");
-        let house = Arc::new(House { script, seen: watch::Sender::new(Seen::default()), served: AtomicUsize::new(0) });
+        let inner = Arc::new(Inner { script, seen: watch::Sender::new(Seen::default()), served: AtomicUsize::new(0) });
         let (stop, stopped) = oneshot::channel();
-        let inside = house.clone();
+        let inside = inner.clone();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
@@ -96,7 +96,7 @@ impl FakeProvider {
                 }
             });
         });
-        Self { address, house, stop: Some(stop), thread: Some(thread) }
+        Self { address, inner, stop: Some(stop), thread: Some(thread) }
     }
 
     /// `http://127.0.0.1:PORT`, without a path.
@@ -115,12 +115,12 @@ impl FakeProvider {
 
     /// Every request so far, those refused and those still waiting included.
     pub(crate) fn requests(&self) -> Vec<Recorded> {
-        self.house.seen.borrow().requests.clone()
+        self.inner.seen.borrow().requests.clone()
     }
 
     /// How many connections clients closed before their scripted reply was over. Silence is never over.
     pub(crate) fn closed_early(&self) -> usize {
-        self.house.seen.borrow().closed_early
+        self.inner.seen.borrow().closed_early
     }
 
     /// Waits until at least `n` connections were closed early. It waits for ever: put a timeout around it.
@@ -144,12 +144,12 @@ impl FakeProvider {
     }
 
     async fn wait(&self, reached: impl Fn(&Seen) -> bool) {
-        let mut seen = self.house.seen.subscribe();
-        // The sender lives in this handle, so the channel cannot close meanwhile.
+        let mut seen = self.inner.seen.subscribe();
+        // The sender is part of this handle, so the channel is open.
         let _ = seen.wait_for(reached).await;
     }
 
-    /// On a thread of its own, because the caller may be inside a runtime, where blocking on another is not allowed.
+    /// On a separate thread, because the caller may be inside a runtime, where blocking on another is not allowed.
     fn block(&self, reached: impl Fn(&Seen) -> bool + Send, deadline: Duration) -> bool {
         let wait = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -163,39 +163,39 @@ impl Drop for FakeProvider {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A provider that panicked has already said so; a second panic while dropping would abort the test run.
+            // A panic of the provider was reported already; a second panic while dropping would abort the test run.
             let _ = thread.join();
         }
     }
 }
 
-async fn accept(listener: std::net::TcpListener, house: Arc<House>) {
+async fn accept(listener: std::net::TcpListener, inner: Arc<Inner>) {
     let listener = TcpListener::from_std(listener).expect("a listener in a runtime");
     loop {
         if let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(converse(stream, house.clone()));
+            tokio::spawn(converse(stream, inner.clone()));
         }
     }
 }
 
 /// One connection, request after request.
-async fn converse(stream: TcpStream, house: Arc<House>) {
+async fn converse(stream: TcpStream, inner: Arc<Inner>) {
     let Ok(mut connection) = Connection::new(stream) else { return };
     while let Ok(Some(request)) = connection.read().await {
-        let plan = house.plan(request);
+        let plan = inner.plan(request);
         match connection.send(plan).await {
             Sent::Whole => {}
             Sent::Closed => return,
             Sent::ClientLeft => {
-                house.seen.send_modify(|seen| seen.closed_early += 1);
+                inner.seen.send_modify(|seen| seen.closed_early += 1);
                 return;
             }
         }
     }
 }
 
-impl House {
-    /// Records a request and decides what it gets.
+impl Inner {
+    /// Records a request and determines its response.
     fn plan(&self, request: Request) -> Plan {
         let Request { method, path, headers, body } = request;
         let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);

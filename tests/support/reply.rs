@@ -1,6 +1,6 @@
-//! What a fake provider answers to one request, in the words of a test's script.
+//! A fake provider's response to one request, as declared in a test's script.
 //!
-//! A `Reply` knows no wire format and no bytes; `plan` turns it into both.
+//! A `Reply` is independent of wire formats; `plan` converts it.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ pub(crate) type Call = (String, String, String);
 /// answer one server-sent event each, for a plain answer the whole body is one chunk.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// Words; streamed in up to four deltas (of at most 512 characters each).
+    /// Text; streamed in up to four deltas (of at most 512 characters each).
     Text(String),
     /// Native tool calls; the arguments are streamed in pieces like text.
     Calls(Vec<Call>),
-    /// Words first, then tool calls, in one message.
+    /// Text, then tool calls, in one message.
     TextAndCalls(String, Vec<Call>),
-    /// A thought before the words and calls: `reasoning_content` for OpenAI, a signed `thinking` block for Anthropic.
+    /// Reasoning before text and calls: `reasoning_content` for OpenAI, a signed `thinking` block for Anthropic.
     Reasoning { thought: String, text: String, calls: Vec<Call> },
-    /// Words that end because the limit of output tokens was reached.
+    /// Text that ends because the limit of output tokens was reached.
     MaxTokens(String),
     /// A refusal: the `refusal` field for OpenAI, the stop reason `refusal` for Anthropic.
     Refusal(String),
-    /// Words ended by a content filter. Anthropic has no such reason and says `refusal`.
+    /// Text ended by a content filter. Anthropic has no such reason and sends `refusal`.
     ContentFilter(String),
     /// A well-formed answer that holds no choice (OpenAI) or no content block (Anthropic).
     EmptyChoices,
@@ -34,9 +34,9 @@ pub(crate) enum Reply {
     /// Any status with any body. Without a body the wire's own error body for that status is sent. The content type is
     /// `application/json` unless the headers name one, so 200 with `text/event-stream` and a broken body is possible.
     Status { code: u16, headers: Vec<(String, String)>, body: Option<String> },
-    /// A stream of exactly these pieces, well-formed as HTTP; what is in them may be anything.
+    /// A stream of exactly these pieces, well-formed as HTTP, with arbitrary content.
     Pieces(Vec<Vec<u8>>),
-    /// An answer with these pieces, of which the last one is sent so many times more; a client that leaves ends it.
+    /// A response with these pieces, the last one repeated; a client that disconnects ends it.
     Flood { code: u16, headers: Vec<(String, String)>, pieces: Vec<Vec<u8>>, repeat: usize },
     /// These bytes instead of an HTTP answer, then the connection closes. No bytes: it just closes.
     Raw(Vec<u8>),
@@ -48,8 +48,7 @@ pub(crate) enum Reply {
     Delayed(Duration, Box<Reply>),
     /// A pause of this length before every chunk but the first.
     Paced(Duration, Box<Reply>),
-    /// The connection closes after this many bytes of the body, however long the body is: at or past its end the
-    /// framing is what stays incomplete.
+    /// The connection closes after this many bytes of the body; at or past its end the framing stays incomplete.
     CutAfter { reply: Box<Reply>, bytes: usize },
     /// A stream that ends properly as HTTP, without its last event (`[DONE]`, `message_stop`). Plain answers are whole.
     EndWithoutDone(Box<Reply>),
@@ -61,9 +60,9 @@ pub(crate) enum Reply {
     Splintered { reply: Box<Reply>, bytes: usize },
 }
 
-/// Input tokens every reply reports unless the script says otherwise.
+/// Default of reported input tokens.
 pub(crate) const INPUT_TOKENS: u64 = 11;
-/// Output tokens every reply reports unless the script says otherwise.
+/// Default of reported output tokens.
 pub(crate) const OUTPUT_TOKENS: u64 = 7;
 
 impl Reply {

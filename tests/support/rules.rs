@@ -1,7 +1,7 @@
-//! What the real providers refuse with status 400, as far as a client of ours could get it wrong.
+//! Requests that real providers reject with status 400, as far as a client could send them.
 //!
-//! A fake that accepts everything hides a broken history until a real provider sees it, so these rules are checked
-//! before the script is asked.
+//! A fake that accepts everything would hide an invalid history, so these rules are checked before the script is
+//! used.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(crate) fn broken(wire: Wire, headers: &[(String, String)], body: &Value) -> 
     }
 }
 
-/// Roles take turns, and every content with calls is followed by one with as many responses of the same names.
+/// Roles alternate, and every content with calls is followed by one with as many responses of equal names.
 fn gemini_pairing(body: &Value) -> Option<String> {
     let contents = body["contents"].as_array().filter(|contents| !contents.is_empty());
     let Some(contents) = contents else {
@@ -54,7 +54,7 @@ fn gemini_pairing(body: &Value) -> Option<String> {
     (!open.is_empty()).then(|| "function calls without a response".to_owned())
 }
 
-/// Every tool call is answered by exactly one `tool` message before anybody else speaks.
+/// Every tool call is answered by exactly one `tool` message before any other message.
 fn openai_pairing(messages: &[Value]) -> Option<String> {
     let mut open = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {

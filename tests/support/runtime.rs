@@ -13,10 +13,10 @@ use bob_drill::traps::Traps;
 use bob_messages::backoff::Backoff;
 use tokio::sync::Notify;
 
-/// Longer than anything here takes, so that a test that hangs says so.
+/// Longer than any operation here, so that a hanging test fails.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Waits for what must come.
+/// Waits for a result that must come.
 #[track_caller]
 pub(crate) fn within<T>(what: impl Future<Output = T>) -> impl Future<Output = T> {
     let from = std::panic::Location::caller();
@@ -70,7 +70,7 @@ pub(crate) async fn turn(runtime: &Runtime, request: AgentRequest) -> AgentRespo
     }
 }
 
-/// The brief of a house whose tools work in this folder.
+/// The rules of a runtime whose tools work in this folder.
 pub(crate) fn at(folder: &std::path::Path) -> Brief {
     Brief { roots: Arc::from([folder.display().to_string()]), ..Brief::new(model_name()) }
 }
@@ -83,7 +83,7 @@ pub(crate) fn in_folder(folder: &std::path::Path) -> SessionOptions {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 pub(crate) struct Nothing {}
 
-/// A tool that says it was entered and never ends. The guard it holds drops when the call is let go.
+/// A tool that notifies when it is entered and never ends. Its guard is dropped when the call is abandoned.
 pub(crate) fn endless(entered: &Arc<Notify>, let_go: &Arc<Notify>) -> bob::FnTool {
     struct Held(Arc<Notify>);
     impl Drop for Held {
@@ -219,7 +219,7 @@ mod wire {
         over(port(provider, kind, true))
     }
 
-    /// A builder over a fake provider whose model is asked for envelopes.
+    /// A builder over a fake provider whose model is used in JSON mode.
     pub(crate) fn provided_in_json(provider: &FakeProvider, kind: ProviderKind) -> RuntimeBuilder {
         over(port(provider, kind, false))
     }

@@ -1,4 +1,4 @@
-//! A folder for one test, removed when the test lets go of it, whether it passed or not.
+//! A temporary folder for one test, removed on drop, whether the test passed or not.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! Time as a promise counts it: what passed, less what the machine was too busy to give.
+//! Elapsed time minus the time in which the machine was too busy.
 //!
-//! The kernel knows for how long something that could run waited for a processor (`some` in `/proc/pressure/cpu`), and a
-//! thread measures how late it wakes, which also shows a machine that stands still as a whole. A bound is held against what
-//! is left of a stretch without the larger of the two, so that no verdict depends on what else the machine does.
+//! The kernel records how long runnable tasks waited for a processor (`some` in `/proc/pressure/cpu`), and a thread
+//! measures its own wake-up latency, which also detects a suspended machine. Limits are compared with the elapsed
+//! time minus the larger of the two, so that no verdict depends on other load.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,14 +22,14 @@ impl Stopwatch {
         Self { began: Instant::now(), waited: waited_for_a_processor(), late: lateness() }
     }
 
-    /// What passed, less the time in which the machine was too busy. For upper bounds only.
+    /// Elapsed time without busy time. For upper bounds only.
     pub(crate) fn elapsed(&self) -> Duration {
         let waited = waited_for_a_processor().saturating_sub(self.waited);
         let late = lateness().saturating_sub(self.late);
         self.wall().saturating_sub(waited.max(late))
     }
 
-    /// What passed by the clock. For lower bounds.
+    /// Elapsed wall-clock time. For lower bounds.
     pub(crate) fn wall(&self) -> Duration {
         self.began.elapsed()
     }

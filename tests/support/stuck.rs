@@ -1,7 +1,7 @@
-//! Turns that get stuck where they are told: in each state of a turn and in each of its waits, many at once.
+//! Turns that get stuck on request: in each state of a turn and in each of its waits, many at once.
 //!
-//! The name of a session says where its turns get stuck, `stream-7` in the middle of the model's answer. Whoever asks is
-//! told when a session is there; what is held is let go of together. A turn that is asked to `go on` gets stuck nowhere.
+//! The name of a session determines where its turns get stuck: `stream-7` in the middle of the model's answer. Tests
+//! can wait until a session is there; all are released together. A turn with the input `go on` does not get stuck.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,18 +26,18 @@ use super::runtime::{Nothing, model_name, session};
 /// Longer than any test.
 const A_DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// What a turn waits for.
+/// The operation that a turn waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wait {
     /// The store's claim of its session.
     Claim,
     /// The confirmation of its input.
     Input,
-    /// The first word of the model.
+    /// The first byte of the model's response.
     Headers,
-    /// The next word of the model.
+    /// The next delta of the model.
     Stream,
-    /// The pause before the model is asked again.
+    /// The delay before a retry.
     Pause,
     /// A person.
     Person,
@@ -65,7 +65,7 @@ impl Wait {
         Self::Outcome,
     ];
 
-    /// The beginning of the names of its sessions, and what its turns are asked.
+    /// The prefix of its session names, and the input of its turns.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Claim => "claim",
@@ -97,7 +97,7 @@ impl Wait {
 
     /// A turn that gets stuck here.
     pub(crate) fn request(self, number: usize) -> AgentRequest {
-        // Each has a provider of its own: one that fails is soon not asked again, by anybody.
+        // A separate provider each, since its circuit breaker opens soon.
         let model = (self == Self::Pause).then(|| ModelName::parse(&format!("down{number}:m")).expect("a model name"));
         let limits = Limits { turn_timeout_ms: A_DAY_MS, tool_timeout_ms: A_DAY_MS, ..Limits::default() };
         AgentRequest {
@@ -108,7 +108,7 @@ impl Wait {
         }
     }
 
-    /// A turn of the same session that gets stuck nowhere.
+    /// A turn of the session that does not get stuck.
     pub(crate) fn next(self, number: usize) -> AgentRequest {
         AgentRequest::text(self.session(number), "go on")
     }
@@ -136,7 +136,7 @@ impl Places {
         self.beside(store, Vec::new())
     }
 
-    /// The same with turns that do not get stuck, by further rules of the model.
+    /// A builder for turns that do not get stuck, with further rules of the model.
     pub(crate) fn beside(self: &Arc<Self>, store: Arc<dyn SessionStore>, others: Vec<Rule>) -> RuntimeBuilder {
         RuntimeBuilder::new(model_name())
             .model(Arc::new(model(others)))
@@ -149,7 +149,7 @@ impl Places {
             .tools(Arc::new(self.endless("test/risky").risk(Risk::High)))
     }
 
-    /// The same over a store in memory.
+    /// A builder with a memory store.
     pub(crate) fn in_memory(self: &Arc<Self>) -> RuntimeBuilder {
         self.builder(MemoryStore::new())
     }
@@ -165,7 +165,7 @@ impl Places {
         }
     }
 
-    /// The store holds nobody any more, or again.
+    /// Releases the store's operations, or holds them again.
     pub(crate) fn open(&self, is_open: bool) {
         self.is_open.send_replace(is_open);
     }
@@ -179,7 +179,7 @@ impl Places {
         self.there.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Comes back when the store holds nobody.
+    /// Waits until the store's operations are released.
     async fn opened(&self) {
         let mut is_open = self.is_open.subscribe();
         let _the_sender_lives = is_open.wait_for(|is_open| *is_open).await;

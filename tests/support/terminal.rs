@@ -1,7 +1,7 @@
-//! A person at a terminal: a program on a pseudo-terminal of 80 columns and 24 rows, and what that person sees.
+//! A program on a pseudo-terminal of 80 columns and 24 rows, and its screen.
 //!
-//! Tests look at the *screen*, as an emulator of a terminal shows it, and not at the bytes that painted it. One thread
-//! feeds the emulator, another waits for the exit; a program that is still there when the handle is dropped is killed.
+//! Tests check the *screen* of a terminal emulator, not the bytes. One thread feeds the emulator, another waits for
+//! the exit; a program that is still running when the handle is dropped is killed.
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
@@ -15,7 +15,7 @@ use super::program::{KEPT_VARIABLES, STATE_HOME};
 
 const SIZE: PtySize = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
 
-/// What the keys of a keyboard send.
+/// Bytes that the keys send.
 pub(crate) const ENTER: &[u8] = b"\r";
 pub(crate) const CTRL_C: &[u8] = b"\x03";
 pub(crate) const CTRL_D: &[u8] = b"\x04";
@@ -25,7 +25,7 @@ pub(crate) const UP: &[u8] = b"\x1b[A";
 pub(crate) struct Terminal {
     view: Arc<View>,
     writer: Box<dyn Write + Send>,
-    /// Keeps the terminal open for as long as somebody watches it.
+    /// Keeps the terminal open while it is used.
     _master: Box<dyn MasterPty + Send>,
     process: Option<u32>,
     deadline: Duration,
@@ -38,7 +38,7 @@ impl Terminal {
         Self::start_on(SIZE.cols, program, args, dir, env)
     }
 
-    /// The same on a terminal of so many columns.
+    /// Starts it on a terminal of this width.
     #[track_caller]
     pub(crate) fn start_on(
         columns: u16,
@@ -79,7 +79,7 @@ impl Terminal {
         Self { view, writer, _master: pair.master, process, deadline: Duration::from_secs(60) }
     }
 
-    /// How long one wait may take before the test fails; 5 s unless told otherwise.
+    /// Sets the limit of one wait; default 5 s.
     pub(crate) fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
@@ -128,13 +128,13 @@ impl Terminal {
         self.wait_until(&format!("{text:?} on the screen"), |screen| screen.contents().contains(text));
     }
 
-    /// Waits until the screen is as told.
+    /// Waits for a condition of the screen.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, reached: impl Fn(&vt100::Screen) -> bool) {
         drop(self.wait(what, |seen| reached(seen.parser.screen())));
     }
 
-    /// Waits until the program has written this so many times.
+    /// Waits until the program has written this often.
     #[track_caller]
     pub(crate) fn wait_written(&self, text: &str, times: usize) {
         let written = |seen: &Seen| seen.bytes.windows(text.len()).filter(|at| *at == text.as_bytes()).count();
@@ -169,7 +169,7 @@ impl Drop for Terminal {
         let seen = self.view.lock();
         let pid = self.process.and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
         if let (None, Some(pid)) = (&seen.exit, pid) {
-            // The program leads a session of its own, so this reaches whatever it started and left in its group.
+            // The program leads a session, so this reaches the processes in its group.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
     }

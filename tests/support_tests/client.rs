@@ -1,4 +1,4 @@
-//! An HTTP client by hand: it reads what is on the wire, and says whether the answer was complete.
+//! A minimal HTTP client that reads the raw response and detects whether it is complete.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::net::TcpStream;
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-/// An answer as far as it came.
+/// A possibly partial response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
-    /// The framing said that this was all.
+    /// The framing marked its end.
     pub(crate) complete: bool,
 }
 
@@ -164,7 +164,7 @@ impl Client {
     }
 }
 
-/// One question on a connection of its own.
+/// One request on a new connection.
 pub(crate) async fn ask(address: SocketAddr, path: &str, body: &Value) -> Answer {
     let mut client = Client::connect(address).await;
     client.post(path, body).await;

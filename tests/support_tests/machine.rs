@@ -42,13 +42,13 @@ fn a_program_sees_no_variables_but_the_kept_and_the_given() {
     let run = Program::new("/usr/bin/env").env("OPENAI_API_KEY", "given").run();
     let names: Vec<&str> = run.stdout.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     assert!(names.contains(&"PATH") && names.contains(&"OPENAI_API_KEY"));
-    // Cargo sets this one for every test, so it stands for whatever else the tester's shell holds.
+    // Cargo sets this variable for every test, so it represents the environment of the user's shell.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() && !names.contains(&"CARGO_MANIFEST_DIR"));
 }
 
 #[test]
 fn signals_reach_the_program_and_lines_come_as_they_are_written() {
-    // Not an interrupt: what runs in the background was told to ignore it, and a shell cannot catch what was ignored before.
+    // Not SIGINT: background processes ignore it, and a shell cannot trap a signal that was ignored at its start.
     let mut running = shell("trap 'echo caught; exit 3' TERM; echo ready; while :; do sleep 0.05; done").spawn();
     assert_eq!(running.next_line().as_deref(), Some("ready"));
     running.signal(Signal::TERM);

@@ -1,4 +1,4 @@
-//! Every recorded turn is replayed through the whole house, and every journal through the machine.
+//! Every recorded turn is replayed through a whole runtime, and every journal through the machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn every_recorded_journal_is_written_again_by_the_machine() {
     }
 }
 
-/// What `scripts/growth.sh` counts the instructions of: every scene without a clock in it, as often as it is told.
+/// The workload of `scripts/growth.sh`: every scene without timing, repeated as configured.
 #[tokio::test]
 async fn the_recorded_turns_are_a_workload() {
     let repeats = std::env::var("BOB_GROWTH_REPEATS").ok().and_then(|times| times.parse().ok()).unwrap_or(1);

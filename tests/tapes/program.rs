@@ -35,9 +35,9 @@ path = "sessions"
 const SCRIPT: &str = r#"[{"when": "echo", "replies": [{"calls": [{"name": "mcp/drill/echo", "arguments": {"text": "hear hear, sk-tape-canary-1"}}]}, {"text": "it was heard"}]},
 {"replies": [{"text": "hello"}]}]"#;
 
-struct House(Scratch);
+struct Fixture(Scratch);
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let scratch = Scratch::new();
         scratch.agent_toml(&CONFIG.replace("AGENT", AGENT));
@@ -56,50 +56,50 @@ impl House {
 
 #[test]
 fn g15_a_run_is_recorded_without_its_keys_and_replayed_without_server_and_keys() {
-    let house = House::new();
-    let run = house.with_keys(&["run", "--session", "s", "--tape", "record:some.tape", "echo this"]).run();
+    let fixture = Fixture::new();
+    let run = fixture.with_keys(&["run", "--session", "s", "--tape", "record:some.tape", "echo this"]).run();
     assert_eq!((run.code, run.stdout.trim()), (Some(0), "it was heard"), "{run:?}");
-    let tape = house.0.read("some.tape");
+    let tape = fixture.0.read("some.tape");
     assert!(!tape.contains("sk-tape-canary"), "{tape}");
     assert!(tape.contains("Your password is [redacted].") && tape.contains("mcp/drill/echo"), "{tape}");
-    let again = house.with_keys(&["run", "--tape", "record:some.tape", "echo this"]).run();
+    let again = fixture.with_keys(&["run", "--tape", "record:some.tape", "echo this"]).run();
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.stderr.contains("remove it"), "{}", again.stderr);
-    assert_eq!(house.0.read("some.tape"), tape, "it is as it was");
+    assert_eq!(fixture.0.read("some.tape"), tape, "it is as it was");
 
     // Neither the server's program nor the script nor a key is there.
-    let server = house.0.read("agent.toml").replace(AGENT, "no-such-program");
-    house.0.agent_toml(&server);
-    std::fs::remove_file(house.0.join("script.json")).unwrap();
-    let log = house.0.read("drill.log");
-    let replayed = house.agent(&["run", "--session", "t", "--tape", "replay:some.tape", "echo this"]).run();
+    let server = fixture.0.read("agent.toml").replace(AGENT, "no-such-program");
+    fixture.0.agent_toml(&server);
+    std::fs::remove_file(fixture.0.join("script.json")).unwrap();
+    let log = fixture.0.read("drill.log");
+    let replayed = fixture.agent(&["run", "--session", "t", "--tape", "replay:some.tape", "echo this"]).run();
     assert_eq!((replayed.code, replayed.stdout.trim()), (Some(0), "it was heard"), "{replayed:?}");
-    assert_eq!(house.0.read("drill.log"), log, "no server was started");
-    let other = house.agent(&["run", "--tape", "replay:some.tape", "echo that"]).run();
+    assert_eq!(fixture.0.read("drill.log"), log, "no server was started");
+    let other = fixture.agent(&["run", "--tape", "replay:some.tape", "echo that"]).run();
     assert_eq!(other.code, Some(5), "{other:?}");
     assert!(other.stderr.contains("messages[0].parts[0].text"), "{}", other.stderr);
 
-    let overwritten = house.with_keys(&["run", "--tape", "overwrite:some.tape", "hi"]).run();
+    let overwritten = fixture.with_keys(&["run", "--tape", "overwrite:some.tape", "hi"]).run();
     assert_eq!(overwritten.code, Some(2), "the script is gone: {overwritten:?}");
-    assert_eq!(house.0.read("some.tape"), tape, "for a run that does not begin nothing is written over");
-    assert_eq!(house.with_keys(&["run", "--tape", "record:other.tape", "hi"]).run().code, Some(2));
-    assert!(!house.0.join("other.tape").exists(), "nor is anything left in the way of the next try");
+    assert_eq!(fixture.0.read("some.tape"), tape, "for a run that does not begin nothing is written over");
+    assert_eq!(fixture.with_keys(&["run", "--tape", "record:other.tape", "hi"]).run().code, Some(2));
+    assert!(!fixture.0.join("other.tape").exists(), "nor is anything left in the way of the next try");
 }
 
 #[test]
 fn replay_says_whether_a_journal_would_be_written_again() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let file = folder().join("calls.journal");
     let text = std::fs::read_to_string(&file).unwrap();
-    let same = house.agent(&["replay", file.to_str().unwrap()]).run();
+    let same = fixture.agent(&["replay", file.to_str().unwrap()]).run();
     assert_eq!(same.code, Some(0), "{same:?}");
     assert!(same.stdout.contains("the same"), "{same:?}");
 
-    house.0.write("other.journal", text.replacen("kept a", "kept nothing", 1));
-    let other = house.agent(&["replay", "other.journal"]).run();
+    fixture.0.write("other.journal", text.replacen("kept a", "kept nothing", 1));
+    let other = fixture.agent(&["replay", "other.journal"]).run();
     assert_eq!(other.code, Some(0), "what a tool returned is an input, not a decision: {other:?}");
-    house.0.write("other.journal", text.replacen("\"content\":\"done after 2 steps\"", "\"content\":\"else\"", 1));
-    let other = house.agent(&["replay", "--json", "other.journal"]).run();
+    fixture.0.write("other.journal", text.replacen("\"content\":\"done after 2 steps\"", "\"content\":\"else\"", 1));
+    let other = fixture.agent(&["replay", "--json", "other.journal"]).run();
     assert_eq!(other.code, Some(1), "{other:?}");
     let told: Value = serde_json::from_str(other.stdout.trim()).unwrap();
     assert_eq!((&told["same"], &told["expected"]["body"]["content"]), (&Value::Bool(false), &"else".into()), "{told}");
@@ -107,13 +107,13 @@ fn replay_says_whether_a_journal_would_be_written_again() {
     for (name, text) in
         [("empty", String::new()), ("words", "hello\n".to_owned()), ("gap", text.lines().skip(1).collect())]
     {
-        house.0.write(name, text);
-        let refused = house.agent(&["replay", name]).run();
+        fixture.0.write(name, text);
+        let refused = fixture.agent(&["replay", name]).run();
         assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
         assert!(!refused.stderr.contains("line 0"), "{refused:?}");
     }
-    assert_eq!(house.agent(&["replay", "none.journal"]).run().code, Some(2));
-    assert_eq!(house.with_keys(&["replay", "--session", "nobody"]).run().code, Some(2));
+    assert_eq!(fixture.agent(&["replay", "none.journal"]).run().code, Some(2));
+    assert_eq!(fixture.with_keys(&["replay", "--session", "nobody"]).run().code, Some(2));
 }
 
 /// Each tape of a real model and real servers, through the program and without either.

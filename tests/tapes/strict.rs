@@ -1,4 +1,5 @@
-//! What a replay promises: the same journal by either door, the order of the tape, and a clear word on what is not on it.
+//! Guarantees of a replay: an equal journal for both entry points, the order of the tape, and a clear error for
+//! unknown requests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -87,7 +88,7 @@ async fn the_same_request_twice_is_answered_in_order_and_then_no_more() {
     recorder.keep().unwrap();
     let tape = Tape::load(&file, Redactor::default()).unwrap();
     let runtime = replaying(&tape).await;
-    // Whoever keeps the name of a recorded session gets its answers, whoever has another one what is next.
+    // A session with a recorded name gets the answers of that session, another one the next unused ones.
     let answer = |id: &'static str| turn(&runtime, AgentRequest::text(session(id), "the same"));
     assert_eq!(answer("b").await.content, "answer 1");
     assert_eq!(answer("other").await.content, "answer 0");
@@ -165,7 +166,7 @@ async fn g15_a_canary_is_on_no_tape_in_any_spelling() {
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Who replays it may have another key in the same place.
+    // A replay may use another key in the same place.
     let tape = Tape::load(&file, Redactor::new(["sk-quite-another".into()])).unwrap();
     let layers = PromptLayers { instructions: "Your key is sk-quite-another.".into(), ..PromptLayers::default() };
     let brief = Brief { layers, ..Brief::new(model_name()) };

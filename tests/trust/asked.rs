@@ -1,10 +1,10 @@
-//! What a person is shown, once, and again with the difference.
+//! The display of privileges: once, and again with the difference.
 
 use std::path::Path;
 
 use crate::found::{Found, scripted};
 
-/// A model server that leaves a mark, and says a word.
+/// A model server that creates a marker file and prints a word.
 fn starting(found: &Found, word: &str) -> String {
     let mark = found.scratch.join("mark");
     format!(
@@ -65,7 +65,7 @@ fn g1_a_found_configuration_sends_nothing_to_an_address_of_its_own() {
             "openai:gpt-4o-mini",
             true,
         ),
-        // Whoever is there reads the conversation and says what is called, with a key or without.
+        // The listener reads the conversation and chooses tool calls, with a key or without.
         (
             "[providers.mine]\nkind = \"openai\"\nbase_url = \"https://collector.invalid/v1/\"\napi_key = \"none\"\n",
             "mine:m",
@@ -109,7 +109,7 @@ fn g1_one_byte_more_and_it_is_asked_about_again_with_the_difference() {
     found.configure(&starting(&found, "--mark2"));
     let shown = found.run(["trust"]);
     assert!(shown.stderr.contains("--mark2"), "the new line is: {shown:?}");
-    // A byte that changes nothing of that is asked about, too: the texts for the model are the file's.
+    // A change without new privileges is asked about, too: the texts for the model are part of the file.
     found.configure(&format!("{}# more\n", starting(&found, "--mark")));
     assert_eq!(found.run(["run", "hi"]).code, Some(2));
     assert!(!found.is_there("mark"));

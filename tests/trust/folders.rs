@@ -1,5 +1,4 @@
-//! Folders that were entered and no more: whatever command is given in them, nothing is run, nothing is sent, and no file
-//! is written.
+//! Folders that were only entered: no command runs anything, sends anything, or writes a file.
 
 use serde_json::{Value, json};
 
@@ -77,7 +76,7 @@ fn a_script_alone_is_a_stranger_at_the_keys() {
     assert_untouched(&found, "s.json");
 }
 
-/// A provider of somebody else's, which is asked nothing.
+/// A foreign provider, which receives no request.
 #[track_caller]
 fn assert_unasked(tables: &str, says: &str) {
     let stranger =
@@ -112,7 +111,7 @@ fn sessions_are_kept_nowhere_else() {
             "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n[store]\nkind = \"{kind}\"\npath = \"${{HOME}}/.config/evil\"\n"
         ));
         assert_untouched(&found, "keep sessions");
-        // A replay needs no trust for what it does not do, and keeps its session all the same.
+        // A replay needs no trust for operations that it does not perform, but stores its session.
         let replay = found.run(["run", "--tape", "replay:nothing.tape", "hi"]);
         assert_eq!(replay.code, Some(2), "{replay:?}");
         assert!(replay.stderr.contains("keep sessions") && !found.is_there("home/.config"), "{replay:?}");

@@ -1,4 +1,4 @@
-//! A folder that is not its user's own, and what a program run in it left behind.
+//! A folder with foreign files, and the traces of a program that was run in it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::scratch::Scratch;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_cli-agent");
 
-/// A folder with a configuration, and beside it the home of whoever enters it.
+/// A folder with a configuration, and the user's home.
 pub(crate) struct Found {
     pub(crate) scratch: Scratch,
 }
@@ -57,7 +57,7 @@ impl Found {
         self.run(["--config", "agent.toml"].into_iter().chain(args))
     }
 
-    /// Writes a script in which the model calls one tool and then says what is said of it.
+    /// Writes a script in which the model calls one tool and then replies.
     pub(crate) fn script(&self, tool: &str, arguments: &Value) {
         let replies = json!([{"calls": [{"name": tool, "arguments": arguments}]}, {"text": "done"}]);
         self.scratch.write("folder/s.json", json!([{ "replies": replies }]).to_string());
@@ -75,7 +75,7 @@ pub(crate) fn scripted(tables: &str) -> String {
     )
 }
 
-/// Everything below a folder, by path from it; what the program itself keeps is not among it.
+/// All paths below a folder, except the program's own files.
 pub(crate) fn below(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

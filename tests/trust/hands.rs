@@ -1,4 +1,4 @@
-//! A model's own tools keep their hands off what governs it.
+//! Local tools do not write files that govern the agent.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A configuration that is named is trusted by naming it, and one line says what is different since the last time.
+//! A named configuration is trusted, and one line shows its changes since the last use.
 
 use serde_json::json;
 

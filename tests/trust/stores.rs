@@ -1,4 +1,4 @@
-//! Stores that came with a folder, that were emptied, replaced, or are gone.
+//! Stores that came with a folder, or were emptied, replaced or removed.
 
 use std::fs;
 use std::path::Path;

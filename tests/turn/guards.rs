@@ -1,4 +1,4 @@
-//! Guards: counted exactly, timed from outside, with what there is so far.
+//! Guards: exact counts, time limits, and partial results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -123,7 +123,7 @@ async fn tools_work_in_the_folder_of_their_session_and_nowhere_else() {
     assert_eq!(first.tool_transcript[0].result, "mine");
     assert_eq!(first.tool_transcript[1].status, CallStatus::Error, "outside: {:?}", first.tool_transcript[1]);
     let elsewhere = turn(&runtime, AgentRequest::text(session("t"), "read")).await;
-    assert_eq!(elsewhere.tool_transcript[0].result, "other", "another session keeps the house's folder");
+    assert_eq!(elsewhere.tool_transcript[0].result, "other", "another session keeps the folder of the runtime");
 }
 
 #[tokio::test]

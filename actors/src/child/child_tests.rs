@@ -35,7 +35,7 @@ async fn the_last_words_are_the_end_of_stderr() {
     let mut child =
         spawn(sh("for n in 1 2 3 4 5 6; do echo line $n; done >&2; printf 'no \\033[31mend\\n\\n' >&2; exit 1"));
     soon(child.exited()).await;
-    assert_eq!(soon(child.last_words()).await, "line 3 | line 4 | line 5 | line 6 | no [31mend");
+    assert_eq!(soon(child.last_output()).await, "line 3 | line 4 | line 5 | line 6 | no [31mend");
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_child_that_floods_stderr_goes_on_and_costs_64_kib() {
     let script = "i=0; while [ $i -lt 200 ]; do head -c 65536 /dev/zero | tr '\\0' x; i=$((i+1)); done >&2; echo >&2; echo end >&2";
     let mut child = spawn(sh(script));
     assert_eq!(soon(child.exited()).await, Exit::Code(0));
-    assert!(soon(child.last_words()).await.ends_with(" | end"));
+    assert!(soon(child.last_output()).await.ends_with(" | end"));
     assert_eq!(child.said().bytes().len(), RING_BYTES);
 }
 

@@ -15,7 +15,7 @@ pub enum Exit {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
-    /// Unknown: the runtime that waited for it is gone (and killed it), or another part of the process reaped it.
+    /// Unknown: the runtime that waited for it has ended (and killed it), or another part of the process reaped it.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Tells how a child ended, to anybody and any number of times.
+/// Reports the exit of a child to any number of waiters.
 #[derive(Debug, Clone)]
 pub struct ExitWatch(watch::Receiver<Option<Exit>>);
 
@@ -66,7 +66,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Waits for the leader in a task of its own until it ends or the runtime does.
+    /// Waits for the leader in a task until it ends or the runtime does.
     pub(crate) fn watch(child: tokio::process::Child, group: Arc<Group>) -> ExitWatch {
         let (tell, told) = watch::channel(None);
         let mut leader = Self { child, group };

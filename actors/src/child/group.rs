@@ -36,11 +36,11 @@ impl Group {
         }
     }
 
-    /// Ends the group: kills the processes left in it, has the watcher forget it, then calls `reap`, which may give
-    /// the number back to the system. Repeating it only calls `reap`.
+    /// Ends the group: kills its remaining processes, unregisters it from the watcher, then calls `reap`, which may
+    /// release the pid. Repeating it only calls `reap`.
     ///
-    /// The watcher forgets first, so that it never knows a number that is free; if this process dies in between, no
-    /// process is left behind, since all were killed.
+    /// The watcher is updated first, so that it never holds a free pid; if this process dies in between, no process
+    /// is left, since all were killed.
     pub(crate) fn end<T>(&self, reap: impl FnOnce() -> T) -> T {
         let mut is_ours = self.is_ours.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut *is_ours, false) {

@@ -28,12 +28,12 @@ impl Default for Ladder {
 }
 
 impl Child {
-    /// Ends the child and its whole group, politely first. The caller must have dropped the child's stdin before.
-    /// Repeating it is harmless and returns the same result. Dropping the future and then the child kills the group
+    /// Stops the child and its whole group, with increasing force. The caller must have dropped the child's stdin.
+    /// Repeating it is harmless and returns the first result. Dropping the future and then the child kills the group
     /// at once.
     ///
-    /// As soon as the leader has ended, the processes left in its group are killed. A grandchild that made a group of
-    /// its own is out of reach.
+    /// As soon as the leader has ended, the remaining processes of its group are killed. A grandchild in a group of
+    /// its own is not reached.
     pub async fn stop(&mut self, ladder: Ladder) -> Exit {
         let mut exit = self.exit_watch();
         if self.had_stdin {

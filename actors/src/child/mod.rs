@@ -1,13 +1,12 @@
-//! Child processes: started in a group of their own, drained, watched, and never
-//! left behind.
+//! Child processes: started in their own process group, drained, watched, and never left behind.
 //!
-//! A [`Child`] belongs to one actor or one task. It runs in its own process group with a cleared environment; what it
-//! writes to stderr ends in a bounded [`Ring`]; one task waits for it and publishes how it ended ([`ExitWatch`]).
-//! When its leader ends, the processes left in its group are killed. It is stopped by the [`Ladder`]; dropping it
-//! kills its group at once. When Bob itself is killed, the [`Watcher`] ends the group.
+//! A [`Child`] belongs to one actor or one task. It has a cleared environment; its stderr is kept in a bounded
+//! [`Ring`]; one task waits for it and publishes its exit ([`ExitWatch`]). When its leader ends, the remaining
+//! processes of its group are killed. It is stopped by the [`Ladder`]; dropping it kills its group at once. When Bob
+//! itself is killed, the [`Watcher`] ends the group.
 //!
-//! Nothing here runs a shell line, shows anything on a terminal, or uses the
-//! parent-death signal, which fires when a thread ends.
+//! Nothing here runs a shell line, writes to a terminal, or uses the parent-death signal, which fires when a thread
+//! ends.
 
 mod exit;
 mod group;
@@ -42,8 +41,8 @@ use std::time::Duration;
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 
-/// How long a drain goes on after the leader ended, for a pipe that a process
-/// outside the group still holds; and how long last words are waited for.
+/// How long draining continues after the leader ended, if a process outside the group holds the pipe; also the time
+/// to wait for last output.
 const DRAIN_AFTER_EXIT: Duration = Duration::from_millis(500);
 
 /// How many lines an error repeats.
@@ -64,14 +63,14 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a child in a process group of its own and has it watched.
+    /// Starts a child in its own process group and registers it with the watcher.
     ///
-    /// The call takes as long as the system needs to start a program (about a
-    /// millisecond) and must be made inside a tokio runtime with I/O and time.
+    /// Blocks while the system starts the program (about a millisecond). Must be called inside a tokio runtime with
+    /// I/O and time.
     ///
     /// # Errors
-    /// [`SpawnError`] names the program and the reason: not found, not executable,
-    /// folder gone, too many files or processes. Nothing is left running then.
+    /// [`SpawnError`] has the program and the reason: not found, not executable, missing folder, too many files or
+    /// processes. Then no process is left.
     pub fn spawn(spec: ChildSpec, watcher: &Watcher) -> Result<Self, SpawnError> {
         // First, so that no child ever runs unwatched.
         watcher.start().map_err(|error| spec.unwatched(&error))?;
@@ -111,7 +110,7 @@ impl Child {
         self.stdout.take()
     }
 
-    /// Tells how it ended, also to those who do not own the child.
+    /// Returns a handle that reports the exit, independent of the child's owner.
     pub fn exit_watch(&self) -> ExitWatch {
         self.exit.clone()
     }
@@ -128,7 +127,7 @@ impl Child {
 
     /// The last lines of a child that ended, for an error message: waits, at most half a second, until all it wrote
     /// was read. Empty if it wrote nothing.
-    pub async fn last_words(&mut self) -> String {
+    pub async fn last_output(&mut self) -> String {
         let _no_drain_speaks = tokio::time::timeout(DRAIN_AFTER_EXIT, self.drained.recv()).await;
         self.said.last_lines(LAST_LINES)
     }

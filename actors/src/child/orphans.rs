@@ -1,9 +1,8 @@
-//! Orphans: processes that were not started here and became children of this process.
+//! Reaps orphans: children of this process that it did not start.
 //!
-//! The first process of a container, and one that asked the system for it, inherits every process whose parent has
-//! ended, and only it can reap them. This module knows which children were started here, so that their status
-//! is left to those who wait for it, and reaps all others. It ends no process; that is done by the groups and the
-//! watcher.
+//! The first process of a container, and a child subreaper, inherits every process whose parent has ended, and only
+//! it can reap them. This module tracks the children started here, whose status is left to their waiters, and reaps
+//! all others. It kills no process; the groups and the watcher do.
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use std::collections::HashSet;
@@ -23,8 +22,7 @@ static OURS: LazyLock<Mutex<HashSet<Pid>>> = LazyLock::new(Mutex::default);
 /// made their reaper. It does not change while the process lives.
 static INHERITS: LazyLock<bool> = LazyLock::new(|| std::process::id() == 1 || is_reaper());
 
-/// Starts a program. The lock is held meanwhile, so that a child that ends at once is
-/// never taken for an orphan.
+/// Starts a program while holding the lock, so that a child that ends immediately is not taken for an orphan.
 pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
     if !*INHERITS {
         return command.spawn();
@@ -60,7 +58,7 @@ pub async fn reap_orphans() {
 fn look() {
     let ours = ours();
     for orphan in children().into_iter().filter(|pid| !ours.contains(pid)) {
-        // One that lives is left alone, and one that is gone was reaped elsewhere.
+        // No effect on a live one, or on one reaped elsewhere.
         let _dead_or_not = waitpid(Some(orphan), WaitOptions::NOHANG);
     }
 }

@@ -1,8 +1,7 @@
 //! The end of a child's output, in bounded memory.
 //!
-//! A drain reads a pipe for as long as anybody holds its other end, so that a
-//! talkative child never blocks, and keeps the last 64 KiB. Nothing here reaches
-//! a terminal by itself.
+//! A drain reads a pipe until all writers have closed it, so that a child never blocks on output, and keeps the last
+//! 64 KiB. Nothing is written to a terminal.
 
 use super::spec::OnLine;
 use std::collections::VecDeque;
@@ -23,7 +22,7 @@ const CHUNK_BYTES: usize = 8 * 1024;
 pub struct Ring(Arc<Mutex<VecDeque<u8>>>);
 
 impl Ring {
-    /// Takes what was read; the oldest bytes make room.
+    /// Appends bytes, dropping the oldest if full.
     pub(crate) fn push(&self, read: &[u8]) {
         let newest = &read[read.len().saturating_sub(RING_BYTES)..];
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +31,7 @@ impl Ring {
         kept.extend(newest);
     }
 
-    /// Everything that is kept, as it came.
+    /// Returns the bytes kept.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }

@@ -1,4 +1,4 @@
-//! What to start, and why starting it failed.
+//! The specification of a child process, and errors of starting it.
 
 use crate::secrets::Secrets;
 use rustix::io::Errno;
@@ -8,13 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a child inherits besides what it is given by name. Keys, proxies and
-/// everything else stay with us.
+/// Inherited variables. Keys, proxies and everything else must be set explicitly.
 const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TMPDIR", "USER", "TERM"];
 
-/// Called with each line a child writes to a drained pipe: without its line end,
-/// without control characters, at most 1 KiB. It runs between two reads of the
-/// pipe and must not block.
+/// Called with each line a child writes to a drained pipe: without its line end, without control characters, at most
+/// 1 KiB. It runs between two reads of the pipe and must not block.
 pub type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A program to be started as a child.
@@ -28,15 +26,15 @@ pub struct ChildSpec {
     pub folder: Option<PathBuf>,
     /// Its environment, beside the few variables every child inherits; these win.
     pub env: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Stdin,
-    /// What becomes of its standard output. Standard error is always drained.
+    /// Its standard output. Standard error is always drained.
     pub stdout: Stdout,
-    /// Who sees the drained lines as they come, if anybody.
+    /// Receives drained lines.
     pub on_line: Option<OnLine>,
 }
 
-/// What a child reads.
+/// A child's standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing: it is at its end from the start.
@@ -46,7 +44,7 @@ pub enum Stdin {
     Piped,
 }
 
-/// What becomes of a child's standard output.
+/// A child's standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stdout {
     /// It is discarded.
@@ -73,7 +71,7 @@ impl ChildSpec {
         }
     }
 
-    /// The whole environment of the child: what it inherits, then what it is given.
+    /// The environment: inherited variables, then explicit ones.
     pub(crate) fn environment(
         &self,
         ours: impl Iterator<Item = (OsString, OsString)>,
@@ -81,12 +79,12 @@ impl ChildSpec {
         ours.filter(|(name, _)| is_inherited(name)).chain(self.env.iter().cloned())
     }
 
-    /// What the child is given in its environment by name, which its own words may repeat.
+    /// The explicit variables, which the child's output may repeat and which are redacted.
     pub(crate) fn secrets(&self) -> Secrets {
         Secrets::of(self.env.iter().filter_map(|(_, value)| value.to_str()))
     }
 
-    /// Says why the system refused to start this.
+    /// The error for a refused start.
     pub(crate) fn refused(&self, error: &io::Error) -> SpawnError {
         SpawnError::new(&self.program, explain(error, &self.program, self.folder.as_deref()))
     }
@@ -98,7 +96,7 @@ impl ChildSpec {
     }
 }
 
-/// Two are equal when they start the same program in the same way, for the same reader.
+/// Equal specs start one program in the same way, with one receiver of lines.
 impl PartialEq for ChildSpec {
     fn eq(&self, other: &Self) -> bool {
         let Self { program, args, folder, env, stdin, stdout, on_line } = self;
@@ -131,7 +129,7 @@ impl fmt::Debug for ChildSpec {
     }
 }
 
-/// A child could not be started: which, why, and what to do.
+/// A child could not be started: program, reason and advice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot start `{program}`: {why}")]
 pub struct SpawnError {
@@ -145,8 +143,8 @@ impl SpawnError {
     }
 }
 
-/// What brings a program that tool servers are often started with.
-fn brought_by(program: &OsStr) -> Option<&'static str> {
+/// The package that provides a program often used to start tool servers.
+fn provided_by(program: &OsStr) -> Option<&'static str> {
     Some(match program.to_str()? {
         "npx" | "npm" | "node" => "Node.js 20 or newer, which brings it (https://nodejs.org),",
         "uvx" | "uv" => "uv, which brings it (https://docs.astral.sh/uv),",
@@ -156,8 +154,8 @@ fn brought_by(program: &OsStr) -> Option<&'static str> {
     })
 }
 
-/// The system's reason in words. It looks at the disk, since one number stands
-/// for several faults: a missing program, a missing folder, a missing interpreter.
+/// Describes the error. Checks the disk, since one error number covers several causes: a missing program, a missing
+/// folder, a missing interpreter.
 fn explain(error: &io::Error, program: &OsStr, folder: Option<&Path>) -> String {
     let gone = folder.filter(|folder| !folder.is_dir());
     match (Errno::from_io_error(error), gone) {
@@ -165,7 +163,7 @@ fn explain(error: &io::Error, program: &OsStr, folder: Option<&Path>) -> String 
             format!("the folder `{}` does not exist; create it or correct the setting", folder.display())
         }
         (Some(Errno::NOENT | Errno::NOTDIR), None) if !program.to_string_lossy().contains('/') => {
-            let to_do = brought_by(program).map_or_else(|| "install it".to_owned(), |what| format!("install {what}"));
+            let to_do = provided_by(program).map_or_else(|| "install it".to_owned(), |what| format!("install {what}"));
             format!("no such program on the PATH (ENOENT); {to_do} or correct the command")
         }
         (Some(Errno::NOENT | Errno::NOTDIR), None) => {

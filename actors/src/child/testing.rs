@@ -1,4 +1,4 @@
-//! What tests of children share: deadlines, and a look at the process table.
+//! Support for tests of children: deadlines, and the process table.
 
 use super::Child;
 use super::Watcher;
@@ -74,8 +74,8 @@ pub(crate) fn processes() -> Vec<Process> {
     text.lines().filter_map(row).collect()
 }
 
-/// Runs one test again in a process of its own and passes on its verdict. `None` to
-/// the test that was asked for; `Some` inside the process that was started for it.
+/// Runs one test again in a separate process and propagates its result. Returns `None` in the original test and
+/// `Some` in the separate process.
 pub(crate) fn in_own_process(test: &str) -> Option<()> {
     if is_own_process() {
         return Some(());

@@ -1,13 +1,11 @@
-//! The watcher: a small process that ends our children when we cannot any more.
+//! The watcher: a small process that ends the children if this process is killed.
 //!
-//! One `sh` per runtime, started with its first child, in a group of its own, with
-//! its stdin on a pipe that only we hold. It reads which groups live; when the pipe
-//! ends, because we closed it or because we were killed, it ends every group it
-//! still knows, TERM first and KILL a second later, and then itself. It ignores the
-//! signals a terminal sends and knows nothing but those numbers.
+//! One `sh` per runtime, started with its first child, in its own group, with its stdin on a pipe that only this
+//! process holds. It reads the list of live groups; when the pipe is closed, deliberately or by a kill, it sends
+//! SIGTERM to all remaining groups, SIGKILL a second later, and exits. It ignores the signals of a terminal and knows
+//! nothing but those numbers.
 //!
-//! A child is registered just after it was started: the one it cannot save is a
-//! child started in the very microseconds in which we are killed.
+//! A child is registered just after its start; one started within microseconds of a kill can be missed.
 
 #[cfg(test)]
 #[path = "watcher_tests.rs"]
@@ -70,7 +68,7 @@ struct State {
 
 #[derive(Debug)]
 struct Process {
-    /// Non-blocking: a line is shorter than what a pipe takes whole, or it fails.
+    /// Non-blocking: a line fits into one atomic pipe write, or fails.
     pipe: File,
     pid: Option<u32>,
     number: u64,
@@ -92,8 +90,7 @@ impl Watcher {
         Self::default()
     }
 
-    /// Waits until every child of this runtime has ended or was killed, at most for
-    /// `limit`; says whether that is so. Cancel-safe.
+    /// Waits until every child of this runtime has ended, up to `limit`; returns whether they have. Cancel-safe.
     pub async fn idle(&self, limit: Duration) -> bool {
         let mut living = self.0.living.subscribe();
         tokio::time::timeout(limit, living.wait_for(|count| *count == 0)).await.is_ok()

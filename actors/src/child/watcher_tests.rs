@@ -18,7 +18,7 @@ fn is_alive(pid: i32) -> bool {
     processes().iter().any(|p| p.pid == pid && !p.is_zombie)
 }
 
-/// The whole point: a process of ours is killed and nobody tells its children.
+/// The main case: a process is killed without a chance to stop its children.
 ///
 /// This test starts itself again as the process to be killed: it has a child that
 /// ignores TERM and has a child of its own, says their group, and waits.

@@ -1,11 +1,9 @@
 //! The actor of one tool server.
 //!
-//! It publishes what its server offers on its shelf of the tool plane, and answers the
-//! same questions as the actor of this process's own tools ([`ToolsMessage`]). While the server starts,
-//! questions are held: as long as its starts usually take and two seconds more, and until the startup deadline
-//! when the server has never been ready. Then they are answered without it. When the server
-//! ends, so does the actor, with an error that says how; calls in flight were answered
-//! before.
+//! It publishes its server's tools in the tool registry, and handles [`ToolsMessage`] like the actor of the local
+//! tools. While the server starts, questions are held: for its usual start time and two seconds more, or until the
+//! startup deadline if it has never been ready. Then they are answered without it. When the server ends, the actor
+//! fails with an error that says how; calls in flight were answered before.
 
 use super::arguments::McpServerArguments;
 use super::keeper::Keeper;
@@ -25,14 +23,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A list of tools this old is read again when somebody uses it.
+/// Age at which a tool list is refreshed when it is used.
 const LIST_IS_OLD: Duration = Duration::from_secs(60);
 
 /// Hosts the tools of one server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct McpServerActor;
 
-/// What the actor keeps.
+/// State of the actor.
 pub struct McpServerState {
     arguments: Arc<McpServerArguments>,
     host: Host,
@@ -55,7 +53,7 @@ impl fmt::Debug for McpServerState {
 /// How far the server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nobody has asked for it.
+    /// Not needed so far.
     Asleep,
     /// Its keeper is at it.
     Starting,
@@ -64,7 +62,7 @@ enum Phase {
         /// When its list was read.
         since: Instant,
     },
-    /// It was ready and has ended; what comes now is for the successor.
+    /// It was ready and has ended; new messages are for the successor.
     Ending,
 }
 
@@ -133,7 +131,7 @@ impl McpServerState {
             }
             Phase::Asleep | Phase::Starting | Phase::Ending => {
                 self.wake(myself);
-                let until = Instant::now() + self.arguments.patience(&question);
+                let until = Instant::now() + self.arguments.time_limit(&question);
                 if self.waiting.iter().all(|(other, _)| *other > until) {
                     tell_at(myself, until);
                 }
@@ -186,7 +184,7 @@ impl McpServerState {
         self.phase = Phase::Starting;
     }
 
-    /// Whoever waits for a server that never came back hears why it did not.
+    /// Replies to callers of a server that never came back.
     fn ending(&mut self) {
         match self.phase {
             Phase::Ready { .. } => self.phase = Phase::Ending,
@@ -194,8 +192,8 @@ impl McpServerState {
         }
     }
 
-    /// Answers what waits for a server that did not start. What came behind the end of one
-    /// that was ready goes to the successor.
+    /// Replies to held questions after a failed start. Messages that arrived after the end of a ready server are left
+    /// to the successor.
     fn leave(&mut self, why: &str, myself: &ActorRef<McpMessage>) {
         if let (Phase::Ending, Some(shelf)) = (self.phase, &self.arguments.shelf) {
             let questions = self.waiting.drain(..).map(|(_until, question)| question).collect();
@@ -221,8 +219,7 @@ impl McpServerState {
     }
 }
 
-/// Has the actor look at its waiting questions then. An actor that has ended by then
-/// has none.
+/// Has the actor look at its waiting questions then. An actor that has ended by then has none.
 fn tell_at(actor: &ActorRef<McpMessage>, at: Instant) {
     actor.send_after(at.saturating_duration_since(Instant::now()), || McpMessage::Waited);
 }

@@ -1,11 +1,11 @@
-//! A server is started, judged, called, missed and let go of.
+//! Start, verdicts, calls, crashes and shutdown of a server.
 //!
-//! The server is a `sh` that answers by hand, so that each test decides how it behaves.
+//! The server is a `sh` script, so that each test controls its behaviour.
 
 use super::*;
 use crate::address::RETURNS_WITHIN;
 use crate::child::testing::{DEADLINE, group_is_gone, processes, soon, until};
-use crate::mcp::testing::{House, arguments, judged, script, server};
+use crate::mcp::testing::{Fixture, arguments, judged, script, server};
 use crate::tools::local::fixture::call;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::ServerId;
@@ -17,37 +17,37 @@ use std::time::Instant as Clock;
 
 #[tokio::test]
 async fn a_call_reaches_the_server_and_comes_back() {
-    let house = House::with(server("")).await;
-    let status = house.ready().await;
+    let fixture = Fixture::with(server("")).await;
+    let status = fixture.ready().await;
     assert_eq!((status.tools, status.server.as_deref()), (3, Some("sh 1")));
-    let returned = house.perform("echo").await;
+    let returned = fixture.perform("echo").await;
     assert_eq!((returned.status, returned.output.plain().as_str()), (CallStatus::Ok, "heard"));
 }
 
 #[tokio::test]
 async fn a_question_that_comes_before_the_server_is_ready_waits_for_it() {
-    let house = House::with(server(r#"*'"method":"tools/list"'*) sleep 0.3; answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' ;;"#)).await;
-    assert_eq!(house.status().state, ServerState::Starting);
-    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    let fixture = Fixture::with(server(r#"*'"method":"tools/list"'*) sleep 0.3; answer '{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' ;;"#)).await;
+    assert_eq!(fixture.status().state, ServerState::Starting);
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
 }
 
 #[tokio::test]
 async fn a_lazy_server_sleeps_until_it_is_needed() {
     let mut arguments = arguments(server(""));
     arguments.spec.start = ServerStart::Lazy;
-    let house = House::start(arguments).await;
-    assert_eq!((house.status().state, house.status().pid), (ServerState::Asleep, None));
-    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
-    assert!(house.status().pid.is_some());
+    let fixture = Fixture::start(arguments).await;
+    assert_eq!((fixture.status().state, fixture.status().pid), (ServerState::Asleep, None));
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
+    assert!(fixture.status().pid.is_some());
 }
 
 #[tokio::test]
 async fn a_killed_server_is_noticed_at_once_and_its_calls_are_unknown() {
-    let mut house = House::with(server("")).await;
-    let pid = house.ready().await.pid.expect("a process");
-    let (first, second) = (house.begin("hang").await, house.begin("hang").await);
+    let mut fixture = Fixture::with(server("")).await;
+    let pid = fixture.ready().await.pid.expect("a process");
+    let (first, second) = (fixture.begin("hang").await, fixture.begin("hang").await);
     // The second call may still be on its way to the server when this one is answered.
-    house.perform("echo").await;
+    fixture.perform("echo").await;
     let killed = Clock::now();
     kill(pid);
     for call in [first, second] {
@@ -56,7 +56,7 @@ async fn a_killed_server_is_noticed_at_once_and_its_calls_are_unknown() {
         let text = returned.output.plain();
         assert!(text.contains("outcome unknown") && text.contains("signal 9"), "{text}");
     }
-    let end = house.end().await;
+    let end = fixture.end().await;
     let noticed = killed.elapsed();
     assert!(end.contains("`sh` was ended by signal 9"), "{end}");
     assert!(noticed < Duration::from_millis(1000), "{noticed:?}");
@@ -65,35 +65,35 @@ async fn a_killed_server_is_noticed_at_once_and_its_calls_are_unknown() {
 
 #[tokio::test]
 async fn a_server_that_dies_by_a_call_says_its_last_words_and_is_back_for_the_next() {
-    let mut house = House::with(server("")).await;
-    let returned = house.perform("die").await;
+    let mut fixture = Fixture::with(server("")).await;
+    let returned = fixture.perform("die").await;
     assert_eq!(returned.status, CallStatus::Unknown);
-    assert!(house.end().await.contains("its last words: I cannot go on"));
-    house.server.start_again().await;
-    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    assert!(fixture.end().await.contains("last output: I cannot go on"));
+    fixture.server.start_again().await;
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
 }
 
 #[tokio::test]
 async fn whoever_asks_while_it_is_started_again_waits_as_long_as_its_start_takes_and_two_seconds_more() {
-    let mut house = House::with(server("")).await;
-    house.perform("die").await;
-    house.end().await;
+    let mut fixture = Fixture::with(server("")).await;
+    fixture.perform("die").await;
+    fixture.end().await;
     // The place of the successor is taken, as by a process that does not go.
-    let place = Arc::clone(&house.server.arguments.place.taken).lock_owned().await;
-    house.server.start_again().await;
+    let place = Arc::clone(&fixture.server.arguments.place.taken).lock_owned().await;
+    fixture.server.start_again().await;
     let usual = Duration::from_millis(700);
-    house.server.arguments.shelf.as_ref().expect("a shelf").started_within(usual);
+    fixture.server.arguments.shelf.as_ref().expect("a shelf").started_within(usual);
     let asked = Clock::now();
-    let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
+    let verdict = fixture.check(&call("mcp/sh/echo", json!({}))).await;
     let Verdict::Unavailable { why } = verdict else { panic!("not turned away: {verdict:?}") };
     assert!(why.starts_with("not run: ") && why.contains("`sh`"), "{why}");
     assert!(asked.elapsed() >= usual + RETURNS_WITHIN);
     // No longer than the call itself may take.
-    let (brief, asked) = (CallContext { tool_timeout_ms: 200, ..(*house.context).clone() }, Clock::now());
-    let verdict = judged(&house.plane, &call("mcp/sh/echo", json!({})), &Arc::new(brief)).await;
+    let (brief, asked) = (CallContext { tool_timeout_ms: 200, ..(*fixture.context).clone() }, Clock::now());
+    let verdict = judged(&fixture.plane, &call("mcp/sh/echo", json!({})), &Arc::new(brief)).await;
     assert!(matches!(verdict, Verdict::Unavailable { .. }) && asked.elapsed() < RETURNS_WITHIN, "{verdict:?}");
     drop(place);
-    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
     let wrong_version = r#"*'"method":"initialize"'*) answer '{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}' ;;"#;
     let no_list = r#"*'"method":"tools/list"'*) answer '{"tools":7}' ;;"#;
     for (spec, why) in [
-        (script("echo oh no >&2; exit 3"), "ended with status 3, its last words: oh no"),
+        (script("echo oh no >&2; exit 3"), "ended with status 3, last output: oh no"),
         (script("exec sleep 1000"), "was not ready within 300 ms"),
         (script("while :; do echo junk; echo '{\"half\":'; sleep 0.01; done"), "was not ready within 300 ms"),
         (script("exec >&-; exec sleep 1000"), "closed the connection during the handshake"),
@@ -125,12 +125,12 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
         let mut arguments = arguments(spec);
         arguments.spec.startup_timeout_ms = 300;
         let watcher = arguments.watcher.clone();
-        let mut house = House::start(arguments).await;
-        let pid = house.status().pid;
+        let mut fixture = Fixture::start(arguments).await;
+        let pid = fixture.status().pid;
         let question = call("mcp/sh/echo", json!({}));
-        let verdict = house.check(&question).await;
+        let verdict = fixture.check(&question).await;
         assert!(matches!(&verdict, Verdict::Unavailable { why } if why.starts_with("not run: ")), "{verdict:?}");
-        let end = house.end().await;
+        let end = fixture.end().await;
         assert!(end.contains("the tool server `sh`") && end.contains(why), "{why}: {end}");
         assert!(watcher.idle(DEADLINE).await, "{why}: something is left");
         if let Some(pid) = pid {
@@ -144,13 +144,13 @@ async fn what_a_server_was_given_in_its_environment_is_not_repeated() {
     let refusal =
         r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":1,"message":"bad '"$KEY"'"}}'; exec cat"#;
     for (program, why) in [
-        ("echo \"bad $KEY-2 $LONGER\" >&2; exit 3", "last words: bad …-2 …"),
+        ("echo \"bad $KEY-2 $LONGER\" >&2; exit 3", "last output: bad …-2 …"),
         (refusal, "refuses the handshake: bad … (1)"),
     ] {
         let spec = script(program).with("KEY", "canary").with("LONGER", "canary-1");
-        let mut house = House::with(spec).await;
-        let verdict = house.check(&call("mcp/sh/echo", json!({}))).await;
-        let end = house.end().await;
+        let mut fixture = Fixture::with(spec).await;
+        let verdict = fixture.check(&call("mcp/sh/echo", json!({}))).await;
+        let end = fixture.end().await;
         assert!(end.contains(why), "{end}");
         assert!(!format!("{end} {verdict:?}").contains("canary"), "{end} {verdict:?}");
     }
@@ -158,25 +158,25 @@ async fn what_a_server_was_given_in_its_environment_is_not_repeated() {
 
 #[tokio::test]
 async fn a_server_that_closes_its_output_is_ended() {
-    let mut house = House::with(server(r#"*'"name":"hang"'*) exec >&-; exec sleep 1000 ;;"#)).await;
-    let pid = house.ready().await.pid.expect("a process");
+    let mut fixture = Fixture::with(server(r#"*'"name":"hang"'*) exec >&-; exec sleep 1000 ;;"#)).await;
+    let pid = fixture.ready().await.pid.expect("a process");
     let begun = Clock::now();
-    assert_eq!(house.perform("hang").await.status, CallStatus::Unknown);
+    assert_eq!(fixture.perform("hang").await.status, CallStatus::Unknown);
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
-    assert!(house.end().await.contains("closed its output"));
+    assert!(fixture.end().await.contains("closed its output"));
     group_is_gone(pid).await;
 }
 
-/// What holds the server's stderr has its actor live a moment longer than the server.
+/// A process that holds the server's stderr delays the end of the actor briefly.
 #[tokio::test]
 async fn a_call_between_the_end_of_a_server_and_that_of_its_actor_goes_to_the_successor() {
-    let mut house = House::with(server(r#"*'"name":"die"'*) setsid sleep 1 & kill -9 $$ ;;"#)).await;
-    house.ready().await;
-    assert_eq!(house.perform("die").await.status, CallStatus::Unknown);
-    let asked = house.performing("echo");
+    let mut fixture = Fixture::with(server(r#"*'"name":"die"'*) setsid sleep 1 & kill -9 $$ ;;"#)).await;
+    fixture.ready().await;
+    assert_eq!(fixture.perform("die").await.status, CallStatus::Unknown);
+    let asked = fixture.performing("echo");
     let restarted = async {
-        house.end().await;
-        house.server.start_again().await;
+        fixture.end().await;
+        fixture.server.start_again().await;
     };
     let (returned, ()) = tokio::join!(asked, restarted);
     assert_eq!((returned.status, returned.output.plain().as_str()), (CallStatus::Ok, "heard"), "{returned:?}");
@@ -185,13 +185,13 @@ async fn a_call_between_the_end_of_a_server_and_that_of_its_actor_goes_to_the_su
 #[tokio::test]
 async fn a_stopped_actor_ends_its_server_however_deaf() {
     let quiet = server(r#"*'"name":"hang"'*) trap '' TERM; sleep 1000 & while :; do sleep 1000; done ;;"#);
-    let house = House::with(quiet).await;
-    let pid = house.ready().await.pid.expect("a process");
-    let begun = house.begin("hang").await;
+    let fixture = Fixture::with(quiet).await;
+    let pid = fixture.ready().await.pid.expect("a process");
+    let begun = fixture.begin("hang").await;
     // The trap is set when the shell has started its first sleep.
     until("it is deaf", || processes().iter().filter(|process| process.group == pid).count() > 1).await;
     let stopped = Clock::now();
-    house.server.actor.stop(None);
+    fixture.server.actor.stop(None);
     assert_eq!(soon(begun).await, None);
     group_is_gone(pid).await;
     assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
@@ -199,15 +199,15 @@ async fn a_stopped_actor_ends_its_server_however_deaf() {
 
 #[tokio::test]
 async fn a5_a_killed_actor_ends_its_server() {
-    let mut house = House::with(server("")).await;
-    let pid = house.ready().await.pid.expect("a process");
-    let begun = house.begin("hang").await;
-    house.server.actor.kill();
+    let mut fixture = Fixture::with(server("")).await;
+    let pid = fixture.ready().await.pid.expect("a process");
+    let begun = fixture.begin("hang").await;
+    fixture.server.actor.kill();
     assert_eq!(soon(begun).await, None);
-    assert_eq!(house.end().await, "killed");
+    assert_eq!(fixture.end().await, "killed");
     group_is_gone(pid).await;
-    house.server.start_again().await;
-    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    fixture.server.start_again().await;
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
 }
 
 #[tokio::test]
@@ -216,44 +216,44 @@ async fn a_list_that_changed_is_offered_and_old_permission_is_worth_nothing() {
         *'"method":"tools/list"'*) answer '{"tools":[{"name":"echo","description":"'"$now"'","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' ;;
         *'"name":"echo"'*) now=new; answer "$heard"; say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}' ;;
     "#;
-    let house = House::with(server(arms)).await;
+    let fixture = Fixture::with(server(arms)).await;
     let drifting = call("mcp/sh/echo", json!({}));
-    let grant = house.granted(&drifting).await;
-    let mut changes = house.plane.changes();
-    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    let grant = fixture.granted(&drifting).await;
+    let mut changes = fixture.plane.changes();
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
     soon(changes.changed()).await.expect("the plane is there");
-    let returned = soon(house.run(Arc::clone(&drifting), grant)).await.expect("an answer");
+    let returned = soon(fixture.run(Arc::clone(&drifting), grant)).await.expect("an answer");
     assert_eq!(returned.status, CallStatus::Denied);
     assert!(returned.output.plain().contains("call it again"), "{returned:?}");
-    let grant = house.granted(&drifting).await;
-    assert_eq!(soon(house.run(drifting, grant)).await.expect("an answer").status, CallStatus::Ok);
+    let grant = fixture.granted(&drifting).await;
+    assert_eq!(soon(fixture.run(drifting, grant)).await.expect("an answer").status, CallStatus::Ok);
 }
 
-/// The server says nothing of it, and nobody calls one of its tools.
+/// The server sends no notification, and none of its tools is called.
 #[tokio::test]
 async fn a_list_that_is_old_is_read_again_when_somebody_looks_at_it() {
     let arms = r#"*'"method":"tools/list"'*) name=x$name; answer '{"tools":[{"name":"'"$name"'","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}' ;;"#;
-    let house = House::with(server(arms)).await;
-    house.ready().await;
-    assert_eq!(house.looked().await, ["mcp/sh/x"]);
-    let mut changes = house.plane.changes();
+    let fixture = Fixture::with(server(arms)).await;
+    fixture.ready().await;
+    assert_eq!(fixture.looked().await, ["mcp/sh/x"]);
+    let mut changes = fixture.plane.changes();
     tokio::time::pause();
     tokio::time::advance(LIST_IS_OLD).await;
     tokio::time::resume();
-    assert_eq!(house.looked().await, ["mcp/sh/x"], "nobody waits for it");
+    assert_eq!(fixture.looked().await, ["mcp/sh/x"], "nobody waits for it");
     soon(changes.changed()).await.expect("the plane is there");
-    assert_eq!(house.looked().await, ["mcp/sh/xx"]);
+    assert_eq!(fixture.looked().await, ["mcp/sh/xx"]);
 }
 
 #[tokio::test]
 async fn the_servers_own_limit_holds_for_calls_of_which_nothing_is_said() {
     let mut arguments = arguments(server(""));
     arguments.spec.tool_timeout_ms = Some(150);
-    let house = House::start(arguments).await;
-    let returned = house.perform("hang").await;
+    let fixture = Fixture::start(arguments).await;
+    let returned = fixture.perform("hang").await;
     assert_eq!(returned.status, CallStatus::Error);
     assert!(returned.output.plain().contains("timed out after 150 ms"), "{returned:?}");
-    assert_eq!(house.perform("echo").await.status, CallStatus::Ok);
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
 }
 
 #[tokio::test]
@@ -262,10 +262,10 @@ async fn the_policy_stands_before_the_server() {
     arguments.policy.deny_tools.push("mcp/sh/echo".to_owned());
     let risky = crate::tools::ToolOverride { risk: Some(Risk::High), ..Default::default() };
     arguments.policy.tools.insert("mcp/sh/die".to_owned(), risky);
-    let house = House::start(arguments).await;
-    assert_eq!(house.ready().await.tools, 2);
-    assert!(matches!(house.check(&call("mcp/sh/echo", json!({}))).await, Verdict::Deny { .. }));
-    assert!(matches!(house.check(&call("mcp/sh/die", json!({}))).await, Verdict::Ask { .. }));
+    let fixture = Fixture::start(arguments).await;
+    assert_eq!(fixture.ready().await.tools, 2);
+    assert!(matches!(fixture.check(&call("mcp/sh/echo", json!({}))).await, Verdict::Deny { .. }));
+    assert!(matches!(fixture.check(&call("mcp/sh/die", json!({}))).await, Verdict::Ask { .. }));
 }
 
 fn kill(pid: i32) {

@@ -1,4 +1,4 @@
-//! What the actor of one tool server starts with, and what its successors share.
+//! Arguments of a tool server's actor, and the state shared by its successors.
 
 use super::elicit::Elicit;
 use crate::address::RETURNS_WITHIN;
@@ -15,9 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What the actor is started with. A supervisor makes one per server and hands clones
-/// of the same one to each successor, so that two processes of one server never
-/// overlap.
+/// Arguments of the actor. A supervisor creates them once per server and passes clones to each successor, so that two
+/// processes of one server never overlap.
 #[derive(Clone)]
 pub struct McpServerArguments {
     /// The server.
@@ -28,34 +27,33 @@ pub struct McpServerArguments {
     pub watcher: Watcher,
     /// How its process is stopped.
     pub ladder: Ladder,
-    /// Who answers what it asks a person; without one, every question is declined.
+    /// Port for forms; without one, every form is declined.
     pub elicit: Option<Arc<dyn Elicit>>,
     /// Where its tools are published.
     pub shelf: Option<Shelf>,
-    /// What writes its calls down, if anything does.
+    /// Records calls, if a tape is recorded.
     pub recorder: Option<Recorder>,
     pub(super) place: Arc<Place>,
 }
 
-/// What the successors of one server's actor share.
+/// State shared by successive actors of one server.
 #[derive(Default)]
 pub(super) struct Place {
     /// Held by the keeper whose server lives.
     pub(super) taken: Arc<tokio::sync::Mutex<()>>,
     pub(super) was_ready: AtomicBool,
-    /// What seals their grants: a call that was allowed before a restart may run after it.
+    /// Signs grants: a call that was allowed before a restart may run after it.
     pub(super) key: KeyPlace,
 }
 
 impl McpServerArguments {
-    /// A server under a policy, without anybody to answer what it asks.
+    /// A server under a policy, without a port for forms.
     pub fn new(spec: ServerSpec, policy: Policy, watcher: Watcher) -> Self {
         let (elicit, shelf, recorder) = (None, None, None);
         Self { spec, policy, watcher, ladder: Ladder::default(), elicit, shelf, recorder, place: Arc::default() }
     }
 
-    /// Takes the place of another server, whose process ends before this one's
-    /// starts.
+    /// Takes the place of another server, whose process ends before this one's starts.
     #[must_use]
     pub fn in_place_of(self, before: &Self) -> Self {
         let place = Place { taken: Arc::clone(&before.place.taken), ..Place::default() };
@@ -67,8 +65,8 @@ impl McpServerArguments {
         self.place.taken.try_lock().is_ok()
     }
 
-    /// What the server was given in its environment, which its own words may repeat. What is sent to one over HTTP is
-    /// hidden where it answers.
+    /// The server's environment, which its output may repeat and which is redacted. Credentials of an HTTP server are
+    /// redacted where responses are read.
     pub(super) fn secrets(&self) -> Secrets {
         match &self.spec.transport {
             ServerTransport::Stdio(_) => Secrets::of(self.spec.confided()),
@@ -76,10 +74,10 @@ impl McpServerArguments {
         }
     }
 
-    pub(super) fn patience(&self, question: &ToolsMessage) -> Duration {
+    pub(super) fn time_limit(&self, question: &ToolsMessage) -> Duration {
         match (self.place.was_ready.load(Ordering::Relaxed), &self.shelf) {
             (true, Some(shelf)) => shelf.returns_within(question),
-            // Nothing is known of its starts.
+            // It has not started yet.
             (true, None) => RETURNS_WITHIN,
             (false, _) => self.spec.startup_timeout(),
         }

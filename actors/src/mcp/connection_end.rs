@@ -1,30 +1,29 @@
-//! How a connection to a tool server ended, told to every call in flight at once; and what calls
-//! find out about their connection, which goes the other way.
+//! Broadcasts how a connection to a tool server ended to all calls in flight; and signals of calls about their
+//! connection, in the other direction.
 //!
-//! `P` is the way to the server's tools over one connection.
+//! `P` is the port to the server's tools over one connection.
 
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
-/// What calls notice about their connection.
+/// Signals from calls about their connection.
 #[derive(Clone, Default)]
 pub(super) struct HealthSignals {
     /// The server may be gone.
     pub(super) suspect: Arc<Notify>,
-    /// The server is there and no longer knows the session.
+    /// The server responds but no longer knows the session.
     pub(super) lost: Arc<Notify>,
 }
 
 /// How a connection ended, for the calls over it.
 pub(super) enum ConnectionEnd<P> {
-    /// The server is gone: this is how, after its name.
+    /// The server ended; the text follows its name.
     Died(Arc<str>),
     /// Its session was lost; this is the way over the next one.
     Reconnected(Arc<P>),
 }
 
-/// Tells the calls of one connection how it ended. Dropping it untold means that the
-/// actor has ended, and with it its calls.
+/// Sends the end of one connection to its calls. If it is dropped unused, the actor has ended, and with it its calls.
 pub(super) struct EndSender<P>(watch::Sender<Option<ConnectionEnd<P>>>);
 
 /// Receives how the connection ended.
@@ -36,7 +35,7 @@ impl<P> EndSender<P> {
         (Self(tell), EndReceiver(told))
     }
 
-    /// Tells how the connection ended. Only the first call has an effect.
+    /// Sends the end. Only the first call has an effect.
     pub(super) fn tell(&self, end: ConnectionEnd<P>) {
         self.0.send_if_modified(|told| {
             let first = told.is_none();
@@ -57,7 +56,7 @@ impl<P> EndReceiver<P> {
         }
     }
 
-    /// The end, if it was told.
+    /// Returns the end, if it was sent.
     pub(super) fn now(&self) -> Option<ConnectionEnd<P>> {
         self.0.borrow().clone()
     }

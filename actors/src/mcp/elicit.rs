@@ -1,44 +1,42 @@
-//! What a tool server asks a person.
+//! Forms that a tool server requests from the user.
 //!
-//! A server may ask in the middle of a call. The question goes through the port
-//! [`Elicit`] to whoever can show it; without one it is declined. Nothing here knows
-//! a terminal or waits for one: the port does.
+//! A server may request one during a call, through the port [`Elicit`]; without a port it is declined. Nothing here
+//! depends on a terminal or waits for one.
 
 use bob_messages::ids::ServerId;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-/// Answers what tool servers ask a person.
+/// Answers forms of tool servers.
 pub trait Elicit: Send + Sync + 'static {
-    /// Asks a person. The future is dropped when the server takes its question back,
-    /// when it ends, or when nobody has answered for ten minutes.
+    /// Asks the user. The future is dropped when the server withdraws the request or ends, and after ten minutes
+    /// without an answer.
     fn elicit(&self, question: Question) -> BoxFuture<'_, Answer>;
 }
 
 /// A server's question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// Who asks.
+    /// The server.
     pub server: ServerId,
-    /// What is asked, in the server's own words: to be cleaned before a terminal
-    /// shows it.
+    /// The server's text; sanitise it before showing it in a terminal.
     pub message: String,
     /// The JSON schema of the form: a flat object of texts, numbers, flags and choices.
     pub schema: Value,
 }
 
-/// What a person says to it.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The form, filled in. Fields left out get the defaults of the schema.
     Accept(Map<String, Value>),
     /// No.
     Decline,
-    /// Nobody decided.
+    /// The user made no decision.
     Cancel,
 }
 
-/// The form with the schema's defaults for what was left out.
+/// Fills in the schema's defaults for missing fields.
 pub(super) fn with_defaults(mut form: Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {

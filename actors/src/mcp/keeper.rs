@@ -1,9 +1,8 @@
-//! The life of one tool server.
+//! The lifecycle of one tool server.
 //!
-//! A keeper lives as long as its actor. It starts the server, reads its tools, reads
-//! them again when the server says that they changed, notices its end at once, and ends
-//! its process when the actor ends, however that came about: it watches the actor
-//! instead of relying on anything the actor would still do.
+//! A keeper lives as long as its actor. It starts the server, reads its tools, reads them again after a change
+//! notification, detects its end, and ends its process when the actor ends for any reason: it watches the actor and
+//! does not rely on its cooperation.
 
 use super::arguments::McpServerArguments;
 use super::connection_end::{ConnectionEnd, EndReceiver, EndSender, HealthSignals};
@@ -11,7 +10,7 @@ use super::port::ServerPort;
 use super::rmcp::{Connection, Gone, Listed, Misfit, ToolFilter};
 use super::shared::{Offer, Shared};
 use crate::child::{Child, ExitWatch};
-use crate::patience::Patience;
+use crate::time_budget::TimeBudget;
 use bob_messages::mcp::McpMessage;
 use bob_messages::options::ServerTransport;
 use futures_util::FutureExt;
@@ -29,11 +28,11 @@ const LIST_WITHIN: Duration = Duration::from_secs(10);
 /// Between two lists that a server asks for.
 const LIST_EVERY: Duration = Duration::from_secs(1);
 
-/// How long is waited for what explains an end: the exit status after the end of the
-/// output, the last words after the exit.
+/// How long to wait for the explanation of an end: the exit status after the end of the output, or the last output
+/// after the exit.
 const MOMENT: Duration = Duration::from_millis(40);
 
-/// How long a server that may be gone has for a sign of life.
+/// Timeout of a ping to a server that may be gone.
 const PING_WITHIN: Duration = Duration::from_secs(5);
 
 /// A session that is lost sooner was a short one.
@@ -53,7 +52,7 @@ pub(super) struct Keeper {
     filter: ToolFilter,
 }
 
-/// What a keeper holds while its server lives. Dropping it kills the process at once.
+/// State of a keeper while its server runs. Dropping it kills the process.
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) connection: Option<Connection>,
@@ -70,7 +69,7 @@ pub(super) struct Started {
     pub(super) gone: Gone,
     pub(super) listed: Listed,
     pub(super) signs: HealthSignals,
-    /// Hears how its process ended, where there is one.
+    /// The exit of its process, if there is one.
     pub(super) exit: Option<ExitWatch>,
 }
 
@@ -84,7 +83,7 @@ struct Line<'a> {
 
 /// How a connection ended.
 enum End {
-    /// The server is gone: this is how, after its name.
+    /// The server ended; the text follows its name.
     Gone(String),
     /// The server no longer knows the session.
     SessionLost,
@@ -96,16 +95,16 @@ impl Keeper {
         Self { arguments, shared, actor, filter }
     }
 
-    /// Keeps the server until it or the actor ends, and then lets nothing of it behind.
+    /// Keeps the server until it or the actor ends, and then cleans up.
     pub(super) async fn keep(self) {
         let cell = self.actor.get_cell();
         let mut held = Held::default();
         let ended = {
-            // Without an end that is told, the actor would wait for a keeper that is gone.
+            // Without a report of the end, the actor would wait for a keeper that has ended.
             let served = AssertUnwindSafe(self.serve(&mut held)).catch_unwind();
             tokio::select! { biased;
                 _ = cell.wait(None) => None,
-                ended = served => Some(ended.unwrap_or_else(|_panic| "is let go of, by a fault of our own".to_owned())),
+                ended = served => Some(ended.unwrap_or_else(|_panic| "was abandoned because of an internal error".to_owned())),
             }
         };
         if let Some(why) = ended {
@@ -114,7 +113,7 @@ impl Keeper {
         held.let_go(&self.arguments).await;
     }
 
-    /// Runs the server. Comes back only when that is over, and says how, after its name.
+    /// Runs the server until it ends, and returns how; the text follows its name.
     async fn serve(&self, held: &mut Held) -> String {
         held.place = Some(Arc::clone(&self.arguments.place.taken).lock_owned().await);
         let mut short_sessions = 0;
@@ -131,7 +130,7 @@ impl Keeper {
             let (end, told) = EndSender::new();
             let mut line = Line { connection: &connection, told, signs, list: None };
             let port = self.offer(&mut line, listed);
-            // Whoever waits for it goes on over it, before the end of the old connection is seen.
+            // Calls continue over the new connection before they see the end of the old one.
             if let (Some(before), Some(port)) = (held.end.replace(end), port) {
                 before.tell(ConnectionEnd::Reconnected(port));
             }
@@ -149,7 +148,7 @@ impl Keeper {
         }
     }
 
-    /// Does what a connection asks for, until it has ended.
+    /// Serves the requests of a connection until it ends.
     async fn attend(&self, mut line: Line<'_>, mut gone: Gone, mut exit: Option<ExitWatch>) -> End {
         let connection = line.connection;
         let signs = line.signs.clone();
@@ -181,14 +180,14 @@ impl Keeper {
         }
     }
 
-    /// Looks after the server whenever there is reason to. Comes back when it is gone.
+    /// Checks the server when signalled. Returns when it is gone.
     async fn examine(&self, connection: &Connection, signs: &HealthSignals) -> End {
         let within = PING_WITHIN.min(self.arguments.spec.startup_timeout());
         loop {
             signs.suspect.notified().await;
             match &self.arguments.spec.transport {
                 ServerTransport::Stdio(_) => return End::Gone("closed its input".to_owned()),
-                ServerTransport::Http(_) => match Patience::of(within).within(connection.ping()).await {
+                ServerTransport::Http(_) => match TimeBudget::of(within).within(connection.ping()).await {
                     Some(Ok(())) => {}
                     Some(Err(Misfit { lost: true, .. })) => return End::SessionLost,
                     Some(Err(Misfit { why, .. })) => return End::Gone(why),
@@ -201,12 +200,12 @@ impl Keeper {
     }
 
     pub(super) async fn list(&self, connection: &Connection) -> Result<Listed, Misfit> {
-        let listed = Patience::of(LIST_WITHIN).within(connection.list(&self.filter)).await;
+        let listed = TimeBudget::of(LIST_WITHIN).within(connection.list(&self.filter)).await;
         let too_late = || Misfit::new(format!("did not list its tools within {} ms", LIST_WITHIN.as_millis()));
         listed.unwrap_or_else(|| Err(too_late()))
     }
 
-    /// Waits until somebody wants the list read again, and then until it may be.
+    /// Waits until a refresh of the list is requested, and until it is permitted.
     async fn list_again(&self, connection: &Connection, not_before: Instant) -> Result<Listed, Misfit> {
         self.shared.look_again.notified().await;
         sleep_until(not_before).await;
@@ -239,9 +238,9 @@ impl Keeper {
         port
     }
 
-    /// Tells the calls in flight, then the actor, which ends by it.
+    /// Reports the end to the calls in flight, then to the actor, which fails with it.
     async fn report(&self, held: &mut Held, why: &str) {
-        // Before anything else: what comes behind this is for the successor.
+        // First, so that later messages are left to the successor.
         self.tell(McpMessage::Ending);
         let secrets = self.arguments.secrets();
         let why = secrets.hidden_in(why);
@@ -249,14 +248,14 @@ impl Keeper {
             end.tell(ConnectionEnd::Died(why.as_str().into()));
         }
         let said = match &mut held.child {
-            Some(child) if child.exit_watch().now().is_some() => timeout(MOMENT, child.last_words())
+            Some(child) if child.exit_watch().now().is_some() => timeout(MOMENT, child.last_output())
                 .await
                 .unwrap_or_else(|_they_linger| child.said().last_lines(LAST_LINES)),
             Some(child) => child.said().last_lines(LAST_LINES),
             None => String::new(),
         };
         let said = secrets.hidden_in(&said);
-        let quoted = if said.is_empty() { said } else { format!(", its last words: {said}") };
+        let quoted = if said.is_empty() { said } else { format!(", last output: {said}") };
         self.tell(McpMessage::Ended { why: format!("the tool server `{}` {why}{quoted}", self.filter.server) });
     }
 
@@ -267,7 +266,7 @@ impl Keeper {
 }
 
 impl Held {
-    /// Ends what is left of the server, politely first.
+    /// Ends the server, with increasing force.
     async fn let_go(mut self, arguments: &McpServerArguments) {
         drop(self.end.take());
         let connection = self.connection.take();

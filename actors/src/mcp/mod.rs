@@ -1,25 +1,23 @@
 //! Tool servers: one actor each, with its process and its tools.
 //!
-//! A [`McpServerActor`] judges and runs the calls of one server's tools, as the actor of
-//! this process's own tools does with its own. Its keeper, a task that lives as long as
-//! the actor and no longer, starts the server, shakes hands, reads its list of tools,
-//! notices its end and ends its process, however the actor ends. A server that dies is
-//! the actor's death: its supervisor decides about another one.
+//! A [`McpServerActor`] judges and runs the calls of one server's tools, like the actor of the local tools. Its
+//! keeper, a task that lives as long as the actor, starts the server, performs the handshake, reads its tools,
+//! detects its end and ends its process, however the actor ends. When the server dies, the actor fails, and its
+//! supervisor decides about a restart.
 //!
-//! Nothing here runs a call twice, shows anything on a terminal, or waits for a server
-//! without a deadline of its own.
+//! Nothing here runs a call twice, writes to a terminal, or waits for a server without a deadline.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | [`actor`] | the mailbox: questions, held while the server starts |
-//! | `keeper`, `start` | the life of one server, and its beginning |
-//! | `arguments` | what the actor starts with |
-//! | `end` | how a connection ended, told to its calls |
-//! | `shared` | what actor and keeper share |
-//! | `host_address` | the way of the tool plane to the actor |
-//! | `port` | the way from a judged call to the server |
-//! | [`elicit`] | what a server asks a person |
-//! | `sieve` | what a server writes, made fit for the protocol's reader |
+//! | `keeper`, `start` | the lifecycle of one server, and its start |
+//! | `arguments` | the actor's arguments |
+//! | `connection_end` | broadcasts the end of a connection to its calls |
+//! | `shared` | state shared by actor and keeper |
+//! | `host_address` | the actor's address in the tool registry |
+//! | `port` | runs a permitted call on the server |
+//! | [`elicit`] | forms requested by a server |
+//! | `sieve` | limits depth and length of a server's output |
 //! | `rmcp` | the protocol |
 
 pub mod actor;

@@ -1,10 +1,10 @@
-//! The way from a judged call to its tool server.
+//! Runs permitted calls on a tool server.
 //!
-//! A [`ServerPort`] is one connection with the tools it had when it was made; the
-//! actor's gate stands before it. When the list changes, a new port takes its place.
+//! A [`ServerPort`] is one connection with its list of tools, behind the actor's gate. When the list changes, it is
+//! replaced by a new port.
 //!
-//! A call whose session was lost goes over the next one, once, when it was not sent or
-//! may be repeated. No other call is ever sent again.
+//! A call whose session was lost is repeated once over the next connection, if it was not sent or may be repeated. No
+//! other call is repeated.
 
 use super::connection_end::{ConnectionEnd, EndReceiver, HealthSignals};
 use super::rmcp::{Caller, Failure};
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// How long a call whose connection broke waits to learn why.
 const REASON_WITHIN: Duration = Duration::from_millis(80);
 
-/// What is said of a call whose session is no more.
+/// Text of a call whose session was lost.
 const SESSION_OVER: &str = "no longer knows the session";
 
 /// The tools of one server over one connection.
@@ -30,8 +30,7 @@ pub(super) struct ServerPort {
     pub(super) tools: Vec<ToolDescriptor>,
     pub(super) end: EndReceiver<ServerPort>,
     pub(super) signs: HealthSignals,
-    /// Whether a call that nobody waits for any more is a reason to look after the
-    /// server: it is where its end cannot be seen.
+    /// Whether an abandoned call triggers a health check: for servers whose end cannot be observed.
     pub(super) is_far: bool,
 }
 
@@ -138,8 +137,7 @@ impl ServerPort {
     }
 }
 
-/// Has somebody look after the server when a call is let go of before its end: whoever
-/// waited too long may have waited for nobody.
+/// Triggers a health check when a call is abandoned: it may have timed out because the server is gone.
 struct Abandoned<'a>(Option<&'a Notify>);
 
 impl Drop for Abandoned<'_> {

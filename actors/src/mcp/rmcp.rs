@@ -1,16 +1,15 @@
-//! The protocol, spoken by rmcp. Its types do not leave this module.
+//! The protocol, implemented by rmcp. Its types do not leave this module.
 //!
-//! A [`Connection`] has shaken hands and lists tools; a [`Caller`] calls them. Deadlines
-//! are the caller's: a future that is dropped takes its request back, and nothing here
-//! waits for a server to agree.
+//! A [`Connection`] has completed the handshake and lists tools; a [`Caller`] calls them. Deadlines are the caller's:
+//! dropping a future cancels its request, without waiting for the server.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `handshake` | what may pass for the answer to a handshake |
-//! | `handler` | what a server may ask of us |
+//! | `handshake` | accepts only the response to the handshake |
+//! | `handler` | requests of the server |
 //! | `http` | a server over streamable HTTP |
-//! | `errors`, `trouble` | what went wrong, of the protocol and of HTTP, for people |
-//! | `progress` | calls on their way, and how far they are |
+//! | `errors`, `trouble` | error texts, of the protocol and of HTTP |
+//! | `progress` | running calls and their progress |
 //! | `tools` | a server's tools as descriptors, with their bounds |
 //! | `output` | a server's result as a tool's output |
 
@@ -55,11 +54,11 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trouble::clip;
 
-/// The longest line a server may write, in bytes. A longer one is dropped as it comes,
-/// and the call it answers fails as soon as it is known which one that is.
+/// The longest line from a server, in bytes. A longer one is dropped while reading, and its call fails as soon as it
+/// is identified.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// How many pages of tools are asked for.
+/// Maximum of pages of a tool list.
 const MAX_PAGES: usize = 128;
 
 /// How long taking leave of a server may take.
@@ -68,8 +67,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Under this key of a call's `_meta` goes the key under which its effect happens once.
 const IDEMPOTENCY_KEY: &str = "bob/idempotencyKey";
 
-/// A session with a server, from the end of its handshake. Dropping it closes the way
-/// to the server.
+/// A session with a server, from the end of its handshake. Dropping it closes the way to the server.
 pub(super) struct Connection {
     peer: Peer<RoleClient>,
     calls: OnTheirWay,
@@ -80,11 +78,11 @@ pub(super) struct Connection {
 /// Why a server cannot be used.
 #[derive(Debug)]
 pub(super) struct Misfit {
-    /// What it does instead: reads after its name.
+    /// The error; the text follows the server's name.
     pub(super) why: String,
     /// Whether the connection ended; then its process may tell more.
     pub(super) closed: bool,
-    /// Whether it no longer knows the session, and may give another one.
+    /// Whether the server no longer knows the session, so that a new one may help.
     pub(super) lost: bool,
 }
 
@@ -94,15 +92,14 @@ impl Misfit {
     }
 }
 
-/// Resolves when a connection has ended, for whatever reason.
+/// Resolves when a connection has ended for any reason.
 pub(super) type Gone = Shared<BoxFuture<'static, ()>>;
 
 impl Connection {
-    /// Shakes hands over two pipes. Takes as long as the server does; dropping the
-    /// future closes the pipes.
+    /// Performs the handshake over two pipes, without a timeout; dropping the future closes the pipes.
     ///
     /// # Errors
-    /// What the server did instead.
+    /// Returns the unexpected behaviour of the server.
     pub(super) async fn open<R, W>(read: R, write: W, handler: Handler) -> Result<(Self, Gone), Misfit>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -114,12 +111,11 @@ impl Connection {
         Self::over(Handshake::new(transport), handler, CancellationToken::new()).await
     }
 
-    /// Shakes hands with a server over HTTP. Takes as long as the server does, but for
-    /// connecting; dropping the future ends every request. `suspect` is told whenever
-    /// something is seen that a server that is gone would do.
+    /// Performs the handshake with a server over HTTP, with a timeout for connecting only; dropping the future ends
+    /// every request. `suspect` is notified of symptoms of a dead server.
     ///
     /// # Errors
-    /// What the server did instead, or what in `spec` cannot be used.
+    /// Returns the unexpected behaviour of the server, or the invalid part of `spec`.
     pub(super) async fn reach(spec: &HttpSpec, handler: Handler, suspect: Arc<Notify>) -> Result<(Self, Gone), Misfit> {
         let token = CancellationToken::new();
         let web = Web::new(spec, token.clone(), suspect)?;
@@ -138,7 +134,7 @@ impl Connection {
         let spoken = peer.peer_info().map(|info| info.protocol_version.clone());
         if let Some(spoken) = spoken.filter(|spoken| !ProtocolVersion::KNOWN_VERSIONS.contains(spoken)) {
             let spoken = clip(spoken.as_str());
-            return Err(Misfit::new(format!("speaks version {spoken:?} of the protocol, which nobody here does")));
+            return Err(Misfit::new(format!("speaks version {spoken:?} of the protocol, which is not supported")));
         }
         let gone = async move { drop(service.waiting().await) }.boxed().shared();
         Ok((Self { peer, calls, closes, gone: gone.clone() }, gone))
@@ -150,7 +146,7 @@ impl Connection {
     /// When it gives none.
     pub(super) async fn ping(&self) -> Result<(), Misfit> {
         match self.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await {
-            // Whoever says no to a ping is there.
+            // Any response to a ping, also an error, is a sign of life.
             Ok(_) | Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse) => Ok(()),
             Err(error) => Err(errors::unfit(&error, "does not answer")),
         }
@@ -163,17 +159,17 @@ impl Connection {
         let _in_time_or_not = timeout(FAREWELL, gone).await;
     }
 
-    /// Name and version, as the server tells them.
+    /// Name and version, as reported by the server.
     pub(super) fn server(&self) -> Option<String> {
         let info = self.peer.peer_info()?;
         let said = info.server_info.as_ref()?;
         Some(clip(format!("{} {}", said.name, said.version).trim()))
     }
 
-    /// All pages of the server's tools, as `filter` takes them in.
+    /// Lists all pages of the server's tools, through `filter`.
     ///
     /// # Errors
-    /// What the server did instead.
+    /// Returns the unexpected behaviour of the server.
     pub(super) async fn list(&self, filter: &ToolFilter) -> Result<Listed, Misfit> {
         let mut listing = filter.open();
         let mut cursor = None;
@@ -216,21 +212,20 @@ pub(super) struct Caller(Peer<RoleClient>, OnTheirWay);
 /// Why a call has no output.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The server says no, or answers with what is no result: reads after its name.
+    /// An error of the server, or an invalid result; the text follows its name.
     Refused(String),
     /// The call did not leave; why reads after the server's name.
     NotSent(String),
-    /// The call may have run, and its result cannot be had; why reads after the
-    /// server's name.
+    /// The call may have run, and its result cannot be had; why reads after the server's name.
     Doubtful(String),
-    /// The connection is no more; the call may have run.
+    /// The connection ended; the call may have run.
     Broken,
-    /// The server no longer knows the session, and says so in answer to the call.
+    /// The server responded that it no longer knows the session.
     SessionLost,
 }
 
 impl Caller {
-    /// Runs one call. Dropping the future tells the server that nobody waits any more.
+    /// Runs one call. Dropping the future sends a cancel notification.
     pub(super) async fn call(&self, invocation: &Invocation, read_only: bool) -> Result<ToolOutput, Failure> {
         let call = &invocation.call;
         let mut params = CallToolRequestParams::new(call.name.own_name().to_owned());
@@ -241,7 +236,7 @@ impl Caller {
         match progress::call(&self.0, &self.1, params, invocation.progress()).await {
             Ok(ServerResult::CallToolResult(result)) => Ok(output::from(result)),
             Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_)) => {
-                Err(Failure::Refused("asks for more than a result, which nobody here speaks".into()))
+                Err(Failure::Refused("asks for further input, which is not supported".into()))
             }
             Ok(_of_another_question) => Err(errors::failure(&ServiceError::UnexpectedResponse)),
             Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
@@ -252,8 +247,7 @@ impl Caller {
     }
 }
 
-/// What goes with a call beside its arguments: its trace, and for a call that changes
-/// something the key under which it may happen once.
+/// Metadata of a call: its trace, and for a call with side effects its idempotency key.
 fn meta(invocation: &Invocation, read_only: bool) -> RequestMetaObject {
     let Invocation { call, context, .. } = invocation;
     let trace = trace::trace_id(&context.turn, Some(&context.traceparent));

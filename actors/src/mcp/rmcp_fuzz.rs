@@ -1,13 +1,13 @@
-//! Whatever a server writes before it answers the handshake, it is a server that answers the handshake.
+//! Arbitrary output of a server before its handshake response does not prevent the handshake.
 //!
-//! `__fuzz__` keeps what real servers were seen to write.
+//! `__fuzz__` has output of real servers.
 
 use super::*;
 use crate::mcp::testing::FarEnd;
 use bob_messages::ids::ServerId;
 use tokio::io::AsyncWriteExt;
 
-/// What lines are made of, where random bytes would never be one.
+/// Fragments of lines that random bytes would not form.
 const WORDS: [&str; 16] = [
     "{\"jsonrpc\":\"2.0\",",
     "}",
@@ -27,7 +27,7 @@ const WORDS: [&str; 16] = [
     "\"id\":-0.5,",
 ];
 
-/// Whether one of these lines could be taken for the answer, read by a second reader: then it is the server's own word.
+/// Whether an independent parser takes one of these lines for the response.
 fn answers(lines: &[u8]) -> bool {
     lines.split(|byte| *byte == b'\n').any(|line| match serde_json::from_slice::<Value>(line) {
         Ok(Value::Object(top)) => {

@@ -1,4 +1,4 @@
-//! What is said over a connection, line by line. The far end is the test.
+//! The messages of a connection, line by line. The test plays the server.
 
 use super::tools::is_within;
 use super::*;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-#[path = "rmcp_tests/first_words.rs"]
-mod first_words;
+#[path = "rmcp_tests/first_output.rs"]
+mod first_output;
 
 struct Line {
     far: FarEnd,
@@ -220,7 +220,7 @@ async fn what_a_server_says_of_its_progress_is_told_of_the_call() {
         json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "done"}]}});
     line.far.write(&result.to_string()).await;
     assert_eq!(soon(running).await.expect("it ends").expect("an output").plain(), "done");
-    // What comes behind the answer is of no call any more.
+    // A notification after the response belongs to no call.
     line.far.write(&says(&token, json!(9)).to_string()).await;
     assert!(tokio::time::timeout(Duration::from_millis(200), reader.next()).await.is_err());
 }
@@ -262,7 +262,7 @@ async fn noise_between_the_lines_harms_nothing() {
         let running = tokio::spawn(async move { caller.call(&invocation("well", json!({})), true).await });
         let asked = line.far.expect("tools/call").await;
         line.far.answer(&asked, json!({"content": []})).await;
-        // Said twice: the second one answers nothing.
+        // The second response is ignored.
         line.far.answer(&asked, json!({"content": []})).await;
         soon(running).await.expect("it ends").unwrap_or_else(|failure| panic!("{noise:?}: {failure:?}"));
     }

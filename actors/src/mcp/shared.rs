@@ -1,7 +1,7 @@
-//! What the actor of a tool server and its keeper share.
+//! State shared by the actor of a tool server and its keeper.
 //!
-//! The keeper puts what the server offers into [`Shared`] and tells the actor so; the
-//! actor or the server itself asks through it for another look at the list.
+//! The keeper puts the server's tools into [`Shared`] and notifies the actor; the actor or the server requests a
+//! refresh of the list through it.
 
 use super::port::ServerPort;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,20 +11,20 @@ use tokio::sync::Notify;
 #[derive(Default)]
 pub(super) struct Shared {
     offer: Mutex<Option<Offer>>,
-    /// Somebody wants the list read again.
+    /// Requests a refresh of the list.
     pub(super) look_again: Arc<Notify>,
 }
 
-/// What a server offers now.
+/// The current tools of a server.
 pub(super) struct Offer {
     /// The way to its tools.
     pub(super) port: Arc<ServerPort>,
-    /// Name and version, as it tells them.
+    /// Name and version, as reported by the server.
     pub(super) server: Option<String>,
 }
 
 impl Shared {
-    /// Puts an offer in; an older one that nobody took is gone.
+    /// Replaces the offer.
     pub(super) fn lay(&self, offer: Offer) {
         *self.offer.lock().unwrap_or_else(PoisonError::into_inner) = Some(offer);
     }

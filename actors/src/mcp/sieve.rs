@@ -1,12 +1,9 @@
-//! What a server writes, made fit for the protocol's reader while it passes.
+//! Limits the output of a server before the protocol's parser reads it.
 //!
-//! A reader of JSON gives up a whole line when something in it lies too deep, and a
-//! reader of lines gives up one that is too long. A [`Sieve`] stands before both: a
-//! value beyond [`DEEPEST`] passes as `null`, so that only what held it is lost, and a
-//! line beyond its limit is dropped as it comes, with an error in its place for whoever
-//! waits for that answer. Everything else passes byte for byte, in bounded memory and
-//! in time that grows with its length alone. It judges no protocol: lines that are no
-//! JSON pass as well.
+//! A JSON parser rejects a whole line when a value in it is nested too deeply, and a line reader rejects one that is
+//! too long. A [`Sieve`] replaces a value deeper than [`DEEPEST`] by `null`, so that only its container is affected,
+//! and drops a line beyond the limit while reading, with an error response in its place. Everything else passes
+//! unchanged, in bounded memory and linear time. Lines that are not JSON pass as well.
 
 use serde_json::{Map, Value, json};
 use std::io;
@@ -19,23 +16,22 @@ const DEEPEST: usize = 120;
 
 const TOO_DEEP: usize = DEEPEST + 1;
 
-/// The code of the error that stands for an answer that was too long.
+/// The code of the error that replaces a response that was too long.
 pub(super) const LINE_TOO_LONG: i32 = -32_064;
 
 /// How much is read at once, in bytes.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// How much of what a line says at its top is remembered, in bytes. A longer one belongs
-/// to no answer that could be told.
+/// How many bytes of a line's top level are recorded. A longer one belongs to no response that could be identified.
 const OUTLINE_BYTES: usize = 1024;
 
-/// Passes on what is read from a server.
+/// Filters the output of a server.
 pub(super) struct Sieve<R> {
     from: R,
     chunk: Box<[u8]>,
     line: Line,
     sifted: Vec<u8>,
-    /// How much of what was sifted has been passed on.
+    /// How much of the filtered output was read.
     passed: usize,
 }
 
@@ -80,7 +76,7 @@ struct Line {
     outline: Vec<u8>,
 }
 
-/// Where in a line the next byte stands.
+/// The state within a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Outside a text.
@@ -97,9 +93,8 @@ impl Line {
         Self { limit, place: Place::Open, depth: 0, passed: 0, is_dropped: false, outline: Vec::new() }
     }
 
-    /// Bytes are given on in runs as long as they can be: up to the end of what was read
-    /// or of the line, and where a value of the top or one that lies too deep begins or
-    /// ends.
+    /// Copies runs of bytes as long as possible: up to the end of the input or of the line, and to the boundaries of
+    /// a top-level value or one that is too deep.
     fn sift(&mut self, read: &[u8], sifted: &mut Vec<u8>) {
         let (mut given, mut at) = (0, 0);
         loop {
@@ -148,7 +143,7 @@ impl Line {
         mark.unwrap_or(read.len())
     }
 
-    /// Puts `null` where a value stands that is left out: of the outline or of the line.
+    /// Writes `null` for a value that is left out of the outline or of the line.
     fn stand_in(&mut self, sifted: &mut Vec<u8>) {
         match self.depth == 1 {
             true => self.sketch(b"null"),
@@ -156,7 +151,7 @@ impl Line {
         }
     }
 
-    /// Passes on what does not lie too deep.
+    /// Copies bytes that are not too deep.
     fn give(&mut self, bytes: &[u8], sifted: &mut Vec<u8>) {
         if self.depth <= 1 {
             self.sketch(bytes);
@@ -175,9 +170,9 @@ impl Line {
         sifted.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if bytes.len() > room {
             self.is_dropped = true;
-            // Two bytes beyond the limit, so that the reader behind drops what it has.
+            // Two bytes beyond the limit, so that the next reader drops its data.
             sifted.extend_from_slice(b" \n");
-            // Inside a value of the top, what stands before it is complete.
+            // Inside a top-level value, the preceding ones are complete.
             if self.depth > 1 {
                 self.excuse(b"}", sifted);
             }
@@ -195,16 +190,14 @@ impl Line {
         *self = Self { outline, ..Self::new(self.limit) };
     }
 
-    /// Remembers what a line says at its top, with `null` for every value that holds
-    /// others.
+    /// Records the top level of a line, with `null` for every container.
     fn sketch(&mut self, bytes: &[u8]) {
-        // One byte more tells that it is not all.
+        // One byte more shows that it is truncated.
         let room = (OUTLINE_BYTES + 1).saturating_sub(self.outline.len());
         self.outline.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Puts an error in the place of the answer that is dropped, once it is known whose
-    /// answer it is.
+    /// Writes an error in place of a dropped response, once its id is known.
     fn excuse(&mut self, missing: &[u8], sifted: &mut Vec<u8>) {
         if self.outline.len() > OUTLINE_BYTES {
             return;

@@ -1,11 +1,11 @@
-//! Any bytes of a server against a second, naive reader of what the sieve promises.
+//! Compares the sieve with a second, naive implementation on arbitrary bytes.
 
 use super::*;
 
 /// A line may be so long here.
 const LIMIT: usize = 256;
 
-/// What comes out of a sieve for these bytes, read in pieces of this size.
+/// The filtered output of these bytes, read in pieces of this size.
 fn sifted(read: &[u8], piece: usize) -> Vec<u8> {
     let (mut line, mut sifted) = (Line::new(LIMIT), Vec::new());
     read.chunks(piece.max(1)).for_each(|piece| line.sift(piece, &mut sifted));
@@ -37,7 +37,7 @@ fn judge(read: &[u8], piece: usize) {
         assert_eq!(whole, read, "what is within the bounds passes byte for byte");
     }
     for line in whole.split(|byte| *byte == b'\n') {
-        // One blank more tells the reader behind to drop it.
+        // The next reader drops it because of one blank more.
         let is_bounded = line.len() <= LIMIT + 1 || serde_json::from_slice::<Value>(line).is_ok();
         assert!(is_bounded && depth(line) <= DEEPEST, "{:?}", String::from_utf8_lossy(line));
     }
@@ -49,7 +49,7 @@ fn judge(read: &[u8], piece: usize) {
 fn fuzz_lines_of_a_tool_server_pass_the_sieve() {
     bolero::check!().with_iterations(2_000).with_type::<(Vec<u8>, u8)>().for_each(|(bytes, piece)| {
         judge(bytes, usize::from(*piece));
-        // The same as brackets, texts and line ends, most of which random bytes are not.
+        // Brackets, strings and line ends, which random bytes rarely contain.
         let words: [&[u8]; 12] = [
             b"{",
             b"[",

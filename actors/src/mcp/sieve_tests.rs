@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use tokio::io::AsyncReadExt;
 
-/// What passes of these bytes when they come in pieces of this size.
+/// The filtered output of these bytes, read in pieces of this size.
 fn sifted(bytes: &[u8], limit: usize, piece: usize) -> String {
     let (mut line, mut sifted) = (Line::new(limit), Vec::new());
     bytes.chunks(piece).for_each(|piece| line.sift(piece, &mut sifted));

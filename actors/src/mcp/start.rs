@@ -1,10 +1,10 @@
-//! From the word to the list of tools: how a keeper starts its server.
+//! Starts a server, up to its list of tools.
 
 use super::connection_end::HealthSignals;
 use super::keeper::{Held, Keeper, Started, ended_or, exited};
 use super::rmcp::{Connection, Handler, Misfit};
 use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
-use crate::patience::Patience;
+use crate::time_budget::TimeBudget;
 use bob_messages::options::{CommandSpec, Named, ServerTransport};
 use std::sync::Arc;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -20,7 +20,7 @@ impl Keeper {
     /// Starts the server, or begins a session with it, and reads its tools.
     pub(super) async fn start(&self, held: &mut Held) -> Result<Started, String> {
         let spec = &self.arguments.spec;
-        let mut patience = Patience::of(spec.startup_timeout());
+        let mut budget = TimeBudget::of(spec.startup_timeout());
         let (signs, handler) = (HealthSignals::default(), self.handler());
         let (mut exit, opening) = match &spec.transport {
             ServerTransport::Stdio(command) => {
@@ -39,7 +39,7 @@ impl Keeper {
         };
         let ready = tokio::select! { biased;
             exit = exited(&mut exit) => return Err(format!("{exit} before it was ready")),
-            ready = patience.within(ready) => ready,
+            ready = budget.within(ready) => ready,
         };
         match ready {
             Some(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, signs, exit }),

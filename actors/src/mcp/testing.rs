@@ -1,6 +1,5 @@
-//! What the tests of tool servers share: a server in `sh`, a far end written by hand,
-//! and somebody who hears how an actor ended. What does not come as it must makes them
-//! panic: the test fails there.
+//! Support for tests of tool servers: a server in `sh`, a scripted peer, and an observer of an actor's end.
+//! Unexpected behaviour panics, so the test fails there.
 
 #[path = "watched.rs"]
 mod watched;
@@ -45,7 +44,7 @@ while read -r line; do
 done
 "#;
 
-/// A server in `sh`; these arms of its `case` come before its own.
+/// A server in `sh`; these arms of its `case` take precedence.
 pub(super) fn server(arms: &str) -> ServerSpec {
     script(&SERVER.replace("ARMS", arms))
 }
@@ -58,14 +57,14 @@ pub(super) fn arguments(spec: ServerSpec) -> McpServerArguments {
     McpServerArguments::new(spec, Policy::default(), Watcher::new())
 }
 
-/// One server in a tool plane of its own.
-pub(super) struct House {
+/// One server in a separate tool registry.
+pub(super) struct Fixture {
     pub(super) plane: ToolPlane,
     pub(super) server: Watched,
     pub(super) context: Arc<CallContext>,
 }
 
-impl House {
+impl Fixture {
     pub(super) async fn with(spec: ServerSpec) -> Self {
         Self::start(arguments(spec)).await
     }
@@ -100,7 +99,7 @@ impl House {
         set.tools().iter().map(|tool| tool.id.to_string()).collect()
     }
 
-    /// What the actor ended with.
+    /// The error with which the actor ended.
     pub(super) async fn end(&mut self) -> String {
         soon(self.server.ends.recv()).await.expect("the witness is there")
     }
@@ -130,7 +129,7 @@ impl House {
         self.performing(tool).await
     }
 
-    /// The same, to be awaited while the house is changed.
+    /// Begins a call that is awaited while the fixture changes.
     pub(super) fn performing(&self, tool: &str) -> impl Future<Output = ToolReturn> + use<> {
         let (plane, call, context) = (self.plane.clone(), own_call(tool), Arc::clone(&self.context));
         async move {
@@ -196,7 +195,7 @@ impl FarEnd {
         self.write(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string()).await;
     }
 
-    /// Answers the handshake; gives what was said in it.
+    /// Answers the handshake and returns its request.
     pub(super) async fn shake_hands(&mut self) -> Value {
         let hello = self.expect("initialize").await;
         self.answer(

@@ -1,17 +1,17 @@
-//! The actor of a tool server and somebody who hears how it ends, in the place of its supervisor. The unit tests of tool
-//! servers have this file, too; whoever includes it imports what is not named by its crate here.
+//! The actor of a tool server, with an observer of its end in place of a supervisor. Shared with other test crates:
+//! the including file imports what its crate names differently.
 
 use super::{Address, McpServerActor, McpServerArguments, ToolPlane};
 use bob_messages::mcp::McpMessage;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::mpsc;
 
-/// An actor, and what a supervisor would know of it.
+/// An actor, and its supervisor's state.
 pub(crate) struct Watched {
     pub(crate) actor: ActorRef<McpMessage>,
     pub(crate) address: Address<McpMessage>,
     pub(crate) arguments: McpServerArguments,
-    /// What each actor of this server ended with.
+    /// The error of each actor of this server.
     pub(crate) ends: mpsc::UnboundedReceiver<String>,
     pub(crate) witness: ActorRef<()>,
 }
@@ -27,7 +27,7 @@ impl Watched {
         Self { actor, address, arguments, ends, witness }
     }
 
-    /// Does what a supervisor does at a restart.
+    /// Restarts the actor, as a supervisor would.
     pub(crate) async fn start_again(&mut self) {
         self.actor = spawn(&self.arguments, &self.address, &self.witness).await;
     }
@@ -44,7 +44,7 @@ async fn spawn(
     actor
 }
 
-/// Hears how the actors below it end.
+/// Observes the ends of its child actors.
 struct Witness;
 
 impl Actor for Witness {

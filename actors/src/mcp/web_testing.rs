@@ -1,7 +1,7 @@
-//! A tool server over HTTP that the tests play: it behaves, or fails in one named way.
+//! A fake tool server over HTTP: it behaves, or fails in one named way.
 //!
-//! It has a runtime of its own, so that it can be killed with everything it holds and
-//! started again where it was. What it does not expect makes it panic: the test fails there.
+//! It has its own tokio runtime, so that it can be killed with all connections and restarted at its address.
+//! Unexpected requests panic: the test fails there.
 
 use super::arguments::McpServerArguments;
 use super::testing::arguments;
@@ -20,17 +20,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// What the server was asked and how it behaves.
+/// Requests so far, and the configured behaviour.
 #[derive(Default)]
 pub(super) struct World {
-    /// The session it knows.
+    /// The current session.
     session: Option<String>,
     pub(super) inits: usize,
     /// Sessions that were taken leave of.
     pub(super) farewells: usize,
     /// Calls that ran.
     pub(super) calls: Vec<String>,
-    /// The `Last-Event-ID` of each stream that was asked for.
+    /// The `Last-Event-ID` of each stream request.
     pub(super) resumed: Vec<String>,
     /// The configured header of the last request.
     pub(super) key: Option<String>,
@@ -40,9 +40,9 @@ pub(super) struct World {
 /// How it behaves.
 #[derive(Default)]
 pub(super) struct Manners {
-    /// What it says to a session it does not know.
+    /// The response to an unknown session.
     pub(super) unknown_session: UnknownSession,
-    /// It answers a call by a stream that ends after so many events.
+    /// A call's response stream ends after this many events.
     pub(super) cut: Option<Cut>,
     /// It answers every request at its address with this instead.
     pub(super) instead: Option<Instead>,
@@ -205,7 +205,7 @@ fn call(world: &mut World, message: &Value) -> Response {
     world.calls.push(name.to_owned());
     match (name, world.manners.cut) {
         ("hang", _) => events(json!({"id": id}).to_string(), Vec::new(), End::Never),
-        // The number means something else here than with a session that is not known.
+        // The code has another meaning here than for an unknown session.
         ("refuse", _) => {
             Json(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not today"}})).into_response()
         }
@@ -253,7 +253,7 @@ fn events(comment: String, sent: Vec<String>, end: End) -> Response {
         match end {
             End::Polite => Ok(String::new()),
             End::Rude => {
-                // What was sent before must be on its way, or it is lost with the connection.
+                // Earlier data must be sent before the connection is closed.
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 Err(std::io::Error::other("cut"))
             }

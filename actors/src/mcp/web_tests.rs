@@ -1,7 +1,7 @@
 //! A server over HTTP is reached, lost, found again, and believed nothing it could do
 //! harm with. The names begin with the fault's id in the catalogue of faults.
 
-use super::testing::{House, arguments};
+use super::testing::{Fixture, arguments};
 use super::web_testing::{Cut, UnknownSession, Web, spec};
 use crate::child::testing::{DEADLINE, soon, until};
 use crate::tools::local::fixture::call;
@@ -29,10 +29,10 @@ fn says(returned: &ToolReturn, status: CallStatus, words: &[&str]) {
 async fn misfit(spec: ServerSpec) -> String {
     let mut arguments = arguments(spec);
     arguments.spec.startup_timeout_ms = 2_000;
-    House::start(arguments).await.end().await
+    Fixture::start(arguments).await.end().await
 }
 
-/// Counts who comes.
+/// Counts connections.
 async fn trap() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let (address, caught) = (listener.local_addr().expect("an address"), Arc::new(AtomicUsize::new(0)));
@@ -48,33 +48,34 @@ async fn trap() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
 #[tokio::test]
 async fn a_call_reaches_a_server_over_http_with_the_configured_headers() {
     let web = Web::start();
-    let house = House::start(arguments(spec(web.url()).with("X-Key", "open sesame"))).await;
-    let status = house.ready().await;
+    let fixture = Fixture::start(arguments(spec(web.url()).with("X-Key", "open sesame"))).await;
+    let status = fixture.ready().await;
     assert_eq!((status.tools, status.server.as_deref(), status.pid), (4, Some("web 1"), None));
-    says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
+    says(&fixture.perform("write").await, CallStatus::Ok, &["heard"]);
     assert_eq!(web.world().key.as_deref(), Some("open sesame"));
-    assert!(!format!("{:?}", house.server.arguments).contains("sesame"));
+    assert!(!format!("{:?}", fixture.server.arguments).contains("sesame"));
 }
 
 #[tokio::test]
 async fn a_refusal_with_the_number_of_a_lost_session_is_a_refusal() {
     let web = Web::start();
-    let house = House::start(web.arguments()).await;
-    says(&house.perform("refuse").await, CallStatus::Error, &["refuses the call: not today (-32000)"]);
-    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    let fixture = Fixture::start(web.arguments()).await;
+    says(&fixture.perform("refuse").await, CallStatus::Error, &["refuses the call: not today (-32000)"]);
+    says(&fixture.perform("read").await, CallStatus::Ok, &["heard"]);
     assert_eq!(web.world().inits, 1);
 }
 
 #[tokio::test]
 async fn an_actor_that_ends_takes_leave_of_the_server() {
     let web = Web::start();
-    let house = House::start(web.arguments()).await;
-    house.ready().await;
-    let hanging = house.begin("hang").await;
+    let fixture = Fixture::start(web.arguments()).await;
+    fixture.ready().await;
+    let hanging = fixture.begin("hang").await;
     until("it hangs", || web.world().calls == ["hang"]).await;
-    house.server.actor.stop(None);
+    fixture.server.actor.stop(None);
     assert_eq!(soon(hanging).await, None);
-    until("the next one can start", || Arc::clone(&house.server.arguments.place.taken).try_lock_owned().is_ok()).await;
+    until("the next one can start", || Arc::clone(&fixture.server.arguments.place.taken).try_lock_owned().is_ok())
+        .await;
     assert_eq!(web.world().farewells, 1);
 }
 
@@ -91,12 +92,12 @@ async fn h1_a_server_that_is_not_there_keeps_nobody_waiting() {
         let asked = Instant::now();
         let mut arguments = arguments(spec(format!("http://{address}/mcp")));
         arguments.spec.startup_timeout_ms = 700;
-        let mut house = House::start(arguments).await;
-        assert_eq!(house.status().state, ServerState::Starting);
+        let mut fixture = Fixture::start(arguments).await;
+        assert_eq!(fixture.status().state, ServerState::Starting);
         assert!(asked.elapsed() < Duration::from_millis(500), "{:?}", asked.elapsed());
-        let verdict = house.check(&call("mcp/sh/read", json!({}))).await;
+        let verdict = fixture.check(&call("mcp/sh/read", json!({}))).await;
         assert!(matches!(&verdict, Verdict::Unavailable { why } if why.starts_with("not run: ")), "{verdict:?}");
-        let end = house.end().await;
+        let end = fixture.end().await;
         assert!(end.contains(&why), "{why}: {end}");
     }
 }
@@ -106,14 +107,14 @@ async fn h2_a_lost_session_is_begun_again_once_and_no_effect_happens_twice() {
     for unknown in [UnknownSession::NotFound, UnknownSession::BadRequest, UnknownSession::BadRequestForNobody] {
         let web = Web::start();
         web.world().manners.unknown_session = unknown;
-        let house = House::start(web.arguments()).await;
-        house.ready().await;
+        let fixture = Fixture::start(web.arguments()).await;
+        fixture.ready().await;
         web.forget_the_session();
-        says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+        says(&fixture.perform("read").await, CallStatus::Ok, &["heard"]);
         assert_eq!(web.counts(), (2, 1), "{unknown:?}");
         web.forget_the_session();
-        says(&house.perform("write").await, CallStatus::Unknown, &["outcome unknown", "no longer knows the session"]);
-        says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
+        says(&fixture.perform("write").await, CallStatus::Unknown, &["outcome unknown", "no longer knows the session"]);
+        says(&fixture.perform("write").await, CallStatus::Ok, &["heard"]);
         let world = web.world();
         assert_eq!((world.inits, &*world.calls), (3, &["read".to_owned(), "write".to_owned()][..]), "{unknown:?}");
     }
@@ -122,12 +123,12 @@ async fn h2_a_lost_session_is_begun_again_once_and_no_effect_happens_twice() {
 #[tokio::test]
 async fn h2_many_calls_share_one_new_session() {
     let web = Web::start();
-    let house = House::start(web.arguments()).await;
-    house.ready().await;
+    let fixture = Fixture::start(web.arguments()).await;
+    fixture.ready().await;
     let call = call("mcp/sh/read", json!({}));
-    let grant = house.granted(&call).await;
+    let grant = fixture.granted(&call).await;
     web.forget_the_session();
-    let begun: Vec<_> = (0..50).map(|_| house.run(Arc::clone(&call), grant.clone())).collect();
+    let begun: Vec<_> = (0..50).map(|_| fixture.run(Arc::clone(&call), grant.clone())).collect();
     for answer in begun {
         says(&soon(answer).await.expect("an answer"), CallStatus::Ok, &["heard"]);
     }
@@ -137,13 +138,13 @@ async fn h2_many_calls_share_one_new_session() {
 #[tokio::test]
 async fn h2_a_server_that_keeps_no_session_is_given_up() {
     let web = Web::start();
-    let mut house = House::start(web.arguments()).await;
-    house.ready().await;
+    let mut fixture = Fixture::start(web.arguments()).await;
+    fixture.ready().await;
     for _ in 0..4 {
         web.forget_the_session();
-        house.perform("read").await;
+        fixture.perform("read").await;
     }
-    assert!(house.end().await.contains("loses every session soon after it began"));
+    assert!(fixture.end().await.contains("loses every session soon after it began"));
 }
 
 #[tokio::test]
@@ -153,8 +154,8 @@ async fn h3_a_result_whose_stream_is_cut_comes_once_or_is_unknown() {
     {
         let web = Web::start();
         web.world().manners.cut = Some(Cut { after, is_rude, resumes });
-        let house = House::start(web.arguments()).await;
-        let returned = house.perform("write").await;
+        let fixture = Fixture::start(web.arguments()).await;
+        let returned = fixture.perform("write").await;
         let expected = if after == 3 || (after > 0 && resumes) { CallStatus::Ok } else { CallStatus::Unknown };
         assert_eq!(returned.status, expected, "{after} {is_rude} {resumes}: {}", returned.output.plain());
         let world = web.world();
@@ -191,18 +192,18 @@ async fn h4_a_redirect_to_another_place_is_not_followed() {
 async fn h4_a_ready_server_cannot_send_a_call_elsewhere_either() {
     let (address, caught) = trap().await;
     let web = Web::start();
-    let house = House::start(arguments(spec(web.url()).with("X-Key", "canary-7"))).await;
-    house.ready().await;
+    let fixture = Fixture::start(arguments(spec(web.url()).with("X-Key", "canary-7"))).await;
+    fixture.ready().await;
     let to = vec![(header::LOCATION, format!("http://{address}/mcp"))];
     web.world().manners.instead = Some((StatusCode::TEMPORARY_REDIRECT, to, String::new()));
-    says(&house.perform("write").await, CallStatus::Error, &["redirects to another place", "not followed"]);
+    says(&fixture.perform("write").await, CallStatus::Error, &["redirects to another place", "not followed"]);
     let to = vec![(header::LOCATION, "/elsewhere".to_owned())];
     web.world().manners.instead = Some((StatusCode::FOUND, to.clone(), String::new()));
-    says(&house.perform("write").await, CallStatus::Error, &["which would lose the request"]);
+    says(&fixture.perform("write").await, CallStatus::Error, &["which would lose the request"]);
     // Within one origin it may send it on as it is.
     web.world().manners.instead = Some((StatusCode::TEMPORARY_REDIRECT, to, String::new()));
     web.world().key = None;
-    says(&house.perform("write").await, CallStatus::Ok, &["heard"]);
+    says(&fixture.perform("write").await, CallStatus::Ok, &["heard"]);
     assert_eq!(web.counts().1, 1);
     assert_eq!(web.world().key.as_deref(), Some("canary-7"));
     assert_eq!(caught.load(Ordering::SeqCst), 0);
@@ -230,13 +231,13 @@ async fn h5_a_hostile_challenge_is_text_and_nothing_else() {
             let end = misfit(spec(web.url()).with("Authorization", "Bearer canary-8")).await;
             let code = status.as_str();
             assert!(end.contains(code) && end.contains("\"Authorization\"") && end.contains("`headers`"), "{end}");
-            assert_eq!(end.contains("it says more at \"https://"), shown, "{challenge}: {end}");
+            assert_eq!(end.contains("see \"https://"), shown, "{challenge}: {end}");
             assert!(!end.contains("canary") && !end.contains('\u{1b}') && !end.contains("$("), "{end}");
         }
     }
     let web = Web::start();
     web.world().manners.instead = Some((StatusCode::UNAUTHORIZED, Vec::new(), "who?".to_owned()));
-    assert!(misfit(spec(web.url())).await.contains("asks for a key (HTTP 401): give it as one of the `headers`"));
+    assert!(misfit(spec(web.url())).await.contains("requires a key (HTTP 401): configure one in `headers`"));
     assert_eq!((caught.load(Ordering::SeqCst), mark.exists()), (0, false));
 }
 
@@ -275,7 +276,7 @@ async fn g3_a_server_that_repeats_its_address_is_quoted_without_the_key_in_it() 
     }
 }
 
-/// Passes bytes on until it is told to keep them, on all connections or on old ones.
+/// Forwards bytes until told to hold them back, on all connections or on old ones.
 struct Proxy {
     address: std::net::SocketAddr,
     old_are_dead: Arc<AtomicBool>,
@@ -312,7 +313,7 @@ async fn pass(
     let mut bytes = [0; 4096];
     while let Ok(read @ 1..) = from.read(&mut bytes).await {
         if dead() {
-            // Nobody reads, answers or hangs up any more.
+            // The connection stays open and silent.
             std::future::pending::<()>().await;
         }
         if to.write_all(&bytes[..read]).await.is_err() {
@@ -328,41 +329,41 @@ async fn h6_a_dead_line_costs_a_deadline_and_then_the_connection() {
     let mut arguments = arguments(spec(format!("http://{}/mcp", proxy.address)));
     arguments.spec.startup_timeout_ms = 1_000;
     arguments.spec.tool_timeout_ms = Some(200);
-    let mut house = House::start(arguments).await;
-    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    let mut fixture = Fixture::start(arguments).await;
+    says(&fixture.perform("read").await, CallStatus::Ok, &["heard"]);
     // The line that was used is dead; a new one is not.
     proxy.old_are_dead.store(true, Ordering::SeqCst);
     let asked = Instant::now();
-    says(&house.perform("read").await, CallStatus::Error, &["timed out after 200 ms"]);
+    says(&fixture.perform("read").await, CallStatus::Error, &["timed out after 200 ms"]);
     assert!(asked.elapsed() < Duration::from_millis(2_000), "{:?}", asked.elapsed());
-    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    says(&fixture.perform("read").await, CallStatus::Ok, &["heard"]);
     assert_eq!(web.world().inits, 1);
     // No line carries anything: the connection is given up, and made anew by the next actor.
     proxy.all_are_dead.store(true, Ordering::SeqCst);
-    says(&house.perform("write").await, CallStatus::Error, &["timed out after 200 ms", "part of its work"]);
-    let end = house.end().await;
+    says(&fixture.perform("write").await, CallStatus::Error, &["timed out after 200 ms", "part of its work"]);
+    let end = fixture.end().await;
     assert!(end.contains("gave no sign of life within 1000 ms"), "{end}");
     proxy.all_are_dead.store(false, Ordering::SeqCst);
-    house.server.start_again().await;
-    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    fixture.server.start_again().await;
+    says(&fixture.perform("read").await, CallStatus::Ok, &["heard"]);
 }
 
 #[tokio::test]
 async fn a_server_that_dies_during_a_call_is_noticed_and_comes_back() {
     let mut web = Web::start();
-    let mut house = House::start(web.arguments()).await;
-    house.ready().await;
-    let hanging = house.begin("hang").await;
+    let mut fixture = Fixture::start(web.arguments()).await;
+    fixture.ready().await;
+    let hanging = fixture.begin("hang").await;
     until("it hangs", || web.world().calls == ["hang"]).await;
     let killed = Instant::now();
     web.kill();
     says(&soon(hanging).await.expect("an answer"), CallStatus::Unknown, &["outcome unknown"]);
-    let end = house.end().await;
+    let end = fixture.end().await;
     assert!(end.contains("cannot be reached") || end.contains("broke the connection"), "{end}");
     assert!(killed.elapsed() < DEADLINE / 10, "{:?}", killed.elapsed());
-    house.server.start_again().await;
-    assert!(house.end().await.contains("Connection refused"));
+    fixture.server.start_again().await;
+    assert!(fixture.end().await.contains("Connection refused"));
     web.start_again();
-    house.server.start_again().await;
-    says(&house.perform("read").await, CallStatus::Ok, &["heard"]);
+    fixture.server.start_again().await;
+    says(&fixture.perform("read").await, CallStatus::Ok, &["heard"]);
 }

@@ -1,13 +1,13 @@
 //! The task that starts a model server, waits until it is ready, and ends it.
 //!
-//! A keeper lives from the first question until its server has ended, and it ends its server when its actor ends,
-//! however that came about: it watches the actor instead of relying on anything the actor would still do. Answers are
-//! given from here, so no caller waits longer than the keeper lives.
+//! A keeper lives from the first request until its server has ended, and ends its server when its actor ends for any
+//! reason: it watches the actor and does not rely on its cooperation. It sends the replies itself, so no caller waits
+//! longer than the keeper lives.
 
 use super::probe::Health;
 use super::{ModelServerMessage, ModelServerSpec, Ready};
 use crate::child::{Child, ChildSpec, Exit, Stdin, Stdout};
-use crate::patience::Patience;
+use crate::time_budget::TimeBudget;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::reply::Reply;
 use ractor::ActorRef;
@@ -30,10 +30,10 @@ pub(super) struct Keeper {
     pub(super) actor: ActorRef<ModelServerMessage>,
 }
 
-/// What a keeper holds while its server lives.
+/// State of a keeper while its server runs.
 #[derive(Default)]
 struct Held {
-    /// `None` for a server that somebody else started.
+    /// `None` for a server started by another process.
     child: Option<Child>,
     /// There is one process at a time for a provider, also across restarts of the actor: the next keeper waits until
     /// this is released.
@@ -87,8 +87,8 @@ impl Keeper {
 
     async fn start(&self, held: &mut Held) -> Ready {
         held.place = Some(Arc::clone(&self.spec.place).lock_owned().await);
-        let mut patience = Patience::of(self.spec.ready_timeout);
-        match patience.within(self.somebody_elses()).await {
+        let mut budget = TimeBudget::of(self.spec.ready_timeout);
+        match budget.within(self.served_by_another()).await {
             Some(true) => return Ok(()),
             Some(false) => {}
             None => return Err(self.never_answered(None)),
@@ -98,14 +98,14 @@ impl Keeper {
             .map_err(|error| self.error(LlmErrorKind::NotStarted, &error.to_string()))?;
         let child = held.child.insert(child);
         let ended = tokio::select! { biased;
-            exit = child.exited() => self.ended_early(exit, &child.last_words().await),
-            answered = patience.within(self.answers()) => {
+            exit = child.exited() => self.ended_early(exit, &child.last_output().await),
+            answered = budget.within(self.answers()) => {
                 is_ready.store(answered.is_some(), Ordering::Relaxed);
                 return answered.ok_or_else(|| self.never_answered(Some(child)));
             }
         };
-        // Another process may have started its server at the same time, and ours found the port taken.
-        match patience.within(self.somebody_elses()).await {
+        // Another process may have started its server at the same time and taken the port.
+        match budget.within(self.served_by_another()).await {
             Some(true) => {
                 held.child = None;
                 Ok(())
@@ -115,7 +115,7 @@ impl Keeper {
     }
 
     /// Whether another program runs a server there that is ready; waits for one that is loading.
-    async fn somebody_elses(&self) -> bool {
+    async fn served_by_another(&self) -> bool {
         loop {
             match self.spec.endpoint.health().await {
                 Health::Ready => return true,
@@ -131,7 +131,7 @@ impl Keeper {
         }
     }
 
-    /// The command, with what it says passed on until it is ready.
+    /// The command, with its output forwarded until it is ready.
     fn command(&self, is_ready: &Arc<AtomicBool>) -> ChildSpec {
         let (spec, is_ready) = (Arc::clone(&self.spec), Arc::clone(is_ready));
         let secrets = spec.command.secrets();
@@ -153,9 +153,9 @@ impl Keeper {
         }
     }
 
-    /// Tells the actor, which ends by it; its supervisor decides what follows.
+    /// Reports the exit to the actor, which then ends; its supervisor decides about a restart.
     async fn report_end(&self, exit: Exit, child: &mut Child) {
-        let said = child.last_words().await;
+        let said = child.last_output().await;
         let why = format!("the model server of `{}` {exit}{}", self.spec.provider, self.quoted(&said));
         // An actor that has ended needs no telling.
         drop(self.actor.send_message(ModelServerMessage::Ended { why }));
@@ -196,7 +196,7 @@ impl Keeper {
     fn quoted(&self, said: &str) -> String {
         match said {
             "" => String::new(),
-            said => format!(", its last words: {}", self.spec.command.secrets().hidden_in(said)),
+            said => format!(", last output: {}", self.spec.command.secrets().hidden_in(said)),
         }
     }
 }

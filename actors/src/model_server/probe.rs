@@ -6,8 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long one question may take. A server that loads a model may be slow to
-/// accept, and asking again is cheap.
+/// How long one question may take. A server that loads a model may be slow to accept, and asking again is cheap.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// More than any status line needs, in bytes.
@@ -61,7 +60,7 @@ impl Endpoint {
         parsed().ok_or_else(|| InvalidEndpoint(base_url.to_owned()))
     }
 
-    /// Host and port as people write them.
+    /// Formats host and port.
     pub(crate) fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -70,13 +69,12 @@ impl Endpoint {
         }
     }
 
-    /// Asks `/health`, and `models` under the base URL where the server knows no
-    /// such page. Takes at most 4 s. Cancel-safe.
+    /// Requests `/health`, and `models` under the base URL if that is missing. Takes at most 4 s. Cancel-safe.
     pub(crate) async fn health(&self) -> Health {
         match self.status_of("/health").await {
             Ok(Some(200)) => Health::Ready,
             Ok(Some(400..500)) => match self.status_of(&format!("{}/models", self.base)).await {
-                // A server that wants a key is there; the model call brings it.
+                // A server that requires a key is ready; model calls have the key.
                 Ok(Some(200 | 401 | 403)) => Health::Ready,
                 Ok(_) => Health::NotReady,
                 Err(_gone_meanwhile) => Health::Absent,
@@ -86,8 +84,7 @@ impl Endpoint {
         }
     }
 
-    /// The status of one GET; `None` from a server that does not answer in time or
-    /// in HTTP.
+    /// The status of one GET; `None` from a server that does not answer in time or in HTTP.
     ///
     /// # Errors
     /// When no connection can be made.

@@ -1,6 +1,6 @@
-//! One look at the files of a folder: which are there, whether they changed, and what they say.
+//! Checks the files of one folder: which exist, whether they changed, and their contents.
 //!
-//! Each name is opened beneath an open folder, so neither `..`, nor a link, nor one swapped in between leads out.
+//! Each name is opened beneath an open folder, so that neither `..`, nor a link, nor a concurrent swap leads out.
 
 use super::PromptFiles;
 use bob_messages::brief::PromptLayers;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The most one file may have, bytes. A prompt shows less of it; more is a mistake.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What the files of one folder said.
+/// The contents of one folder's files.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
     /// One for each name that was looked up, `None` where there is nothing.
@@ -27,7 +27,7 @@ pub(super) struct Look {
     pub(super) bytes: usize,
 }
 
-/// Tells a file that changed from one that did not.
+/// Metadata that shows whether a file changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     path: PathBuf,
@@ -50,7 +50,7 @@ struct Root {
     path: PathBuf,
 }
 
-/// Looks all names up; reads them only when something is otherwise than `known`.
+/// Looks up all names; reads them only if something differs from `known`.
 pub(super) fn look(files: &PromptFiles, folder: &Path, known: Option<Look>) -> Result<Look, AgentError> {
     let mut roots: Vec<Root> = Vec::with_capacity(2);
     for path in [folder, &files.folder] {
@@ -126,7 +126,7 @@ fn find(roots: &[Root], key: &'static str, name: &str) -> Result<Option<Found>, 
         match open(root, &relative) {
             Ok((file, stamp)) => return Ok(Some(Found { key, file, stamp: Stamp { path, ..stamp } })),
             Err(error) if is_missing(&error) => {}
-            // The system numbers its own refusals; the confined lookup does not.
+            // Errors of the system have an error number; those of the confined lookup do not.
             Err(error) if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {
                 let text = format!("{name:?} leads outside of {}; put the file itself there", root.path.display());
                 return Err(AgentError::Invalid(format!("{key}: {text}")));

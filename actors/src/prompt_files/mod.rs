@@ -1,8 +1,8 @@
-//! The files that stand before a conversation: looked up for each session, read again when they changed.
+//! The files before a conversation: looked up for each session, read again when they change.
 //!
-//! Owns the lookup (a session's working folder first, then the configuration's) and what was read last. The TurnActor
-//! asks once for each turn; the reading is done by a task, never in a handler. It writes nothing, follows no link out of
-//! the two folders, and knows neither the order nor the caps of the layers ([`PromptLayers`] and the machine do).
+//! Owns the lookup (the session's working folder first, then the configuration's) and a cache. The TurnActor asks
+//! once a turn; a task reads, never a handler. It writes nothing, follows no link out of the two folders, and knows
+//! neither the order nor the caps of the layers ([`PromptLayers`] and the machine do).
 
 mod look;
 
@@ -20,20 +20,20 @@ use tokio::time::Instant;
 /// share one look.
 const FRESH_FOR: Duration = Duration::from_millis(100);
 
-/// How many folders are remembered with what their files said.
+/// How many folders are cached.
 const REMEMBERED_FOLDERS: usize = 64;
 
-/// How much of what files said is remembered, in bytes.
+/// Limit of cached contents, in bytes.
 const REMEMBERED_BYTES: usize = 8 << 20;
 
-/// Which files stand before a conversation, and what else does.
+/// The configured files and texts before a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptFiles {
     /// The texts that are no files. `instructions` come before the files of `named`.
     pub texts: PromptLayers,
     /// Files behind the instructions, in order. Each must be there.
     pub named: Vec<String>,
-    /// What is remembered between sessions: a file used when it is there; empty for none.
+    /// Memory between sessions: an optional file; empty for none.
     pub memory: String,
     /// Notes about the tools: a file used when it is there; empty for none.
     pub tool_notes: String,
@@ -43,7 +43,7 @@ pub struct PromptFiles {
     pub folder: PathBuf,
 }
 
-/// Reads the files. Clones share what was read.
+/// Reads the files. Clones share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct PromptReader(Option<Arc<Shared>>);
 
@@ -57,9 +57,9 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the files of a folder said, with how to tell that they still do.
+    /// Cached contents by folder, with metadata for validation.
     seen: HashMap<PathBuf, Look>,
-    /// When the files of sessions without a folder were looked at, and what came of it.
+    /// The result for sessions without a folder, and when it was checked.
     shared: Option<(Instant, Result<Arc<PromptLayers>, AgentError>)>,
 }
 
@@ -74,8 +74,8 @@ impl PromptReader {
         self.0.is_some()
     }
 
-    /// Tells the layers of a session in this folder: at once where they were just read, else from a task that reads
-    /// them. Always tells exactly once, also when the task is dropped with its runtime.
+    /// Replies with the layers of a session in this folder: immediately if cached, otherwise from a task that reads
+    /// them. Replies exactly once, also when the task is dropped with its runtime.
     pub(crate) fn read(
         &self,
         cwd: Option<String>,
@@ -103,7 +103,8 @@ impl PromptReader {
 }
 
 impl Shared {
-    /// What is known without a look. Whoever finds it old looks, and the others go on with the old meanwhile.
+    /// Returns a fresh cache entry. The first caller that finds it stale refreshes it; others use the stale one
+    /// meanwhile.
     fn just_read(&self, cwd: Option<&str>) -> Option<Result<Arc<PromptLayers>, AgentError>> {
         if cwd.is_some() {
             return None;
@@ -123,7 +124,8 @@ impl Shared {
             Some(_) => None,
             None => match self.looking.try_lock() {
                 Ok(looking) => Some(looking),
-                // Whoever came while somebody looked takes what was found: a crowd needs no more descriptors than one.
+                // Waiters use the result of the running check, so that many callers need no more descriptors than
+                // one.
                 Err(_somebody_looks) => {
                     let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some((_, found)) = &self.state().shared {

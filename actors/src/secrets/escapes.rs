@@ -32,12 +32,12 @@ impl View {
             at += length;
         }
         from.push(self.from[at]);
-        // Every escape is longer than what it stands for.
+        // Every escape is longer than its character.
         (bytes.len() < self.bytes.len()).then_some(Self { bytes, from })
     }
 }
 
-/// What the escape at the beginning stands for, and its length.
+/// Decodes an escape at the beginning, and returns its length.
 fn escape(rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     let hex = |from: usize, to: usize| number(rest.get(from..to)?, 16);
     let character = |code: u32, length: usize| Some((char::from_u32(code)?.to_string().into_bytes(), length));

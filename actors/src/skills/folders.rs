@@ -1,9 +1,8 @@
-//! Skills from folders on disk, read again when something there changes.
+//! Skills from folders on disk, read again when they change.
 //!
-//! A source is looked up in the session's working folder first, then beside the
-//! configuration; where two skills have one name, the first one counts. What was read is
-//! remembered for each working folder. At most once a second it is looked whether files
-//! came, went or changed; only then anything is read.
+//! A source is looked up in the session's working folder first, then beside the configuration; of two skills with one
+//! name the first one is used. Results are cached for each working folder. At most once a second the folders are
+//! checked for added, removed or changed files; only then files are read.
 
 use super::SkillPort;
 use super::front_matter::{self, Read};
@@ -21,7 +20,7 @@ const MAX_SKILLS: usize = 256;
 /// How many working folders are remembered; more are read anew.
 const REMEMBERED_FOLDERS: usize = 64;
 
-/// How long what was seen counts without looking again.
+/// How long a check is valid.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// One folder skills are read from.
@@ -45,7 +44,7 @@ struct Folders {
     known: Mutex<HashMap<Option<String>, Known>>,
 }
 
-/// What was read for one working folder.
+/// The cached result of one working folder.
 #[derive(Debug, Clone)]
 struct Known {
     looked: Instant,
@@ -66,14 +65,12 @@ impl SkillFolders {
         Self(Arc::new(Folders { sources, base, known: Mutex::default() }))
     }
 
-    /// The skills for a session that works in this folder, read now. Blocks for as long as
-    /// the disk takes.
+    /// The skills for a session that works in this folder, read now. Blocks for as long as the disk takes.
     pub fn read(&self, cwd: Option<&str>) -> Arc<SkillIndex> {
         self.0.read(cwd)
     }
 
-    /// What one folder of a skill holds, or one folder of such folders; for whoever checks
-    /// them. Blocks for as long as the disk takes.
+    /// Reads one skill's folder, or a folder of such folders, for validation. Blocks on the disk.
     pub fn read_one(path: &Path) -> SkillIndex {
         read_all(&[Seen::of(path.to_owned(), true)])
     }
@@ -123,7 +120,7 @@ impl Folders {
         for source in &self.sources {
             let near = cwd.and_then(|cwd| within(Path::new(cwd), &source.path));
             let own = self.base.join(&source.path);
-            // A source that is nowhere is told once, by its place beside the configuration.
+            // A missing source is reported once, by its path beside the configuration.
             let own = Some(own).filter(|own| near.is_none() || own.is_dir());
             for root in [near, own].into_iter().flatten() {
                 let real = root.canonicalize().unwrap_or(root);
@@ -136,7 +133,7 @@ impl Folders {
     }
 }
 
-/// A folder of a session's folder. What leads out of it is none: tools write there, and links are not followed.
+/// Resolves a folder inside the session's folder. Links and paths that lead out are ignored, since tools write there.
 fn within(folder: &Path, source: &Path) -> Option<PathBuf> {
     let (folder, near) = (folder.canonicalize().ok()?, folder.join(source).canonicalize().ok()?);
     (near.is_dir() && near.starts_with(folder)).then_some(near)

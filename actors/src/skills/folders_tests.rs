@@ -92,7 +92,7 @@ fn prose_with_colons_is_read() {
         expect![[r#"
         pdf: d
         ? /pdf/SKILL.md:4:1: the key `author` is not of the specification (name, description, license, compatibility, metadata, allowed-tools) and ignored; write it under `metadata`
-        ? /pdf/SKILL.md:1:1: there is no text below the head; the model is told the description only"#]],
+        ? /pdf/SKILL.md:1:1: there is no text after the front matter; the model only gets the description"#]],
     );
 }
 
@@ -124,16 +124,16 @@ fn a_broken_skill_is_named_with_its_place_and_left_out() {
     check("---\nname: pdf\ndescription: [a\nlicense: x\n---\nx", expect!["pdf: [a"]);
     check(
         "---\nname: pdf\nname: pdf\ndescription: d\n---\nx",
-        expect!["! /pdf/SKILL.md:3:1: the head is not the YAML of a skill: duplicate mapping key: name"],
+        expect!["! /pdf/SKILL.md:3:1: invalid front matter: duplicate mapping key: name"],
     );
     check(
         "---\nname: pdf\ndescription: d\nmetadata: [a]\n---\nx",
-        expect!["! /pdf/SKILL.md:4:11: the head is not the YAML of a skill: expected mapping start"],
+        expect!["! /pdf/SKILL.md:4:11: invalid front matter: expected mapping start"],
     );
     check(
         "---\nname: pdf\ndescription: d\nallowed-tools: {a: b}\n---\nx",
         expect![
-            "! /pdf/SKILL.md:4:16: the head is not the YAML of a skill: invalid type: map, expected names of tools between spaces, or a list of them"
+            "! /pdf/SKILL.md:4:16: invalid front matter: invalid type: map, expected names of tools between spaces, or a list of them"
         ],
     );
     check(

@@ -1,9 +1,8 @@
-//! One `SKILL.md`: its head in YAML, the text behind it, and what is wrong with either.
+//! Parses one `SKILL.md`: YAML front matter, the text after it, and errors.
 //!
-//! The head is the block between two lines `---`, the first of which begins the file. It
-//! is at most 64 KiB. Values with a colon and a space in them are no YAML and common in
-//! descriptions: such a head is read a second time with quotes around `name` and
-//! `description`.
+//! The front matter is the block between two lines `---`, the first of which begins the file. It is at most 64 KiB.
+//! Values with a colon and a space are invalid YAML but common in descriptions: such front matter is parsed again
+//! with quotes around `name` and `description`.
 
 use bob_messages::skills::{FrontMatter, Skill, SkillFinding};
 use serde::Deserialize;
@@ -17,13 +16,13 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_024;
 const MAX_COMPATIBILITY: usize = 500;
-/// How much may be said about tools, in bytes: it is compared with each tool's name.
+/// Limit of the tool list, in bytes: it is compared with each tool's name.
 const MAX_TOOLS_BYTES: usize = 4 * 1024;
 
 /// The keys of the specification.
 const KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 
-/// A file that was read, and what is wrong with it. No skill without a broken finding.
+/// A parsed file with its findings. There is no skill if a finding is an error.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) skill: Option<Skill>,
@@ -81,14 +80,14 @@ fn skill(text: &str, folder: &str, folder_name: &str, notes: &mut Notes<'_>) -> 
     }
     let front = checked(written, folder_name, at, notes);
     if body.trim().is_empty() {
-        notes.doubtful((1, 1), "there is no text below the head; the model is told the description only");
+        notes.doubtful((1, 1), "there is no text after the front matter; the model only gets the description");
     }
     (!notes.is_broken()).then(|| Skill::new(front, body.trim().to_owned(), folder.to_owned(), hash))
 }
 
 type Fault = ((u32, u32), String);
 
-/// The head without its marks, and what is behind it.
+/// Splits the front matter from the text.
 fn split(text: &str) -> Result<(&str, &str), Fault> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
@@ -130,10 +129,10 @@ fn parse(head: &str) -> Result<Written, Fault> {
         let place = first.location().map_or((1, 1), |at| (line_of(at.line() + 1), line_of(at.column())));
         let said = first.without_snippet().to_string();
         let said = said.lines().next().unwrap_or_default();
-        // The place is told beside it, and the settings of the parser are nobody's business.
+        // The position is reported separately, and parser options do not concern the user.
         let said = said.split(" at line ").next().unwrap_or(said);
         let said = said.split(", set ").next().unwrap_or(said);
-        (place, format!("the head is not the YAML of a skill: {said}"))
+        (place, format!("invalid front matter: {said}"))
     })
 }
 
@@ -141,7 +140,7 @@ fn line_of(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The head with quotes around the plain one-line values that people write in prose.
+/// The front matter with quotes around plain one-line values.
 fn quoted(head: &str) -> String {
     let mut quoted = String::with_capacity(head.len() + 16);
     for line in head.split_inclusive('\n') {
@@ -195,7 +194,7 @@ fn checked(written: Written, folder_name: &str, at: impl Fn(&str) -> (u32, u32),
             format!("`allowed-tools` is longer than {MAX_TOOLS_BYTES} bytes; use patterns"),
         );
     }
-    for tool in allowed_tools.iter().flatten().filter(|tool| !is_of_this_house(tool)) {
+    for tool in allowed_tools.iter().flatten().filter(|tool| !is_of_this_runtime(tool)) {
         notes.doubtful(
             at("allowed-tools"),
             format!(
@@ -213,7 +212,7 @@ fn checked(written: Written, folder_name: &str, at: impl Fn(&str) -> (u32, u32),
     }
 }
 
-/// What is wrong with a name.
+/// Returns the error of a name.
 fn name_fault(name: &str) -> Option<String> {
     let is_fine = |letter: char| letter == '-' || (letter.is_alphanumeric() && !letter.is_uppercase());
     if name.chars().count() > MAX_NAME {
@@ -227,7 +226,7 @@ fn name_fault(name: &str) -> Option<String> {
     }
 }
 
-fn is_of_this_house(tool: &str) -> bool {
+fn is_of_this_runtime(tool: &str) -> bool {
     tool.starts_with('*')
         || ["local/", "mcp/", "agent/"].iter().any(|space| tool.starts_with(space))
         || (tool.contains('/') && !tool.contains('('))

@@ -1,14 +1,13 @@
-//! Where skills come from: the port, the way to it, and the adapter for folders.
+//! Sources of skills: the port, its handle, and the adapter for folders.
 //!
-//! A turn asks which skills there are once, at its beginning, through [`Skills`]; whoever
-//! answers is a [`SkillPort`]. A runtime without one is never asked. The choice among
-//! skills is made elsewhere, purely (`bob_messages::skills`); nothing here runs a skill.
+//! A turn requests the index of skills once, at its beginning, through [`Skills`] from a [`SkillPort`]. The selection
+//! of skills is pure (`bob_messages::skills`); nothing here runs a skill.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `folders` | the adapter: folders of `SKILL.md`, read again when they change |
-//! | `walk` | which `SKILL.md` there are, within bounds and without following links |
-//! | `front_matter` | one `SKILL.md`: its head, and what is wrong with it |
+//! | `walk` | finds `SKILL.md` files, within bounds and without following links |
+//! | `front_matter` | parses one `SKILL.md` |
 
 #[cfg(feature = "skills")]
 mod folders;
@@ -33,19 +32,18 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How long a turn waits for the list of skills; it goes on without them then.
+/// How long a turn waits for the index; then it continues without skills.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A place skills come from.
 pub trait SkillPort: Send + Sync + 'static {
-    /// The skills there are for a session that works in this folder; `None` for one that
-    /// names none. Asked once a turn, in a task: it may read a disk, and should remember
-    /// what it has read. What is wrong with single skills is said in the index. Dropping
-    /// the future, panicking, or taking more than five seconds is an empty index.
+    /// Returns the skills for a session with this working folder; `None` for a session without one. Called once a
+    /// turn, in a task: it may read a disk, and should cache. Errors of single skills are part of the index. Dropping
+    /// the future, a panic, and a timeout of five seconds yield an empty index.
     fn index(&self, cwd: Option<String>) -> BoxFuture<'_, Arc<SkillIndex>>;
 }
 
-/// The way of turns to the port of their runtime. Clones are the same way.
+/// The handle of turns to their runtime's port. Clones share it.
 #[derive(Clone, Default)]
 pub struct Skills(Arc<OnceLock<Arc<dyn SkillPort>>>);
 
@@ -56,7 +54,7 @@ impl fmt::Debug for Skills {
 }
 
 impl Skills {
-    /// From now on this port is asked. The first one stays.
+    /// Sets the port. Only the first call has an effect.
     pub fn come_from(&self, port: Arc<dyn SkillPort>) {
         let _the_first_stays = self.0.set(port);
     }
@@ -71,8 +69,8 @@ impl Skills {
             let asked = AssertUnwindSafe(async { port.index(cwd).await }).catch_unwind();
             match tokio::time::timeout(PATIENCE, asked).await {
                 Ok(Ok(index)) => reply.send(index),
-                Ok(Err(_panic)) => tracing::error!("reading the skills panicked; a turn goes on without them"),
-                Err(_late) => tracing::warn!("the skills could not be read in time; a turn goes on without them"),
+                Ok(Err(_panic)) => tracing::error!("reading skills panicked; the turn continues without skills"),
+                Err(_late) => tracing::warn!("reading skills timed out; the turn continues without skills"),
             }
         });
     }

@@ -1,8 +1,7 @@
 //! Which `SKILL.md` there are below a folder, within bounds.
 //!
-//! Links are not followed: a folder or a file that is one is passed over, so that nothing
-//! outside the folder is read. A folder with a `SKILL.md` is a skill and not searched
-//! further. Hidden folders are passed over.
+//! Links are not followed: a folder or a file that is one is passed over, so that nothing outside the folder is read.
+//! A folder with a `SKILL.md` is a skill and not searched further. Hidden folders are passed over.
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
@@ -21,7 +20,7 @@ pub(super) const MAX_FILE_BYTES: u64 = 256 * 1024;
 /// The name of the file that makes a folder a skill.
 pub(super) const FILE: &str = "SKILL.md";
 
-/// A `SKILL.md` that is there, and by which it is known whether it has changed.
+/// An existing `SKILL.md` with metadata that shows whether it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     /// Its folder, absolute.
@@ -30,7 +29,7 @@ pub(super) struct Found {
     modified: Option<SystemTime>,
 }
 
-/// What there is below a folder.
+/// The result of a walk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Walk {
     /// The skills, by their folders.
@@ -39,11 +38,10 @@ pub(super) struct Walk {
     pub(super) passed: Vec<(PathBuf, String)>,
 }
 
-/// Looks for skills in a folder, and in those below it when asked to. Blocks for as long
-/// as the disk takes.
+/// Finds skills in a folder, and below it if `recursive`. Blocks on the disk.
 ///
 /// # Errors
-/// When the folder itself cannot be read.
+/// Returns an error if the folder itself cannot be read.
 pub(super) fn walk(root: &Path, recursive: bool) -> std::io::Result<Walk> {
     let root = root.canonicalize()?;
     let dir = Dir::open_ambient_dir(&root, ambient_authority())?;

@@ -1,7 +1,7 @@
-//! The lines of a tape, as they are written and read.
+//! The lines of a tape.
 //!
-//! A tape is JSON lines: a header, and then what happened, in the order in which it was written. Texts and messages that
-//! many requests share stand on lines of their own, once, and are named by number.
+//! A tape is JSON lines: a header, then entries in the order in which they were written. Texts and messages that many
+//! requests share have their own lines, once, and are referenced by number.
 
 use bob_messages::chat::Message;
 use bob_messages::ids::{ModelName, ToolName};
@@ -21,7 +21,7 @@ pub struct Header {
     pub tape: u32,
     /// The version of the program that wrote them.
     pub bob: String,
-    /// What its author says of it.
+    /// A note of its author.
     pub note: String,
 }
 
@@ -29,9 +29,9 @@ pub struct Header {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
-    /// What a model can do, as the provider's configuration says.
+    /// A model's capabilities, from the provider's configuration.
     Profile { model: ModelName, capabilities: Capabilities },
-    /// Some tools as a port lists them: what a replay offers.
+    /// The tools of a port, which a replay offers.
     Offered { tools: Vec<ToolDescriptor> },
     /// Instructions.
     System { id: u32, text: String },
@@ -39,7 +39,7 @@ pub(super) enum Line {
     Tools { id: u32, tools: Vec<Arc<ToolDescriptor>> },
     /// A message of a request.
     Message { id: u32, message: Message },
-    /// A model was asked.
+    /// A model call.
     Asked(Asked),
     /// A tool was called.
     Called(Called),
@@ -48,9 +48,9 @@ pub(super) enum Line {
 /// One attempt at an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asked {
-    /// When it began, as a number: whoever began before has a smaller one.
+    /// The start order: earlier starts have smaller numbers.
     pub(super) began: u64,
-    /// Of which session; never compared, it only keeps what happened at once apart.
+    /// The session; not compared, it only separates concurrent entries.
     pub(super) session: String,
     /// Which step of its turn, to be read.
     pub(super) step: u32,
@@ -69,7 +69,7 @@ pub(super) enum AskedEnd {
     /// With an answer; its pieces are joined.
     Answered(LlmAnswer),
     Failed(LlmError),
-    /// Nobody waited for it any more: a cancel, or a clock. A replay never answers it.
+    /// Abandoned by a cancel or a timeout. A replay never returns it.
     Abandoned,
 }
 
@@ -90,16 +90,16 @@ pub(super) enum CalledEnd {
     Returned(ToolOutput),
     Failed {
         text: String,
-        /// Whether it may have run all the same.
+        /// Whether it may have run nevertheless.
         unknown: bool,
     },
-    /// Nobody waited for it any more.
+    /// Abandoned by a cancel or a timeout.
     Abandoned,
     /// The tool panicked.
     Panicked,
 }
 
-/// What is wrong with a tape.
+/// An error of a tape.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeError {
     /// The file cannot be written or read.
@@ -107,7 +107,7 @@ pub enum TapeError {
     File {
         /// Which file.
         path: String,
-        /// Why not, and what to do.
+        /// The reason, with advice.
         why: String,
     },
     /// A line is not one of a tape.
@@ -117,7 +117,7 @@ pub enum TapeError {
         path: String,
         /// Which line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
 }

@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A model that is recorded, or that answers from a tape.
+/// A model port that records another one, or replays a tape.
 ///
-/// Each attempt is an entry of its own, so what was tried again is tried again. A replay needs no provider, no key and
-/// no network, and answers as fast as it is asked.
+/// Each attempt is a separate entry, so retries are replayed. A replay needs no provider, no key and no network, and
+/// replies immediately.
 #[derive(Debug)]
 pub struct TapeLlm(Side);
 
@@ -37,19 +37,19 @@ impl std::fmt::Debug for Side {
 }
 
 impl TapeLlm {
-    /// Asks this port and writes down what it says.
+    /// Records this port.
     pub fn recording(recorder: Recorder, port: Arc<dyn LlmPort>) -> Self {
         Self(Side::Recording { recorder, port, known: Mutex::default() })
     }
 
-    /// Says what is on this tape.
+    /// Replays this tape.
     pub fn replaying(tape: Tape) -> Self {
         Self(Side::Replaying(tape))
     }
 }
 
 impl Recorder {
-    /// The model behind this port, with everything it is asked on the tape.
+    /// Returns this port with all its calls recorded.
     pub fn model(&self, port: Arc<dyn LlmPort>) -> Arc<dyn LlmPort> {
         Arc::new(TapeLlm::recording(self.clone(), port))
     }

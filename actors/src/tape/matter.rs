@@ -1,7 +1,7 @@
-//! What matters of a request: what a model or a tool could tell apart.
+//! The compared part of a request.
 //!
-//! Ids, times and traces do not matter, nor does who is waiting or which other models could be asked. What matters is
-//! made canonical and hashed; a request on the tape and one that is asked now are the same when their hashes are.
+//! Ids, times, traces, callers and fallback models are excluded. The rest is made canonical and hashed; a request
+//! matches an entry of the tape if the hashes are equal.
 
 use super::redact::Redactor;
 use bob_messages::chat::Message;
@@ -12,10 +12,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The hash of what matters.
+/// The hash of the compared part.
 pub(super) type Key = blake3::Hash;
 
-/// What matters of a question to a model, in the order in which it is compared.
+/// The compared part of a model request, in order of comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Matter {
     pub(super) model: Value,
@@ -67,7 +67,7 @@ pub(super) fn message(message: &Message, redactor: &Redactor) -> Value {
     value
 }
 
-/// A result of a call that was interrupted says for how long it had run: a time, as the others.
+/// The result of an interrupted call contains its run time, which is excluded like other times.
 fn forget_running_time(result: &mut Value) {
     let is_interrupted = result.get("status").is_some_and(|status| status == "unknown" || status == "cancelled");
     let parts = result.pointer_mut("/output/parts").and_then(Value::as_array_mut).filter(|_| is_interrupted);
@@ -89,12 +89,12 @@ pub(super) fn tools(tools: &[Arc<ToolDescriptor>], redactor: &Redactor) -> Value
     Value::Array(seen.collect())
 }
 
-/// What matters of a call.
+/// The compared part of a tool call.
 pub(super) fn call(tool: &ToolName, arguments: &Value, redactor: &Redactor) -> Value {
     json!([clean(tool, redactor), clean(arguments, redactor)])
 }
 
-/// Anything as JSON without what must not be seen.
+/// Converts to JSON and redacts secrets.
 pub(super) fn clean(thing: &(impl Serialize + ?Sized), redactor: &Redactor) -> Value {
     let mut value = serde_json::to_value(thing).unwrap_or_default();
     redactor.value(&mut value);
@@ -103,7 +103,7 @@ pub(super) fn clean(thing: &(impl Serialize + ?Sized), redactor: &Redactor) -> V
 
 /// The hash of a value in its canonical form.
 pub(super) fn hash(value: &Value) -> Key {
-    // Whatever was JSON has a canonical form but for numbers beyond it, which count as they are written.
+    // JSON has a canonical form except for numbers out of range, which are compared as written.
     let canonical = serde_jcs::to_vec(value).unwrap_or_else(|_beyond| value.to_string().into_bytes());
     blake3::hash(&canonical)
 }

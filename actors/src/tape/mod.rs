@@ -1,16 +1,16 @@
-//! Tapes: what models and tools said, in one readable file, to be said again without them.
+//! Tapes: the responses of models and tools in one readable file, for replay without them.
 //!
-//! A [`Recorder`] stands in front of the ports of a runtime and writes what goes through them; a [`Tape`] was read and
-//! takes their place. Both stand below the actors: admission, retries, policy, guards and clocks are the runtime's own,
-//! so a replay is a whole turn with nothing but the outside world on paper. Nothing here knows a provider or a server,
-//! and no secret that is known when a tape is made gets onto it ([`Redactor`]).
+//! A [`Recorder`] wraps the ports of a runtime and writes their traffic; a [`Tape`] replaces them. Both are below the
+//! actors: admission, retries, policy, guards and clocks are the runtime's own, so a replay is a whole turn with only
+//! the outside world replaced. Nothing here depends on a provider or a server, and no secret that is known at
+//! recording time gets onto a tape ([`Redactor`]).
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `entry` | the lines of a tape |
-//! | `recorder`, `redact` | writing it, and what is taken out |
-//! | `replay`, `matter` | finding what is asked, exactly, and what differs |
-//! | `llm`, `tools` | the two ports, each of both sides |
+//! | `recorder`, `redact` | writes a tape, without secrets |
+//! | `replay`, `matter` | finds the entry of a request, or the difference |
+//! | `llm`, `tools` | the two ports, for recording and replay |
 
 mod entry;
 mod llm;

@@ -1,7 +1,7 @@
-//! Writes a tape while things happen.
+//! Writes a tape.
 //!
-//! Whoever records hands what it saw to a thread of its own, which takes out the secrets and writes: nobody waits for
-//! the disk. Each line is in the file as soon as it was written; what a killed program saw last may be missing.
+//! Ports send their entries to a writer thread, which redacts secrets; no caller waits for the disk. Each line is in
+//! the file as soon as it was written; the last entries of a killed program may be missing.
 
 use super::entry::{Asked, AskedEnd, Called, CalledEnd, FORMAT, Header, Line, TapeError};
 use super::matter::{self, Key};
@@ -23,7 +23,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Records what goes through the ports it wraps. Clones write the same tape.
+/// Records the traffic of the ports that it wraps. Clones write to one tape.
 #[derive(Clone)]
 pub struct Recorder(Arc<Inner>);
 
@@ -34,7 +34,7 @@ struct Inner {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the writer is told.
+/// Messages to the writer.
 pub(super) enum Seen {
     Profile(ModelName, Capabilities),
     Offered(Vec<ToolDescriptor>),
@@ -88,7 +88,7 @@ impl Recorder {
         })))
     }
 
-    /// From now on these are kept off the tape, too: keys that came when it had begun.
+    /// Adds secrets to redact: keys that were loaded after the start.
     pub fn keep_off<'a>(&self, secrets: impl IntoIterator<Item = &'a str>) {
         let secrets: Vec<_> = secrets.into_iter().map(SecretString::from).collect();
         if !secrets.is_empty() {
@@ -107,7 +107,7 @@ impl Recorder {
         kept.map_err(|why| TapeError::File { path: self.0.path.clone(), why })
     }
 
-    /// The number of what begins now.
+    /// Returns the number of an entry that begins now.
     pub(super) fn begin(&self) -> u64 {
         self.0.began.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -115,7 +115,7 @@ impl Recorder {
     pub(super) fn tell(&self, seen: Seen) {
         let writer_mailbox = self.0.writer_mailbox.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer_mailbox) = &*writer_mailbox {
-            // A writer that has ended is told by `keep`.
+            // An ended writer is reported by `keep`.
             let _ended = writer_mailbox.send(seen);
         }
     }
@@ -128,7 +128,7 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Drop for Inner {
-    /// Ends the writer when it has written what it was told.
+    /// Ends the writer after it has written all entries.
     fn drop(&mut self) {
         drop(self.writer_mailbox.get_mut().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(writer) = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
@@ -141,7 +141,7 @@ impl Drop for Inner {
 struct Writer {
     file: BufWriter<File>,
     redactor: Redactor,
-    /// What stands on a line of its own, by its hash.
+    /// Lines of shared content, by hash.
     known: HashMap<Key, u32>,
     failed: Option<String>,
 }
@@ -183,7 +183,7 @@ impl Writer {
         self.line(&Line::Asked(Asked { began, session, step, model, mode, system, tools, messages, end }));
     }
 
-    /// The number of a line of its own, which is written when it is new.
+    /// The number of a shared line, which is written if it is new.
     fn once(&mut self, kind: &str, thing: &(impl Serialize + ?Sized), line: impl FnOnce(u32) -> Line) -> u32 {
         let key = matter::hash(&Value::Array(vec![kind.into(), serde_json::to_value(thing).unwrap_or_default()]));
         if let Some(id) = self.known.get(&key) {
@@ -197,7 +197,7 @@ impl Writer {
 
     fn line(&mut self, line: &Line) {
         let clean = matter::clean(line, &self.redactor);
-        // A secret that is a word of the format would leave a line that nobody can read.
+        // If redaction destroys the format of the line, it is left out.
         if serde_json::from_value::<Line>(clean.clone()).is_err() {
             let why =
                 "a secret is spelled like a word of the tape's own format, so it cannot be taken out; use another";

@@ -1,6 +1,6 @@
-//! What must not reach a tape, replaced by a mark.
+//! Redaction of tapes.
 //!
-//! Secrets are found in every spelling that [`Secrets`] knows, and in pieces that stand side by side.
+//! Secrets are found in every encoding that [`Secrets`] knows, and in adjacent pieces.
 
 use crate::secrets::{Secrets, replaced};
 use secrecy::{ExposeSecret, SecretString};
@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What stands on a tape where a secret was.
+/// Replaces a secret on a tape.
 pub const MARK: &str = "[redacted]";
 
-/// What stands on a tape where the working folder was: another machine has another one.
+/// Replaces the working folder on a tape, since it differs between machines.
 const FOLDER: &str = "[folder]";
 
-/// Finds secrets in what is about to be written. Clones share what they know; nothing of it is shown.
+/// Finds secrets in content to be written. Clones share the secrets, which are never shown.
 ///
-/// A secret of less than six bytes is not searched for: it occurs in many texts by chance.
+/// Secrets of less than six bytes are ignored: they occur in many texts by chance.
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Secrets,
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Searches for these, each as a whole and each of its words.
+    /// Finds these secrets, and each of their words.
     pub fn new(secrets: impl IntoIterator<Item = SecretString>) -> Self {
         Self::default().with(secrets)
     }
@@ -53,7 +53,7 @@ impl Redactor {
     }
 
     /// Puts the working folder where a tape has none.
-    pub(super) fn at_home(&self, value: &mut Value) {
+    pub(super) fn with_folder(&self, value: &mut Value) {
         if let Some(folder) = &self.folder {
             each_text("", value, &mut |_name, text| *text = text.replace(FOLDER, folder));
         }
@@ -103,7 +103,7 @@ impl Redactor {
     }
 }
 
-/// Calls back with each text in a value, and the name of the field it stands in.
+/// Calls back with each text in a value, and its field name.
 fn each_text(name: &str, value: &mut Value, call: &mut dyn FnMut(&str, &mut String)) {
     match value {
         Value::String(text) => call(name, text),

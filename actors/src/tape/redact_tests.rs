@@ -84,7 +84,7 @@ fn the_working_folder_is_the_replays_own() {
     let mut value = json!({"text": "in /home/one/docs", "list": ["/home/one", "/home"]});
     there.value(&mut value);
     assert_eq!(value, json!({"text": "in [folder]/docs", "list": ["[folder]", "/home"]}));
-    here.at_home(&mut value);
+    here.with_folder(&mut value);
     assert_eq!(value, json!({"text": "in /srv/other/docs", "list": ["/srv/other", "/home"]}));
     assert_eq!(Redactor::default().at("/").text("/a/b"), "/a/b");
 }

@@ -1,7 +1,7 @@
-//! A tape that was read: what is on it, and what was taken from it already.
+//! A loaded tape: its entries, and which were used.
 //!
-//! What is asked must be on it exactly; the same question twice is answered in the order of the tape. Sessions that are
-//! asked at the same time keep to what one session of the tape was answered, whatever they are called.
+//! A request must match an entry exactly; equal requests are answered in the order of the tape. Concurrent sessions
+//! are each mapped to one session of the tape, independent of names.
 
 use super::entry::{Asked, AskedEnd, Called, CalledEnd, FORMAT, Header, Line, TapeError};
 use super::matter::{self, Key, Matter};
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Whose the two sides of a difference are.
 const SIDES: [&str; 2] = ["the tape has", "asked was"];
 
-/// A tape to be replayed. Clones take from the same one.
+/// A tape to replay. Clones share the used entries.
 #[derive(Clone)]
 pub struct Tape(Arc<Loaded>, Arc<Mutex<Taken>>);
 
@@ -34,12 +34,12 @@ struct Loaded {
     redactor: Redactor,
     profiles: BTreeMap<ModelName, Capabilities>,
     tools: Vec<ToolDescriptor>,
-    asked: Shelf<Matter, AskedEnd>,
-    called: Shelf<Value, CalledEnd>,
+    asked: Recorded<Matter, AskedEnd>,
+    called: Recorded<Value, CalledEnd>,
 }
 
 /// The entries of one kind, in the order in which they began.
-struct Shelf<M, E> {
+struct Recorded<M, E> {
     entries: Vec<Entry<M, E>>,
     by_key: HashMap<Key, Vec<usize>>,
 }
@@ -52,7 +52,7 @@ struct Entry<M, E> {
     end: E,
 }
 
-/// What was taken, and who keeps to whom.
+/// The used entries, and the mapping of sessions.
 #[derive(Default)]
 struct Taken {
     asked: Vec<bool>,
@@ -63,18 +63,18 @@ struct Taken {
 
 impl Taken {
     /// The first that is left for this session.
-    fn take<M, E>(&mut self, shelf: &Shelf<M, E>, key: &Key, session: &SessionId, kind: Kind) -> Option<usize> {
+    fn take<M, E>(&mut self, recorded: &Recorded<M, E>, key: &Key, session: &SessionId, kind: Kind) -> Option<usize> {
         let left = |at: &&usize| !self.of(kind).get(**at).copied().unwrap_or(false);
-        let candidates: Vec<usize> = shelf.by_key.get(key)?.iter().filter(left).copied().collect();
-        let lane = |at: &usize| shelf.entries[*at].session.as_str();
+        let candidates: Vec<usize> = recorded.by_key.get(key)?.iter().filter(left).copied().collect();
+        let lane = |at: &usize| recorded.entries[*at].session.as_str();
         let own = self.lanes.get(session).map_or(session.as_str(), String::as_str);
         let kept = |at: &&usize| lane(at) == own;
         let free = |at: &&usize| !self.lanes.values().any(|other| other == lane(at));
         let found = candidates.iter().find(kept).or_else(|| candidates.iter().find(free)).or(candidates.first());
         let at = *found?;
-        self.lanes.entry(session.clone()).or_insert_with(|| shelf.entries[at].session.clone());
+        self.lanes.entry(session.clone()).or_insert_with(|| recorded.entries[at].session.clone());
         let taken = self.of_mut(kind);
-        taken.resize(taken.len().max(shelf.entries.len()), false);
+        taken.resize(taken.len().max(recorded.entries.len()), false);
         taken[at] = true;
         Some(at)
     }
@@ -101,10 +101,10 @@ enum Kind {
 }
 
 impl Tape {
-    /// Reads a tape whole. What `redactor` finds in a question counts as the mark that stands on the tape.
+    /// Loads a tape. Secrets that `redactor` finds in a request match the mark on the tape.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line of it is not one of a tape.
+    /// Returns an error if the file cannot be read, or a line is invalid.
     pub fn load(path: &Path, redactor: Redactor) -> Result<Self, TapeError> {
         let shown = path.display().to_string();
         let file = File::open(path).map_err(|error| TapeError::File { path: shown.clone(), why: error.to_string() })?;
@@ -132,7 +132,7 @@ impl Tape {
         &self.0.header
     }
 
-    /// How many of its answers and results were not asked for yet.
+    /// Returns how many entries were not used.
     pub fn left(&self) -> usize {
         let taken = self.taken();
         let used = taken.asked.iter().chain(&taken.called).filter(|taken| **taken).count();
@@ -153,37 +153,37 @@ impl Tape {
         self.0.tools.clone()
     }
 
-    /// What an attempt at this request came to.
+    /// Returns the recorded end of this attempt.
     pub(super) fn asked(&self, request: &LlmRequest, model: &ModelName) -> Result<AskedEnd, LlmError> {
         let matter = Matter::of(request, model, &self.0.redactor);
-        let shelf = &self.0.asked;
+        let recorded = &self.0.asked;
         let mut taken = self.taken();
         let key = matter.key();
-        let Some(at) = taken.take(shelf, &key, &request.session, Kind::Asked) else {
+        let Some(at) = taken.take(recorded, &key, &request.session, Kind::Asked) else {
             let told = self.not_asked(&taken, &matter, request);
             return Err(LlmError::new(LlmErrorKind::NotScripted, told));
         };
-        let mut end = self.at_home(&shelf.entries[at].end);
+        let mut end = self.with_folder(&recorded.entries[at].end);
         if let AskedEnd::Failed(error) = &mut end {
-            // Who is tried again is not waited for here. The last failure is told as it was.
+            // A retry does not wait in a replay. The last failure is returned unchanged.
             let is_left = |at: &usize| !taken.asked.get(*at).copied().unwrap_or(false);
-            if shelf.by_key.get(&key).is_some_and(|same| same.iter().any(is_left)) {
+            if recorded.by_key.get(&key).is_some_and(|same| same.iter().any(is_left)) {
                 error.retry_after_ms = None;
             }
         }
         Ok(end)
     }
 
-    /// What this call came to.
+    /// Returns the recorded end of this call.
     pub(super) fn called(&self, session: &SessionId, call: &ToolCall) -> Result<CalledEnd, ToolError> {
         let matter = matter::call(&call.name, &call.arguments, &self.0.redactor);
-        let shelf = &self.0.called;
+        let recorded = &self.0.called;
         let mut taken = self.taken();
-        if let Some(at) = taken.take(shelf, &matter::hash(&matter), session, Kind::Called) {
-            return Ok(self.at_home(&shelf.entries[at].end));
+        if let Some(at) = taken.take(recorded, &matter::hash(&matter), session, Kind::Called) {
+            return Ok(self.with_folder(&recorded.entries[at].end));
         }
         let tape = &self.0.path;
-        let near = shelf
+        let near = recorded
             .entries
             .iter()
             .enumerate()
@@ -202,7 +202,7 @@ impl Tape {
         }))
     }
 
-    /// Why a request is not answered: what differs first from the entry that is nearest.
+    /// The error for an unknown request: the first difference from the nearest entry.
     fn not_asked(&self, taken: &Taken, matter: &Matter, request: &LlmRequest) -> String {
         let (tape, step, session) = (&self.0.path, request.step, &request.session);
         let what = format!("step {step} of session {session} asks what is not on the tape {tape}");
@@ -228,10 +228,10 @@ impl Tape {
         format!("{what}: {nearest}; record it anew if the change is meant")
     }
 
-    /// What was said or returned, with the folder of this runtime in it.
-    fn at_home<E: Clone + Serialize + DeserializeOwned>(&self, end: &E) -> E {
+    /// Replaces the mark of the working folder by this runtime's folder.
+    fn with_folder<E: Clone + Serialize + DeserializeOwned>(&self, end: &E) -> E {
         let mut value = serde_json::to_value(end).unwrap_or_default();
-        self.0.redactor.at_home(&mut value);
+        self.0.redactor.with_folder(&mut value);
         serde_json::from_value(value).unwrap_or_else(|_it_fitted_before| end.clone())
     }
 
@@ -347,7 +347,7 @@ impl Reading {
     fn loaded(self, path: String, header: Header, redactor: Redactor) -> Loaded {
         let Self { profiles, offered, asked, called, shown, .. } = self;
         let mut tools: Vec<(usize, ToolDescriptor)> = offered.into_values().collect();
-        // A request's tools stand in the order in which the runtime offers them; what no request had comes behind.
+        // The tools of a request are in the order of the runtime's offer; unused ones follow.
         tools.sort_by_key(|(place, tool)| {
             (shown.iter().position(|name| *name == tool.id).unwrap_or(usize::MAX), *place)
         });
@@ -357,13 +357,13 @@ impl Reading {
             redactor,
             profiles,
             tools: tools.into_iter().map(|(_, tool)| tool).collect(),
-            asked: Shelf::of(asked, Matter::key),
-            called: Shelf::of(called, matter::hash),
+            asked: Recorded::of(asked, Matter::key),
+            called: Recorded::of(called, matter::hash),
         }
     }
 }
 
-impl<M, E> Shelf<M, E> {
+impl<M, E> Recorded<M, E> {
     fn of(mut entries: Vec<(u64, Entry<M, E>)>, key: impl Fn(&M) -> Key) -> Self {
         entries.sort_by_key(|(began, _)| *began);
         let mut by_key: HashMap<Key, Vec<usize>> = HashMap::new();

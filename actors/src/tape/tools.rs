@@ -10,10 +10,9 @@ use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
-/// Tools that are recorded, or that return what is on a tape.
+/// A tool port that records another one, or replays a tape.
 ///
-/// It stands behind the gate: policy, grants and clocks are those of the runtime, also in a replay, which starts no tool
-/// and no server.
+/// It is below the gate: policy, grants and clocks are those of the runtime. A replay starts no tool and no server.
 #[derive(Debug)]
 pub struct TapeTools(Side);
 
@@ -32,12 +31,12 @@ impl std::fmt::Debug for Side {
 }
 
 impl TapeTools {
-    /// Calls this port and writes down what it returns.
+    /// Records this port.
     pub fn recording(recorder: Recorder, port: Arc<dyn ToolPort>) -> Self {
         Self(Side::Recording(recorder, port))
     }
 
-    /// Offers all tools of this tape under their names, and returns what is on it.
+    /// Offers all tools of this tape under their names, and replays their results.
     pub fn replaying(tape: Tape) -> Self {
         Self(Side::Replaying(tape))
     }
@@ -61,7 +60,7 @@ impl ToolPort for TapeTools {
     fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
         match &self.0 {
             Side::Recording(_, port) => port.concern(call, context),
-            // Nothing is run, so nothing is touched; what was decided is on the tape.
+            // Nothing is run, so nothing is touched; decisions are on the tape.
             Side::Replaying(_) => None,
         }
     }

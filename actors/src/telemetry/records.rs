@@ -1,7 +1,7 @@
-//! What a log tells of a turn: flat records with ids, for people and programs that read lines instead of spans.
+//! Log records of turns: flat, with ids, for readers of lines instead of spans.
 //!
-//! Under the target `bob::turn`, `info` has a record for each turn, tool call and retry, `debug` one for each step. They name
-//! what happened and what it took, and hold nothing that people, models or tools said.
+//! Under the target `bob::turn`, `info` has a record for each turn, tool call and retry, `debug` one for each step.
+//! They contain names and measurements, and no text of users, models or tools.
 
 use super::tool_name;
 use bob_messages::event::{AgentEvent, Envelope};

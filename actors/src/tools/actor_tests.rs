@@ -254,7 +254,7 @@ async fn a_call_that_was_allowed_before_a_restart_of_the_actor_runs_after_it() {
     };
     let returned = run(&start(&arguments).await).await;
     assert_eq!((returned.status, returned.output.plain().as_str()), (CallStatus::Ok, "done"));
-    // Of another house it is no permission.
+    // In another runtime it grants nothing.
     let stranger = ToolsArguments { key: KeyPlace::default(), ..arguments.clone() };
     assert_eq!(run(&start(&stranger).await).await.status, CallStatus::Denied);
 }

@@ -1,8 +1,7 @@
-//! The facade: what a program that embeds the runtime sees.
+//! The facade: the public API of the runtime.
 //!
-//! [`RuntimeBuilder`] starts a tree of supervised actors; [`Runtime`] is the handle
-//! to it and the one implementation of [`AgentRuntime`]. Front ends see this and
-//! the events, and nothing below it.
+//! [`RuntimeBuilder`] starts a tree of supervised actors; [`Runtime`] is its handle and the only implementation of
+//! [`AgentRuntime`]. Front ends use this API and the events, and nothing below.
 
 mod agent_runtime;
 mod approvals;

@@ -1,10 +1,8 @@
-//! Bob: an agent runtime in which every session is an actor and everything that
-//! can fail is supervised.
+//! Bob: an agent runtime in which every session is an actor and everything that can fail is supervised.
 //!
-//! Programs embed it through [`RuntimeBuilder`] and the [`AgentRuntime`] trait; the
-//! ports they may implement are [`LlmPort`], [`ToolPort`], [`SessionStore`] and
-//! [`EventSink`]. [`runner`] is one turn step by step, without actors. What reads
-//! `agent.toml` is the package `bob-config`; people meet both as the program `cli-agent`.
+//! Programs embed it through [`RuntimeBuilder`] and the [`AgentRuntime`] trait; the ports they may implement are
+//! [`LlmPort`], [`ToolPort`], [`SessionStore`] and [`EventSink`]. [`runner`] runs one turn step by step, without
+//! actors. The package `bob-config` reads `agent.toml`; the program `cli-agent` uses both.
 //!
 //! ```
 //! use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId};
@@ -21,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! What most programs name stands at the top. What belongs to one port, or to one part of a runtime, has a module of
-//! that part's name: [`llm`], [`model_server`], [`tools`], [`store`], [`child`].
+//! The most used items are at the top. Items of one port, or of one part of a runtime, are in a module of that name:
+//! [`llm`], [`model_server`], [`tools`], [`store`], [`child`].
 
 pub mod facade;
 pub mod runner;
@@ -89,7 +87,7 @@ pub use facade::{
 pub use facade::{Elicitation, ElicitationAnswer};
 pub use tokio_util::sync::CancellationToken;
 
-/// Models: the adapter of real providers, and what is decided around every call.
+/// Models: the adapter of real providers, and retries, circuit breakers and limits around every call.
 pub mod llm {
     #[cfg(feature = "genai")]
     pub use bob_actors::llm::GenaiLlm;
@@ -102,7 +100,7 @@ pub mod model_server {
     pub use bob_actors::model_server::{Endpoint, ModelServerSpec, ModelServers, Progress};
 }
 
-/// Tools: the policy's rules, what local tools keep their hands off, and the schema of a structured answer.
+/// Tools: the rules of the policy, protected files, and the schema of a structured answer.
 pub mod tools {
     pub use bob_actors::tools::local::{Protection, SECRET_FILES};
     pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, check_schema};

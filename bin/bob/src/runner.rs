@@ -1,11 +1,8 @@
-//! One turn, step by step, without actors: for programs that want to stand between the
-//! model and every call.
+//! One turn, step by step, without actors: for programs that control each step between the model and the calls.
 //!
-//! [`AgentRunner`] drives the same machine as an actor of a session does, and stands in
-//! for everything around it: it asks the model it is given, hands the calls out, and
-//! keeps the journal in itself. What may be done next is in its type, so a wrong step
-//! does not compile. Between two steps it is plain data: it can be saved and can go on
-//! in another process.
+//! [`AgentRunner`] drives the state machine of a session's actor and replaces its environment: it calls the given
+//! model, returns the tool calls to its caller, and keeps the journal in memory. Its type is the state, so an invalid
+//! step does not compile. Between two steps it is plain data: it can be saved and resumed in another process.
 //!
 //! ```text
 //!               ┌──────────── provide_tool_results ───────────┐
@@ -18,10 +15,9 @@
 //!           Finished ◀──────────────────────┴──── cancel ─────┘
 //! ```
 //!
-//! Its rules are those of a runtime: the [`Policy`](crate::Policy) judges each call,
-//! its arguments must fit the tool's schema, guards are exact, every call has one
-//! result. What a runtime does besides it does not: nothing is retried, nothing is
-//! restarted, and nothing is stored but in the runner and where its owner puts it.
+//! Its rules are those of a runtime: the [`Policy`](crate::Policy) judges each call, arguments must fit the tool's
+//! schema, guards are exact, every call has one result. Unlike a runtime, it does not retry, restart or store
+//! anything.
 //!
 //! ```
 //! use bob::runner::{AgentRunner, AgentStepResult, AwaitingApproval, RunnerRequest};
@@ -41,7 +37,7 @@
 //! let AgentStepResult::RequiresTool(runner) = AgentRunner::new(request, &model)?.infer(&model).await else {
 //!     panic!("the model wants a call");
 //! };
-//! // The call is ours to run, to show to somebody, or to send to another process.
+//! The program runs the call, shows it to a person, or sends it to another process.
 //! let runner = runner.require_approval("adding costs money");
 //! let runner: AgentRunner<AwaitingApproval> = serde_json::from_str(&serde_json::to_string(&runner)?)?;
 //! let runner = runner.approve();
@@ -54,8 +50,7 @@
 //! # }
 //! ```
 //!
-//! A call that was not asked for cannot be answered, and one that waits for a person
-//! cannot be run:
+//! A call that was not requested cannot be answered, and one that waits for approval cannot be run:
 //!
 //! ```compile_fail,E0599
 //! # use bob::runner::{AgentRunner, Ready};
@@ -106,15 +101,15 @@ use std::sync::Arc;
 
 /// One turn in the state `S`: [`Ready`], [`AwaitingToolCall`] or [`AwaitingApproval`].
 ///
-/// Serialises whole, with the transcript, the tools and the policy: whoever holds it may
-/// go on with the turn, so it is kept as the session itself is.
+/// Serialises with transcript, tools and policy. The serialised form allows continuing the turn, so protect it like
+/// the session itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRunner<S> {
     run: Box<Run>,
     state: S,
 }
 
-/// The model may be asked.
+/// The model may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready(());
 
@@ -132,7 +127,7 @@ pub struct AwaitingApproval {
     reason: String,
 }
 
-/// Where a turn is after the model was asked.
+/// The state of a turn after the model was called.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentStepResult {
     /// It is over: an answer, a guard, a failure, a cancel, or a question to the user
@@ -145,43 +140,40 @@ pub enum AgentStepResult {
 /// A turn that is over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// Everything that is known of it; `saved` says that it is in the journal here.
+    /// The outcome; `saved` refers to the runner's own journal.
     pub response: Box<AgentResponse>,
     /// The session's journal, for its next turn.
     pub journal: Vec<Arc<Record>>,
 }
 
 impl<S> AgentRunner<S> {
-    /// The session's journal so far. Given to [`RunnerRequest::journal`], it is what the
-    /// next turn goes on with.
+    /// The session's journal so far, which the next turn takes in [`RunnerRequest::journal`].
     pub fn journal(&self) -> &[Arc<Record>] {
         &self.run.journal
     }
 
-    /// Ends the turn here, with this reason as its content. Calls without a result are
-    /// answered as cancelled.
+    /// Ends the turn here, with this reason as its content. Calls without a result are answered as cancelled.
     pub fn cancel(self, reason: impl Into<String>) -> Finished {
         self.run.cancel(reason.into())
     }
 }
 
 impl AgentRunner<Ready> {
-    /// Begins a turn. Nothing is asked yet.
+    /// Begins a turn without calling the model.
     ///
     /// # Errors
-    /// `Llm` when `model` knows nothing of the request's model or has no key, `Invalid`
-    /// when the input is empty or has a part the model does not take, when the journal is
-    /// of another session, and when tools or policy are wrong.
+    /// `Llm` when `model` does not know the request's model or has no key; `Invalid` when the input is empty or has a
+    /// part that the model does not accept, when the journal belongs to another session, and when tools or policy are
+    /// invalid.
     pub fn new(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
         Ok(Self { run: Box::new(Run::begin(request, model)?), state: Ready(()) })
     }
 
-    /// Asks the model until the turn is over or wants calls: a reply that is no action
-    /// is asked for once more, a call that could not run is answered as a runtime does.
+    /// Calls the model until the turn ends or requires tool calls: after a malformed reply the model is called once
+    /// more, and a call that could not run is answered as in a runtime.
     ///
-    /// Each question is one attempt, within what is left of the turn's time since the
-    /// call of this method. Dropping the future closes the connection and loses the
-    /// runner; keep a copy where that matters.
+    /// Each model call is one attempt, within the remaining time of the turn. Dropping the future closes the
+    /// connection and loses the runner; keep a copy where that matters.
     pub async fn infer(mut self, model: &dyn LlmPort) -> AgentStepResult {
         match self.run.infer(model).await {
             Stand::Over(response) => AgentStepResult::Finished(Finished { response, journal: self.run.journal }),
@@ -194,20 +186,18 @@ impl AgentRunner<Ready> {
 }
 
 impl AgentRunner<AwaitingToolCall> {
-    /// The calls the model wants, in its order. What policy denies and what could not
-    /// run is not among them: that is answered already.
+    /// The calls to run, in the model's order. Calls that policy denied or that could not run have results already
+    /// and are not included.
     pub fn pending_calls(&self) -> &[Arc<ToolCall>] {
         &self.state.pending
     }
 
-    /// Why policy wants a person to approve of a pending call first; `None` when it does
-    /// not.
+    /// Why policy wants a person to approve of a pending call first; `None` when it does not.
     pub fn approval_wanted(&self, call: &CallId) -> Option<&str> {
         self.run.approval_wanted(call).filter(|_| !self.state.approved)
     }
 
-    /// Gives the results: one for each pending call, in any order. They are recorded in
-    /// the order of the calls.
+    /// Gives the results: one for each pending call, in any order. They are recorded in the order of the calls.
     ///
     /// # Errors
     /// The runner as it was, with why: a result is missing, doubled or of no pending
@@ -249,12 +239,12 @@ impl AgentRunner<AwaitingToolCall> {
 }
 
 impl AgentRunner<AwaitingApproval> {
-    /// The calls that are asked about, in the model's order.
+    /// The calls that wait for approval, in the model's order.
     pub fn pending_calls(&self) -> &[Arc<ToolCall>] {
         &self.state.pending
     }
 
-    /// Why a person is asked.
+    /// The reason for asking.
     pub fn reason(&self) -> &str {
         &self.state.reason
     }
@@ -277,7 +267,7 @@ impl AgentRunner<AwaitingApproval> {
 pub struct NotTaken {
     /// The runner, as it was.
     pub runner: AgentRunner<AwaitingToolCall>,
-    /// What is wrong with the results.
+    /// Description of the error.
     pub why: String,
 }
 

@@ -1,13 +1,12 @@
-//! Tapes: record what models and tools say once, and replay it without them.
+//! Tapes: record the responses of models and tools once, and replay them.
 //!
-//! A tape is one file of JSON lines that people can read. It holds each question to a model with its answer, each call
-//! of a tool with its result, in order, with failures, retries and what nobody waited for. A replay of it needs no
-//! provider, no key, no tool server and no network, and is as fast as the runtime itself. Everything else is real: policy,
-//! guards, retries, the store.
+//! A tape is one file of readable JSON lines. It holds each model request with its response and each tool call with
+//! its result, in order, including failures, retries and abandoned requests. A replay needs no provider, no key, no
+//! tool server and no network. Everything else is real: policy, guards, retries, the store.
 //!
-//! A replay is strict. What is asked must be on the tape as it is: model, mode, instructions, tools with their schemas,
-//! messages. Ids, times and traces do not count. A request that is not there fails with what differs first from the one
-//! that is nearest. The same request twice is answered in the order of the tape.
+//! A replay is strict: a request must equal one on the tape in model, mode, instructions, tools with their schemas,
+//! and messages. Ids, times and traces are ignored. For an unknown request the error shows the first difference from
+//! the nearest one. Equal requests are answered in the order of the tape.
 //!
 //! ```
 //! use bob::tape::{Recorder, Redactor, Tape};
@@ -21,7 +20,7 @@
 //! let question = || AgentRequest::text(SessionId::parse("demo").expect("an id"), "hi");
 //! let model = ScriptedLlm::replies(vec![ScriptedReply::text("hello")]);
 //!
-//! // What must not get onto the tape is given to the recorder: keys, tokens, passwords.
+//! Values that must not be on the tape: keys, tokens, passwords.
 //! let recorder = Recorder::create(&file, Redactor::new(["sk-not-for-tapes".into()]), "the first words")?;
 //! let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model));
 //! let runtime = builder.record(&recorder).build().await?;
@@ -41,6 +40,6 @@
 //! # }
 //! ```
 //!
-//! [`TapeLlm`] and [`TapeTools`] are the same for a single port, for programs without a runtime.
+//! [`TapeLlm`] and [`TapeTools`] replay a single port, for programs without a runtime.
 
 pub use bob_actors::tape::{FORMAT, Header, MARK, Recorder, Redactor, Tape, TapeError, TapeLlm, TapeTools};

@@ -29,7 +29,7 @@ pub(crate) struct BatchArgs {
     /// The lines; - reads stdin
     #[arg(value_name = "FILE|-")]
     pub(crate) file: String,
-    /// Turns at the same time at most [default: runtime.max_concurrent_turns, but not more than 64]
+    /// The maximum number of concurrent turns [default: runtime.max_concurrent_turns, up to 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) concurrency: Option<u32>,
     /// Continue an interrupted batch: nothing that has an outcome runs again
@@ -38,10 +38,10 @@ pub(crate) struct BatchArgs {
     /// The model of lines that name none, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Tool calls up to this risk need no approval; those of low and medium risk need none in any case
+    /// Tool calls up to this risk need no approval; those of low and medium risk never do
     #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
     pub(crate) approve: ApproveArg,
-    /// What a call that needs an approval does: end the turn, to be resumed later, or be denied
+    /// How to handle a call that needs an approval: end the turn, to be resumed later, or deny the call
     #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
     pub(crate) approvals: ApprovalsArg,
     /// record:FILE records the replies of model and tools (overwrite:FILE replaces FILE), replay:FILE plays them back

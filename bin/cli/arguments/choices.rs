@@ -1,9 +1,9 @@
-//! The options of `run` whose value is one of a few words.
+//! Enumerated options of `run`.
 
 use bob::{ApprovalsMode, Risk};
 use clap::ValueEnum;
 
-/// What `run` prints.
+/// Output format of `run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputForm {
     /// The answer

@@ -19,7 +19,7 @@ pub(crate) struct DecisionsArgs {
     pub(crate) action: DecisionsAction,
 }
 
-/// What can be done with decisions for good.
+/// Actions on lasting decisions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DecisionsAction {
     /// List the decisions: id, decision, time, tool and calls

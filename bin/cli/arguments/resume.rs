@@ -34,7 +34,7 @@ pub(crate) struct ResumeArgs {
     /// The reply; - or none: read stdin
     #[arg(value_name = "REPLY")]
     pub(crate) reply: Vec<String>,
-    /// What to print
+    /// The output format
     #[arg(long, alias = "output-format", value_enum, default_value_t = OutputForm::Text, value_name = "FORM")]
     pub(crate) output: OutputForm,
     /// Take over the session if another process holds it; its turn there ends with an error

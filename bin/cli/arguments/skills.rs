@@ -17,12 +17,12 @@ pub(crate) struct SkillsArgs {
     pub(crate) action: SkillsAction,
 }
 
-/// What can be done with skills.
+/// Actions on skills.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsAction {
     /// List the skills of the configuration's sources
     List(ListArgs),
-    /// Show a skill: what its head says, and its text
+    /// Show a skill: its front matter and its text
     Show {
         /// The skill
         name: String,
@@ -30,7 +30,7 @@ pub(crate) enum SkillsAction {
         #[arg(long)]
         json: bool,
     },
-    /// Check skills and name what is wrong with its place; exit code 1 when a skill is broken
+    /// Check skills, and show each problem with its location; exit code 1 if a skill is invalid
     Validate {
         /// A skill's folder, or a folder of such folders [default: the configuration's sources]
         path: Option<PathBuf>,

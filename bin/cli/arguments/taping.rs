@@ -11,12 +11,12 @@ use clap::Args;
 pub(crate) struct TapeArg(TapeChoice);
 
 impl TapeArg {
-    /// What is done with which file.
+    /// Returns the mode and the file.
     pub(crate) fn choice(&self) -> TapeChoice {
         self.0.clone()
     }
 
-    /// Whether nothing outside is asked or started.
+    /// Whether models and tools come from a tape.
     pub(crate) fn is_replay(&self) -> bool {
         matches!(self.0, TapeChoice::Replay(_))
     }
@@ -52,7 +52,7 @@ pub(crate) struct ReplayArgs {
     /// A journal, one JSON record a line, as `sessions export` prints it; - reads stdin
     #[arg(value_name = "FILE", required_unless_present = "session")]
     pub(crate) file: Option<String>,
-    /// This session: of the store, or of a FILE that holds several
+    /// The session: of the store, or of a FILE with several sessions
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Print one JSON object instead of text

@@ -1,8 +1,8 @@
-//! `--finish`: which turns the store has already.
+//! `--finish`: finds turns that the store has already.
 //!
-//! The n-th line of a session and prompt is the n-th such turn of the session's journal. What has an outcome there is not
-//! run again. A session's journal is read when its first line begins and forgotten when nothing of it waits; only how
-//! often each pair was seen is kept to the end, in a few dozen bytes.
+//! The n-th line with a session and a prompt corresponds to the n-th such turn in the session's journal, and is
+//! skipped if that has an outcome. A session's journal is read when its first line begins and dropped when none of
+//! its lines waits; only counts of pairs are kept to the end, in a few dozen bytes each.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,7 @@ use bob::{AgentError, AgentRuntime, Record, Runtime, Session, SessionId, TurnId,
 
 use super::line::BatchLine;
 
-/// How often each session and prompt came, by two independent hashes of them.
+/// Counts of each pair of session and prompt, by two independent hashes.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     hashers: (RandomState, RandomState),
@@ -31,7 +31,7 @@ impl Seen {
     }
 }
 
-/// The turns a session had before this batch, by what was said, each with its outcome.
+/// The earlier turns of a session by prompt, each with its outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Earlier {
     by_prompt: HashMap<String, Vec<EarlierTurn>>,
@@ -47,10 +47,10 @@ struct EarlierTurn {
 }
 
 impl Earlier {
-    /// Reads the session's journal, after what was interrupted in it has been finished.
+    /// Finishes interrupted turns and reads the session's journal.
     ///
     /// # Errors
-    /// What the store says, or why an interrupted turn was not taken.
+    /// Errors of the store, or the reason why an interrupted turn was refused.
     pub(crate) async fn read(runtime: &Runtime, session: &SessionId) -> Result<Self, AgentError> {
         let mut records = runtime.records(session.clone()).await?;
         let mut finished = Vec::new();
@@ -94,7 +94,7 @@ impl Earlier {
     }
 
     fn said(&mut self, prompts: &mut HashMap<TurnId, String>, submission: &TurnId, text: String) {
-        // An input that waited behind a question has two records: when it came, and when it was taken as the reply.
+        // An input that was queued behind a question has two records: its arrival, and its use as the reply.
         if prompts.insert(submission.clone(), text.clone()).is_none() {
             let turn = EarlierTurn { submission: submission.clone(), outcome: None, is_new: false };
             self.by_prompt.entry(text).or_default().push(turn);

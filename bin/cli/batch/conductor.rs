@@ -38,7 +38,7 @@ pub(crate) struct Conductor<'a> {
     input: Input,
     /// Whether more may be found.
     is_reading: bool,
-    /// Lines found so far, the bad ones included.
+    /// Lines read so far, including invalid ones.
     found: u64,
     queue: Queue,
     rested: Rested,
@@ -97,7 +97,7 @@ impl<'a> Conductor<'a> {
                 () = self.stop.out_of_patience() => break,
                 () = self.control.drained(), if !self.stop.is_asked() => self.drain(),
                 _ = tree.wait_for(Option::is_some), if !self.stop.is_asked() => self.stop.gave_up(),
-                is_read = self.outbox.go_on(), if self.stop.is_read() => if !is_read { self.nobody_reads() },
+                is_read = self.outbox.go_on(), if self.stop.is_read() => if !is_read { self.stdout_closed() },
                 Some(ended) = self.running.next() => self.ended(ended),
                 _count = self.input.found.recv_many(&mut found, AT_ONCE), if wants_input => self.take(&mut found),
                 _ = tick.tick() => self.show(),
@@ -111,7 +111,7 @@ impl<'a> Conductor<'a> {
         self.running.is_empty() && nothing_follows
     }
 
-    /// Lines that were found; none means that there are no more.
+    /// Adds lines; an empty list means the end of the input.
     fn take(&mut self, found: &mut Vec<Found>) {
         if found.is_empty() {
             self.is_reading = false;
@@ -136,7 +136,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Begins what may begin.
+    /// Starts lines while there is capacity.
     fn begin(&mut self) {
         while self.running.len() < self.manner.concurrency && !self.stop.is_asked() && !self.outbox.is_behind() {
             let Some(line) = self.queue.next() else { return };
@@ -219,8 +219,8 @@ impl<'a> Conductor<'a> {
         print::note(&format!("draining: no new lines are started; {running} running; press Ctrl-C twice to cancel"));
     }
 
-    fn nobody_reads(&mut self) {
-        self.stop.nobody_reads();
+    fn stdout_closed(&mut self) {
+        self.stop.stdout_closed();
         self.cancel_running();
     }
 
@@ -240,7 +240,7 @@ impl<'a> Conductor<'a> {
         self.progress.show(self.tally.done(), self.input.total.get(), self.running.len());
     }
 
-    /// Writes what is left to be written, and the summary.
+    /// Writes remaining results and the summary.
     async fn close(mut self, signals: &mut Signals) -> Result<Exit, Failure> {
         for (session, line) in std::mem::take(&mut self.in_flight) {
             self.refuse(line, Some(session.as_str()), &Failure::signalled(Exit::Interrupted));

@@ -19,10 +19,10 @@ use crate::terminal::print;
 /// Lines the thread may be ahead; with lines of the largest size that is as many MiB.
 const AHEAD: usize = 32;
 
-/// What Windows editors put in front of a text.
+/// The byte order mark that Windows editors write.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What the thread found.
+/// A result of the reading thread.
 #[derive(Debug)]
 pub(crate) enum Found {
     Line(BatchLine),
@@ -32,15 +32,15 @@ pub(crate) enum Found {
     Broken(String),
 }
 
-/// The lines of a batch. Blank ones are passed over; the channel closes behind the last one.
+/// The lines of a batch. Blank ones are skipped; the channel closes after the last one.
 pub(crate) struct Input {
     /// The lines, in their order.
     pub(crate) found: mpsc::Receiver<Found>,
-    /// The number of lines, as soon as it is known.
+    /// The number of lines, once known.
     pub(crate) total: Total,
 }
 
-/// A number that becomes known at some time.
+/// A number that is set once.
 #[derive(Clone, Debug)]
 pub(crate) struct Total(Arc<AtomicU64>);
 
@@ -51,12 +51,12 @@ impl Total {
         Self(Arc::new(AtomicU64::new(UNKNOWN)))
     }
 
-    /// The number, if it is known.
+    /// Returns the number if it is set.
     pub(crate) fn get(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN)
     }
 
-    /// Makes it known.
+    /// Sets the number.
     pub(crate) fn set(&self, total: u64) {
         self.0.store(total, Ordering::Release);
     }

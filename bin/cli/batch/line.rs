@@ -1,4 +1,4 @@
-//! One line of the input: what it may say, and why it is refused.
+//! One line of the input: its fields, and errors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::commands::prompt::MAX_BYTES;
 /// A turn to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchLine {
-    /// Where it stands in the input, counted from 1.
+    /// Line number, from 1.
     pub(crate) number: u64,
     /// Whose turn it is.
     pub(crate) session: SessionId,
-    /// What the user says; not blank.
+    /// The user's message; not blank.
     pub(crate) prompt: String,
     /// The model, if the line names one.
     pub(crate) model: Option<ModelName>,
@@ -30,15 +30,15 @@ pub(crate) struct BatchLine {
 /// A line that is no turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadLine {
-    /// Where it stands in the input, counted from 1.
+    /// Line number, from 1.
     pub(crate) number: u64,
     /// The session it names, if it could be read that far.
     pub(crate) session: Option<String>,
-    /// What is wrong with it, beginning with its number.
+    /// The error, beginning with the line number.
     pub(crate) message: String,
 }
 
-/// The keys of a line. Others are the caller's own and none of our business.
+/// The keys of a line. Others are ignored.
 #[derive(Deserialize)]
 struct Written {
     session: String,
@@ -51,10 +51,10 @@ struct Written {
 }
 
 impl BatchLine {
-    /// Reads a line; `bytes` is at most one byte longer than what is taken, without its newline.
+    /// Parses a line; `bytes` is at most one byte longer than the limit, without the newline.
     ///
     /// # Errors
-    /// What is wrong with it, for its writer.
+    /// Returns a message for the author of the line.
     pub(crate) fn read(number: u64, bytes: &[u8]) -> Result<Self, BadLine> {
         let bad = |session: Option<String>, what: &str| BadLine {
             number,
@@ -88,7 +88,7 @@ impl BatchLine {
 
 const EXPECTED: &str = r#"{"session": ID, "prompt": TEXT}"#;
 
-/// The parser's complaint; it counts lines within what it was given, which is one.
+/// The parser's message without its line number, which is always one.
 fn in_one_line(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

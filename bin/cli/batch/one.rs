@@ -1,4 +1,4 @@
-//! One line on its way: run now, or told from the store.
+//! One line: run, or answered from the store.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Arc<TurnOutcome>, AgentError>,
     /// Whether its turn ran now.
     pub(crate) is_new: bool,
-    /// What its session did before this batch, with `--finish`.
+    /// The session's earlier turns, with `--finish`.
     pub(crate) earlier: Option<Earlier>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(runtime: Runtime, line: u64, request: AgentRequest) -> E
     Ended { line, session, result, is_new: true, earlier: None }
 }
 
-/// Runs a line unless it is the `nth` turn of its prompt in its session's journal, counted from 0. The journal is read
+/// Runs a line unless it is the `nth` turn of its prompt in its session's journal, counted from 0. Reads the journal
 /// unless it is `known`.
 pub(crate) async fn finish(
     runtime: Runtime,

@@ -1,4 +1,4 @@
-//! The way of the results to stdout: a thread writes them, so that a reader who is slow stops nothing but new lines.
+//! Writes results to stdout in a thread, so that a slow reader blocks nothing but new lines.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use crate::terminal::print;
 /// Results the thread may be behind.
 const BEHIND: usize = 64;
 
-/// Size from which results are not joined for one write any more, bytes.
+/// Results are joined for one write up to this size, bytes.
 const ENOUGH: usize = 1 << 16;
 
 /// Results on their way out.
@@ -25,7 +25,7 @@ impl Outbox {
     pub(crate) fn new() -> Self {
         let (to, from) = mpsc::channel(BEHIND);
         let (tell, ended) = oneshot::channel();
-        // This thread is waited for only through `ended`: a pipe without a reader may block it for ever.
+        // This thread is awaited only through `ended`: a pipe without a reader may block it for ever.
         std::thread::spawn(move || {
             let _nobody_waits_any_more = tell.send(write_all(from));
         });

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::pace::Pace;
+use super::rate::Rate;
 use crate::terminal::draw::{self, Screen};
 use crate::terminal::print;
 
@@ -14,10 +14,10 @@ const DRAWN: Duration = Duration::from_millis(250);
 /// How often a line is printed. A batch that ends sooner prints none.
 const PRINTED: Duration = Duration::from_secs(5);
 
-/// What is shown while a batch runs.
+/// The status line of a running batch.
 pub(crate) struct Progress {
     shown: Shown,
-    pace: Pace,
+    rate: Rate,
     since: Instant,
     total: Option<u64>,
 }
@@ -41,7 +41,7 @@ impl Progress {
                 Shown::Bar(bar)
             }
         };
-        Self { shown, pace: Pace::default(), since: Instant::now(), total: None }
+        Self { shown, rate: Rate::default(), since: Instant::now(), total: None }
     }
 
     /// How often [`show`](Self::show) wants to be called.
@@ -62,7 +62,7 @@ impl Progress {
         if matches!(self.shown, Shown::Nothing) {
             return;
         }
-        let text = self.pace.say(self.since.elapsed(), done, total, running);
+        let text = self.rate.say(self.since.elapsed(), done, total, running);
         match &self.shown {
             Shown::Nothing => {}
             Shown::Lines => print::note(&text),

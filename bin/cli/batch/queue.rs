@@ -1,8 +1,7 @@
-//! Which line is next: lines wait by session, and the sessions take turns.
+//! Selects the next line: lines are queued by session, and the sessions take turns.
 //!
-//! Plain data. One session's lines leave in their order and one at a time; a session whose line has run goes behind
-//! the others, so that one with thousands of lines does not delay the others. What waits here is bounded by
-//! [`Queue::is_full`].
+//! Plain data. A session's lines leave in order and one at a time; a session whose line has run moves behind the
+//! others, so one with thousands of lines does not delay the others. The size is bounded by [`Queue::is_full`].
 
 use std::collections::{HashMap, VecDeque};
 
@@ -100,7 +99,7 @@ impl Rested {
         self.at.remove(session);
     }
 
-    /// The session that rests longest, if there are more than `kept`; it is forgotten.
+    /// Removes the session that has been idle longest, if there are more than `kept`.
     pub(crate) fn beyond(&mut self, kept: usize) -> Option<SessionId> {
         // Entries of sessions that woke and rested again are stale; there are never many of them.
         if self.order.len() > 2 * kept + 64 {

@@ -1,4 +1,4 @@
-//! How a batch ends before its input does: which signals came, and what is still allowed.
+//! Early end of a batch: the effects of signals.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ const LAST_WAIT: Duration = Duration::from_millis(1_500);
 #[derive(Debug, Default)]
 pub(crate) struct Stop {
     caught: Vec<Caught>,
-    nobody_reads: bool,
+    stdout_closed: bool,
     is_drained: bool,
     gave_up: bool,
     deadline: Option<Instant>,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Begin nothing; what runs may end.
+    /// Start no line; running ones may end.
     Drain,
     /// Start nothing more, and give running turns the grace period of a shutdown.
     ShutDown,
-    /// Cancel running turns, and wait a moment.
+    /// Cancel running turns, and wait briefly.
     Cancel,
-    /// Cancel what runs, and shut the runtime down.
+    /// Cancel running lines, and shut the runtime down.
     CancelAndShutDown,
     /// End this process now.
     Leave(Exit),
 }
 
 impl Stop {
-    /// A signal came.
+    /// Handles a signal.
     pub(crate) fn signal(&mut self, caught: Caught) -> Wish {
         self.caught.push(caught);
         match self.caught.as_slice() {
@@ -51,9 +51,9 @@ impl Stop {
         }
     }
 
-    /// Stdout cannot be written any more: nothing is worth waiting for.
-    pub(crate) fn nobody_reads(&mut self) {
-        self.nobody_reads = true;
+    /// Handles a closed stdout: nothing is worth waiting for.
+    pub(crate) fn stdout_closed(&mut self) {
+        self.stdout_closed = true;
         self.deadline.get_or_insert(Instant::now() + LAST_WAIT);
     }
 
@@ -74,12 +74,12 @@ impl Stop {
 
     /// Whether no further line begins.
     pub(crate) fn is_asked(&self) -> bool {
-        !self.caught.is_empty() || self.nobody_reads || self.is_drained || self.gave_up
+        !self.caught.is_empty() || self.stdout_closed || self.is_drained || self.gave_up
     }
 
-    /// Whether stdout has a reader, as far as is known.
+    /// Whether stdout is still open, as far as known.
     pub(crate) fn is_read(&self) -> bool {
-        !self.nobody_reads
+        !self.stdout_closed
     }
 
     /// Whether the runtime ended by itself.

@@ -1,4 +1,4 @@
-//! What came of the lines: the counts of the summary, and the exit code.
+//! Counts of outcomes, for the summary and the exit code.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl Tally {
         self.failed.values().sum()
     }
 
-    /// The summary, for people.
+    /// The summary text.
     pub(crate) fn summary(&self, wall: Duration, not_run: Option<u64>) -> String {
         let (done, seconds) = (self.done(), wall.as_secs_f64());
         let rate = (done - self.again) as f64 / seconds.max(0.001);
@@ -147,7 +147,7 @@ fn had(count: u64) -> &'static str {
     if count == 1 { "line was" } else { "lines were" }
 }
 
-/// The order in which one code stands for a whole batch: those that need action first.
+/// Order in which one exit code represents a whole batch: those that need action first.
 fn severity(exit: Exit) -> u8 {
     match exit {
         Exit::Success => 0,
@@ -155,7 +155,7 @@ fn severity(exit: Exit) -> u8 {
         Exit::Failed => 0,
         Exit::Guard => 1,
         Exit::Suspended => 2,
-        Exit::HungUp | Exit::Interrupted | Exit::NobodyReads | Exit::Terminated => 3,
+        Exit::HungUp | Exit::Interrupted | Exit::StdoutClosed | Exit::Terminated => 3,
         Exit::TryLater => 4,
         Exit::Usage => 5,
         Exit::Model => 6,

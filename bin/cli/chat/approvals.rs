@@ -1,8 +1,8 @@
-//! A call that needs a person: how the question looks, and what is understood as a decision.
+//! Approval of a call: rendering of the question, and parsing of the decision.
 //!
-//! The question is made of typed data, each line of it behind a bar that no text of a model or a tool can draw. All
-//! of the arguments are shown as they would run; what has no shape of its own is shown by its number and never left
-//! out. An input that is not understood repeats the question; an empty line means no.
+//! The question is rendered from typed data, each line behind a bar that no text of a model or a tool can draw. All
+//! arguments are shown as they would run; invisible characters are shown by their number and never omitted. Invalid
+//! input repeats the question; an empty line denies.
 
 use std::fmt::Write as _;
 
@@ -17,13 +17,13 @@ use crate::terminal::show::took;
 /// Longer arguments are shown in part until the person asks for all of them, lines.
 const MOST_LINES: usize = 60;
 
-/// How much of the words of a tool or of the policy is shown, characters.
+/// How many characters of texts from the tool or the policy are shown.
 const MOST_WORDS: usize = 300;
 
 /// How much of a decision is repeated, characters.
 const MOST_TOLD: usize = 100;
 
-/// What the person sees before they decide.
+/// Renders the question.
 pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
     let mut text = String::new();
     let risk = match question.risk {
@@ -32,7 +32,7 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         Risk::High => "high",
     };
     let name = visible(question.call.name.as_str());
-    // These are words about the call; what runs is shown whole.
+    // Descriptions are cut; the call itself is shown whole.
     let title = visible(&print::on_one_line(&question.title, MOST_WORDS));
     let reason = visible(&print::on_one_line(&question.reason, MOST_WORDS));
     let title = if title.is_empty() || title == name { String::new() } else { format!(" ({title})") };
@@ -63,7 +63,7 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     text
 }
 
-/// What may be said, in as many lines as it takes.
+/// The possible decisions, wrapped.
 fn choices(question: &ApprovalQuestion, look: Look) -> String {
     let what = if question.exact { "this exact call" } else { "this tool" };
     let choices = [
@@ -90,7 +90,7 @@ fn choices(question: &ApprovalQuestion, look: Look) -> String {
 /// The prompt behind which the person answers.
 pub(super) const PROMPT: &str = "allow? [y/s/a/e/N] ";
 
-/// What was said.
+/// A parsed decision.
 #[derive(Debug, PartialEq)]
 pub(super) enum Said {
     Decided(Decision),
@@ -102,19 +102,19 @@ pub(super) enum Said {
     Unclear,
 }
 
-/// Understands what was typed.
+/// Parses a line.
 pub(super) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let is_offered = |name: &str| question.choices.iter().any(|choice| choice == name);
     let why = || match rest.trim() {
-        "" => "the person said no".to_owned(),
+        "" => "denied by the user".to_owned(),
         reason => reason.to_owned(),
     };
     let (name, said) = match word.to_lowercase().as_str() {
         "" => return Said::Decided(Decision::Deny { reason: why() }),
         "n" | "no" | "deny" => ("deny", Said::Decided(Decision::Deny { reason: why() })),
         "never" => ("deny_always", Said::Decided(Decision::DenyAlways { reason: why() })),
-        // Words behind a yes may mean anything.
+        // Text after a yes is ambiguous.
         _ if !rest.trim().is_empty() => return Said::Unclear,
         "y" | "yes" | "once" => ("allow_once", Said::Decided(Decision::AllowOnce)),
         "s" | "session" => ("allow_session", Said::Decided(Decision::AllowSession)),
@@ -126,7 +126,7 @@ pub(super) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
     if is_offered(name) { said } else { Said::Unclear }
 }
 
-/// What is said of a decision, so that it can be read later.
+/// Text about a decision, for the scrollback.
 pub(super) fn told(decision: &Decision) -> String {
     match decision {
         Decision::AllowOnce => "[allowed once]".to_owned(),
@@ -142,10 +142,10 @@ pub(super) fn told(decision: &Decision) -> String {
     }
 }
 
-/// The arguments a person typed instead.
+/// Parses edited arguments.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Describes what is invalid.
 pub(super) fn edited(line: &str) -> Result<Decision, String> {
     let arguments: Value = serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
     match arguments.is_object() {

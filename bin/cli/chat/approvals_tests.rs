@@ -141,8 +141,8 @@ fn g12_only_what_is_offered_allows_and_nothing_means_no() {
     ] {
         assert_eq!(said(line), Said::Decided(decision), "{line}");
     }
-    assert_eq!((said(""), said("  ")), (denied("the person said no"), denied("the person said no")));
-    assert_eq!((said("n"), said("no not on main")), (denied("the person said no"), denied("not on main")));
+    assert_eq!((said(""), said("  ")), (denied("denied by the user"), denied("denied by the user")));
+    assert_eq!((said("n"), said("no not on main")), (denied("denied by the user"), denied("not on main")));
     assert_eq!((said("e"), said("v")), (Said::Edit, Said::Whole));
     for line in ["yes please", "ok", "yy", "make it shorter", "never", "1", "Ы"] {
         assert_eq!(said(line), Said::Unclear, "{line}");

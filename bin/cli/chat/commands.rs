@@ -1,4 +1,4 @@
-//! What begins with a slash: the commands of the chat.
+//! The slash commands of the chat.
 
 use bob::{AgentRuntime, ModelName, ServerId, ServerState, SessionFilter, SessionId};
 
@@ -13,7 +13,7 @@ use crate::terminal::spending::Spending;
 /// How many sessions `/sessions` names.
 const SESSIONS_SHOWN: usize = 20;
 
-/// What became of a line.
+/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Obeyed {
     /// It was a command.

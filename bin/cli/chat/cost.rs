@@ -1,4 +1,4 @@
-//! What turns and the session used, and what that cost: a line at the end of each turn, and the table of `/cost`.
+//! Usage and cost: the line at the end of each turn, and the table of `/cost`.
 
 use bob::{ModelName, Record};
 use textwrap::core::display_width;
@@ -36,7 +36,7 @@ pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, price
     }
     let mut text = if needed(&rows) <= columns { side_by_side(&rows) } else { one_below_another(&rows) };
     if prices.is_empty() {
-        text.push_str("no prices are configured: [prices.\"provider:model\"] says what a model costs\n");
+        text.push_str("no prices are configured: [prices.\"provider:model\"] sets the price of a model\n");
     }
     if session.total().unknown > 0 {
         text.push_str("the provider did not report the tokens of some calls\n");
@@ -44,7 +44,7 @@ pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, price
     text
 }
 
-/// What is shown of a model: what it was used for, its name, calls, tokens of three kinds, and the cost.
+/// A row: purpose, model, calls, three kinds of tokens, and cost.
 struct Row([String; 7]);
 
 const HEAD: [&str; 7] = ["", "model", "calls", "input", "cached", "output", "cost"];

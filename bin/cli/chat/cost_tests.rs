@@ -69,7 +69,7 @@ fn the_table_counts_the_last_turn_and_the_session_by_model() {
                    model  calls  input  cached  output     cost
         last turn  a:b        1      0       -       0  unknown
         session    a:b        1      0       -       0  unknown
-        no prices are configured: [prices."provider:model"] says what a model costs
+        no prices are configured: [prices."provider:model"] sets the price of a model
         the provider did not report the tokens of some calls
     "#]]
     .assert_eq(&table([record("t", "a:b", None)].iter(), &Prices::new(), 80));

@@ -1,11 +1,11 @@
-//! What a person types while an answer grows: bytes of the keyboard in, a line out.
+//! Input typed while an answer is streamed: key bytes in, lines out.
 
 use vte::{Parser, Perform};
 
-/// A longer line is not typed by hand.
+/// Maximum length of a line, bytes.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// A line that is being typed. It can be taken back from its end, and knows no more of editing than that.
+/// A line being typed. The only editing is deletion at its end.
 #[derive(Default)]
 pub(super) struct Draft {
     parser: Parser,
@@ -17,14 +17,14 @@ struct Line {
     text: String,
     /// The lines that were ended.
     ended: Vec<String>,
-    /// Whether the next letter is the end of a key of its own, such as F1.
+    /// Whether the next character ends the sequence of a function key such as F1.
     is_key: bool,
 }
 
 impl Draft {
-    /// Takes what was typed; the lines that ended by it, without those that are blank.
+    /// Adds typed bytes; returns the completed lines without blank ones.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<String> {
-        // Both are called backspace; the parser knows only one of them.
+        // Terminals send DEL or BS for backspace; the parser knows only BS.
         let bytes: Vec<u8> = bytes.iter().map(|byte| if *byte == 0x7f { 0x08 } else { *byte }).collect();
         self.parser.advance(&mut self.line, &bytes);
         std::mem::take(&mut self.line.ended)

@@ -1,6 +1,6 @@
-//! The line editor of a person at a terminal, on a thread of its own, with its history.
+//! The line editor of a terminal, on its own thread, with its history.
 //!
-//! It reads only when it is asked to, so that during a turn the terminal belongs to the answer, and Ctrl-C is a signal.
+//! It reads only on request, so that during a turn the terminal belongs to the answer, and Ctrl-C is a signal.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ use crate::terminal::settings;
 
 /// A line to be read.
 struct Ask {
-    /// What stands before it.
+    /// The prompt.
     prompt: String,
-    /// What stands in it already.
+    /// The initial text.
     initial: String,
     answer: oneshot::Sender<Input>,
     /// Whether it is a message: kept in the history, completed, and maybe of several lines. Otherwise it is the answer to
@@ -29,7 +29,7 @@ struct Ask {
     is_message: bool,
 }
 
-/// The way to the editor's thread.
+/// The channel to the editor's thread.
 pub(super) struct Editor {
     ask: mpsc::UnboundedSender<Ask>,
     /// The answer to a question that was taken back while it was being answered.
@@ -37,10 +37,10 @@ pub(super) struct Editor {
 }
 
 impl Editor {
-    /// Starts the thread. The terminal is not touched before the first line is asked for.
+    /// Starts the thread. The terminal is not touched before the first request.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub(super) fn start(history: History, look_up: LookUp) -> Result<Self, Failure> {
         settings::remember();
         let (ask, asked) = mpsc::unbounded_channel();
@@ -51,8 +51,8 @@ impl Editor {
         Ok(Self { ask, unwanted: None })
     }
 
-    /// The next message a person types behind this prompt, after what stands there already; the end when the editor is
-    /// gone. What was being typed for a question that is no longer asked is passed over first.
+    /// Reads the next line with this prompt and initial text; `Input::End` when the editor has ended. First discards
+    /// a line still being typed for an abandoned question.
     pub(super) async fn next(&mut self, prompt: &str, initial: &str) -> Input {
         self.read(prompt, initial, true).await
     }
@@ -64,7 +64,7 @@ impl Editor {
 
     async fn read(&mut self, prompt: &str, initial: &str, is_message: bool) -> Input {
         if let Some(unwanted) = &mut self.unwanted {
-            // The editor still reads it; its line means nothing any more.
+            // The editor is still reading an abandoned line.
             let is_gone = unwanted.await.is_err();
             self.unwanted = None;
             if is_gone {
@@ -133,9 +133,9 @@ fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>) -> Input {
             Ok(line) => return Input::Line(line.into_bytes()),
             Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,
             Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
-            // A signal or a new size of the window: the line goes on.
+            // A signal or a resize: reading continues.
             Err(ReadlineError::Signal(_)) => {}
-            // Ctrl-D, Ctrl-C on an empty line, or a terminal that is gone.
+            // Ctrl-D, Ctrl-C on an empty line, or a closed terminal.
             Err(_ended) => return Input::End,
         }
     }

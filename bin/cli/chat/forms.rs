@@ -1,6 +1,6 @@
-//! What tool servers ask a person in the middle of a call: a form, field by field.
+//! Forms that tool servers request during a call, answered field by field.
 //!
-//! Every word of a question is the server's own and is cleaned before it is shown.
+//! All texts of a form come from the server and are sanitised before they are shown.
 
 use bob::{Elicitation, ElicitationAnswer};
 use bob_config::sanitise;
@@ -42,8 +42,8 @@ fn opening(question: &Elicitation) -> Vec<String> {
     lines
 }
 
-/// Asks for every field. An empty line takes the default; where there is none it leaves out what may be left out, and
-/// declines otherwise.
+/// Asks for every field. An empty line takes the default; without one it omits an optional field, and declines the
+/// form otherwise.
 async fn fill_in(schema: &Value, next: &mut impl AsyncFnMut(String) -> Input) -> ElicitationAnswer {
     let mut form = Map::new();
     let Some(fields) = schema.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty()) else {
@@ -72,7 +72,7 @@ struct Field<'a> {
     is_required: bool,
 }
 
-/// What was said to a field.
+/// The input for a field.
 enum Said {
     Value(Value),
     Nothing,
@@ -179,7 +179,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The values that may be chosen, each with what people call it.
+    /// The allowed values with their titles.
     fn choices(&self) -> Vec<(String, String)> {
         let holder = if self.text("type") == Some("array") { self.property.get("items") } else { Some(self.property) };
         let Some(holder) = holder else { return Vec::new() };

@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::json;
 
-/// The answer of somebody who types this, and the prompts they saw.
+/// The answer for this input, and the prompts.
 fn typed(schema: &Value, lines: &[&str]) -> (ElicitationAnswer, Vec<String>) {
     let mut prompts = Vec::new();
     let mut lines = lines.iter();

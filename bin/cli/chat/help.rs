@@ -1,6 +1,6 @@
-//! The commands of the chat: what they are called, what they take, and what is said about them.
+//! The chat commands: names, arguments and help.
 
-/// What stands behind a command.
+/// The kind of argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     Nothing,
@@ -15,7 +15,7 @@ pub(super) enum Takes {
 pub(super) struct Command {
     /// As it is typed.
     pub(super) name: &'static str,
-    /// What stands behind it.
+    /// Its argument.
     pub(super) takes: Takes,
     /// The help as displayed text.
     pub(super) form: &'static str,
@@ -55,11 +55,11 @@ const KEYS: [(&str, &str); 5] = [
     ("Tab", "completes commands, sessions, models and tool servers"),
     ("Ctrl-C", "cancels the answer; at the prompt it clears the line, and on an empty line leaves"),
     ("\\", "at the end of a line: the message continues; pasted lines stay together anyway"),
-    ("\"\"\"", "on a line of its own: begins a message of many lines, and ends it"),
+    ("\"\"\"", "alone on a line: begins and ends a message of several lines"),
     ("typing", "while an answer is written, a line and Enter are sent into the running turn"),
 ];
 
-/// The help, in so many columns.
+/// The help text, wrapped.
 pub(super) fn help(columns: usize) -> String {
     let commands = COMMANDS.iter().map(|command| {
         let space = if command.form.is_empty() { "" } else { " " };

@@ -1,6 +1,6 @@
-//! What the line editor helps with: completion, hints, and whether a message is complete.
+//! Editing support: completion, hints, and detection of incomplete messages.
 //!
-//! Only messages are helped with; the answer to a question is a line without help.
+//! Applies to messages only, not to answers.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use super::help::{COMMANDS, Command, Takes};
 use super::message;
 use crate::terminal::print;
 
-/// What can be looked up while a person types.
+/// Kinds of completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Session,
@@ -26,7 +26,7 @@ pub(super) enum Wanted {
     Server,
 }
 
-/// Looks up what begins with a text. Called on the editor's thread; it answers soon, with nothing if need be.
+/// Looks up completions of a prefix. Runs on the editor's thread and returns quickly, if need be without results.
 pub(super) type LookUp = Arc<dyn Fn(Wanted, &str) -> Vec<String> + Send + Sync>;
 
 /// The editor's helper.
@@ -58,7 +58,7 @@ impl Completer for Aid {
     }
 }
 
-/// Where the word at the end of the line begins, and what it may become.
+/// Returns the start of the last word, and its completions.
 fn candidates(line: &str, look_up: &LookUp) -> (usize, Vec<Pair>) {
     let pair = |word: &str, end: &str| Pair { display: word.to_owned(), replacement: format!("{word}{end}") };
     if !line.starts_with('/') {
@@ -88,10 +88,10 @@ fn candidates(line: &str, look_up: &LookUp) -> (usize, Vec<Pair>) {
     }
 }
 
-/// The rest of a command, shown behind the cursor.
+/// The rest of a command, shown after the cursor.
 pub(super) struct Rest {
     shown: String,
-    /// What the right arrow takes over.
+    /// The completion that the right arrow accepts.
     taken: usize,
 }
 

@@ -1,7 +1,7 @@
-//! The history of what a person typed: a file of theirs beside the sessions, and what does not go into it.
+//! The input history: a private file beside the sessions, bounded in length.
 //!
-//! It holds the last lines only and is readable by its owner only. A line is left out if it begins with a blank or
-//! contains a secret known to this program: one of the configuration, or the value of a variable named like a secret.
+//! A line is left out if it begins with a blank or contains a known secret: one of the configuration, or the value of
+//! a variable named like a secret.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -18,7 +18,7 @@ pub(super) const HISTORY_LINES: usize = 1_000;
 /// A longer message is not kept: it was pasted, and is in its session.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// Where the history is, and what it keeps.
+/// The history file and its filter.
 pub(super) struct History {
     config: Config,
     redactor: Redactor,
@@ -31,7 +31,7 @@ impl History {
         Self { config: config.clone(), redactor }
     }
 
-    /// Where the history is kept: beside the sessions. None when sessions are not kept either.
+    /// The path of the history, beside the sessions; `None` if sessions are not stored.
     pub(super) fn file(&self) -> Option<PathBuf> {
         let store = self.config.store_path()?;
         let folder = match self.config.store.kind {

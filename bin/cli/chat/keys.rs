@@ -1,7 +1,7 @@
-//! The keyboard while an answer grows: every key is read at once and not echoed. Ctrl-C stays a signal.
+//! Reads the keyboard unbuffered and without echo while an answer is streamed. Ctrl-C stays a signal.
 //!
-//! It reads from the terminal for as long as it lives, on a thread of its own that is gone when this is dropped, so
-//! that it never competes with the line editor for input.
+//! A separate thread reads from the terminal and has ended when this is dropped, so that it never competes with the
+//! line editor for input.
 
 use std::io::stdin;
 use std::os::unix::net::UnixStream;
@@ -61,7 +61,7 @@ fn read(held: &UnixStream, typed: &UnboundedSender<Vec<u8>>) {
             return;
         }
         if !ready[0].revents().contains(PollFlags::IN) {
-            // The terminal is gone.
+            // The terminal was closed.
             return;
         }
         match rustix::io::read(&keyboard, &mut bytes) {

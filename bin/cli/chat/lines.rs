@@ -30,7 +30,7 @@ impl Lines {
         Self { lines }
     }
 
-    /// The next line; the end for ever once there is none.
+    /// Returns the next line, or the end of input.
     pub(super) async fn next(&mut self) -> Input {
         self.lines.recv().await.unwrap_or(Input::End)
     }
@@ -38,7 +38,7 @@ impl Lines {
 
 fn read(source: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut line = Vec::new();
-    // What cannot be read has ended.
+    // A read error ends the input.
     prompt::next_line(source, &mut line).ok()?.then_some(line)
 }
 

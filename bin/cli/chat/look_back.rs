@@ -1,5 +1,5 @@
-//! What there is to know of a session that is gone on with: what it used so far, and what it waits for. A question of the
-//! model waits for the next line; a call that waits for a decision is asked about again, and its turn goes on.
+//! The state of a continued session: its usage, and what it waits for. A question of the model is answered by the
+//! next line; a call that needs a decision is asked about again, and its turn resumed.
 
 use bob::store::Suspension;
 use bob::{AgentRuntime, ApprovalQuestion, ResumeReply, Session, SuspendReason};
@@ -12,7 +12,7 @@ use crate::runtime::turn::Work;
 use crate::terminal::spending::Spending;
 use crate::terminal::{approval, print};
 
-/// What was left open.
+/// The suspended turn's question.
 pub(super) enum Left {
     /// A suspended turn that waits for a decision about this call.
     Call(Box<ApprovalQuestion>, Suspension),
@@ -46,7 +46,7 @@ impl Chat {
                 let question = approval::open_question(&self.session, open).map(Box::new);
                 self.left = question.map(|question| Left::Call(question, suspension.clone()));
             }
-            // What else was interrupted is the business of `runtime.on_restart`.
+            // Other interrupted turns are handled by `runtime.on_restart`.
             None if approval::open_question(&self.session, open).is_some() => {
                 print::note("[resuming the turn that waits for your decision]");
                 self.left = Some(Left::Turn);
@@ -56,7 +56,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Goes on with what was left open. An exit code means that a signal ends the program.
+    /// Resumes the suspended turn. Returns an exit code if a signal ends the program.
     pub(super) async fn go_on(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
         match self.left.take() {
             None => Ok(None),

@@ -1,4 +1,4 @@
-//! What completion looks up: sessions of the store, models of the configuration, tool servers.
+//! Completion data: sessions of the store, models of the configuration, tool servers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::runtime::OpenRuntime;
 /// How many sessions are offered.
 const MOST_SESSIONS: usize = 50;
 
-/// A person who pressed Tab waits no longer for a store.
+/// Timeout of a look-up in the store.
 const WAIT: Duration = Duration::from_millis(500);
 
 /// Looks things up in this opened.

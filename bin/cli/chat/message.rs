@@ -1,9 +1,9 @@
-//! A message of several lines, as it is typed: a line that ends in a backslash goes on, and so does everything between two
-//! fences of three quotation marks.
+//! Messages of several lines: a line that ends in a backslash continues, and so does text between two fences of three
+//! quotation marks.
 
 const FENCE: &str = "\"\"\"";
 
-/// Whether more lines belong to what was typed.
+/// Whether more lines belong to this message.
 pub(super) fn is_open(typed: &str) -> bool {
     match typed.trim_start().strip_prefix(FENCE) {
         Some(fenced) => !fenced.contains(FENCE),

@@ -1,7 +1,7 @@
-//! What a person is asked while a turn runs: the port that questions come in by, and one question after the other.
+//! Questions during a turn: the port that receives them, and the prompt, one question at a time.
 //!
 //! While a question is open, no other output is drawn and nothing else reads the keyboard; input typed before the
-//! question was visible does not answer it. A withdrawn question is no longer asked.
+//! question was visible does not answer it. A withdrawn question is not asked.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use super::{Input, Source};
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 
-/// What stands before arguments that are edited.
+/// The prompt for editing arguments.
 const EDIT_PROMPT: &str = "arguments> ";
 
-/// What is said when a question is taken back.
+/// Shown when a question is withdrawn.
 const OVER: &str = "[the question is closed: it was answered elsewhere or timed out]";
 
-/// What is said to an answer that is none.
+/// Shown after an invalid answer.
 const UNCLEAR: &str = "[enter y, s, a, e, n or never; Enter alone means no]";
 
 /// A question under way, and where its answer goes.
@@ -66,7 +66,7 @@ pub(super) fn port() -> (Arc<dyn ApprovalPort>, Asked) {
 }
 
 impl Asked {
-    /// Asks about a call while no turn runs. What was typed before is not the answer. `None` leaves it open.
+    /// Asks about a call while no turn is running. Earlier input is discarded. `None` leaves the question open.
     pub(super) async fn at_the_prompt(question: &ApprovalQuestion, editor: &mut Editor) -> Option<Decision> {
         print::report(&approvals::shown(question, Look::now(), false));
         tokio::time::sleep(terminal_owner::PAUSE).await;

@@ -1,4 +1,4 @@
-//! One turn of a conversation: shown while it runs, with what is asked and typed meanwhile, and what it took at its end.
+//! One turn of a conversation: output, questions and typed input while it runs, and its usage at the end.
 
 use std::cell::RefCell;
 
@@ -25,7 +25,7 @@ impl Chat {
         Work::Say(Box::new(AgentRequest {
             model: self.model.clone(),
             interactive: true,
-            // On a pipe no question can be asked.
+            // Without a terminal no question can be asked.
             approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },
             ..AgentRequest::text(self.session.clone(), text)
         }))
@@ -51,7 +51,7 @@ impl Chat {
             let mut screen = screen.borrow_mut();
             screen.tokens(tokens, is_about);
             match &event.event {
-                // The person is asked, and that says all of it.
+                // The question itself is shown.
                 AgentEvent::ApprovalRequested { .. } if is_person => Ok(()),
                 // Another one follows.
                 AgentEvent::TurnFinished { outcome } => {
@@ -64,7 +64,7 @@ impl Chat {
         });
         let warnings = &mut self.warnings;
         let warned = async {
-            // Notes that came during typing are printed now, and not across the line.
+            // Warnings that arrived during typing are printed before the next line.
             let mut news = warnings.now();
             loop {
                 news.iter().for_each(|line| print::note(line));
@@ -97,7 +97,7 @@ impl Chat {
         let told = ended.unread.map_or_else(|| screen.print(shown.outcome(&ended.outcome)), Err);
         drop(screen);
         match ended.caught {
-            // The signal that closed a terminal says more than the writes that fail because of it.
+            // The signal of a closed terminal explains failed writes.
             None | Some(turn::Interrupted::Once) => told?,
             Some(turn::Interrupted::ToLeave(_)) => {}
         }
@@ -111,7 +111,7 @@ impl Chat {
         Ok(None)
     }
 
-    /// What a turn took, for a person, and what the session waits for now.
+    /// Prints the usage of a turn, and what the session waits for.
     fn sum_up(&mut self, outcome: &TurnOutcome, spent: &Spending) {
         self.spent.extend(spent);
         self.is_asked =

@@ -17,11 +17,11 @@ use crate::terminal::screen::{Live, Screen};
 /// begun earlier, such as an `s` and Enter, must not answer it.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
-/// What a person types while turns run.
+/// Typed input while turns run.
 pub(super) struct Typing {
     keys: RefCell<Option<Keys>>,
     draft: RefCell<Draft>,
-    /// When a key came last.
+    /// Time of the last key.
     last: Cell<Instant>,
     typed: UnboundedSender<Vec<u8>>,
 }
@@ -87,7 +87,7 @@ impl<'a> TerminalOwner<'a> {
         }
     }
 
-    /// Whether a question can be asked below everything else, by [`ask`](Self::ask).
+    /// Whether [`ask`](Self::ask) can show a question below other output.
     pub(super) fn is_drawn_on(&self) -> bool {
         self.live.is_some() && !self.is_editing.get()
     }
@@ -102,7 +102,7 @@ impl<'a> TerminalOwner<'a> {
         loop {
             let until = self.typing.last.get().max(shown) + PAUSE;
             sleep_until(until).await;
-            // Keys that came together with the end of the pause are looked at first.
+            // Keys that arrived at the end of the pause are handled first.
             tokio::task::yield_now().await;
             if self.typing.last.get() + PAUSE <= until {
                 return;
@@ -110,8 +110,8 @@ impl<'a> TerminalOwner<'a> {
         }
     }
 
-    /// Asks for one line below everything else. What was typed before is not the answer. Dropping the future takes the
-    /// question back at once.
+    /// Asks for one line below all other output. Earlier input is discarded. Dropping the future withdraws the
+    /// question immediately.
     pub(super) async fn ask(&self, prompt: &str) -> String {
         let (keys, mut typed) = unbounded_channel();
         throw_away();
@@ -132,7 +132,7 @@ impl<'a> TerminalOwner<'a> {
         }
     }
 
-    /// Holds back what the turn has to say until what is returned is dropped.
+    /// Holds back the turn's output until the guard is dropped.
     pub(super) fn quiet(&self) -> OutputPause<'_> {
         self.screen.borrow_mut().hold();
         OutputPause(self)
@@ -158,12 +158,12 @@ impl<'a> TerminalOwner<'a> {
     }
 }
 
-/// Throws away what was typed and not read.
+/// Discards typed input.
 pub(super) fn throw_away() {
     let _as_it_is = tcflush(stdin(), QueueSelector::IFlush);
 }
 
-/// What the turn has to say is held back.
+/// Holds back the turn's output while alive.
 pub(super) struct OutputPause<'a>(&'a TerminalOwner<'a>);
 
 impl Drop for OutputPause<'_> {

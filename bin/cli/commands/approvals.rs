@@ -1,5 +1,5 @@
-//! `approvals`: what the user decided about tools for good, to be looked at and taken back. It reads the user's memory
-//! itself; no tree and no server is started.
+//! `approvals`: lists and revokes lasting decisions about tools. Reads the user's file directly; starts no tree and
+//! no server.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ const MOST_SHOWN: usize = 100;
 /// How many characters of a hash name a decision.
 const ID_LENGTH: usize = 8;
 
-/// Lists what was decided for good in the folder of this configuration, or takes it back.
+/// Lists the lasting decisions for the folder of this configuration, or revokes them.
 ///
 /// # Errors
-/// When there is no such decision, and when the memory cannot be read or written.
+/// Returns an error if there is no such decision, or the file cannot be read or written.
 pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exit, Failure> {
     let no_place = || Failure::usage("HOME is not set; lasting decisions are stored below it");
     let place = Place::of(&config.file).ok_or_else(no_place)?;
@@ -66,7 +66,7 @@ fn of_id<'a>(id: &str, known: &'a Known) -> Result<&'a Arc<Standing>, Failure> {
     known.decided.iter().find(|standing| id_of(standing) == id).ok_or_else(nothing)
 }
 
-/// What names a decision: what it is about. There is never more than one about the same.
+/// The id of a decision, derived from its tool and arguments, which identify it.
 fn id_of(standing: &Standing) -> String {
     let mut id = bob_config::digest(&json!([standing.tool, standing.arguments]).to_string());
     id.truncate(ID_LENGTH);

@@ -1,7 +1,7 @@
-//! `--attach`: files beside a message. Images and sounds as what they are, texts as documents.
+//! `--attach`: files of a message. Images and sounds are sent as such, texts as documents.
 //!
-//! What a file is, its first bytes say, and where they do not, its name: a file that only pretends
-//! to be an image is not sent as one.
+//! The type is detected from the first bytes, and otherwise from the name, so a text with an image's name is not sent
+//! as an image.
 
 use std::fs::File;
 use std::io::Read;
@@ -57,7 +57,7 @@ fn part(path: &Path) -> Result<ContentPart, Failure> {
     Ok(ContentPart::Resource { uri, mime_type, text: Some(text), blob: None })
 }
 
-/// What the first bytes say: its type, and whether it is to be looked at.
+/// Detects the media type and whether it is an image, from the first bytes.
 fn kind(bytes: &[u8]) -> Option<(&'static str, bool)> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(("image/png", true)),

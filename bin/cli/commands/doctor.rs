@@ -1,8 +1,8 @@
-//! `doctor`: what is wrong, and what to do about it.
+//! `doctor`: checks the configuration and its environment, with advice.
 //!
-//! Each check says one line. A check that needs the configuration is left out when that cannot be read. The exit code is
-//! 0 when everything is fine, else that of the first group that is not: 2 configuration and keys, 5 model, 6 tools,
-//! 7 store.
+//! Each check prints one line. A check that needs the configuration is skipped if that cannot be read. The exit code
+//! is 0 if everything is fine, else that of the first group with an error: 2 configuration and keys, 5 model, 6
+//! tools, 7 store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ const MODEL_PATIENCE: Duration = Duration::from_secs(30);
 /// How many characters of the names of tools are shown.
 const MOST_NAMES: usize = 66;
 
-/// How many characters of a server's last words are repeated.
+/// How many characters of a server's last output are shown.
 const MOST_WORDS: usize = 600;
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -43,7 +43,7 @@ struct Finding {
     exit: Exit,
 }
 
-/// Whether the files before a conversation can be read where a session names no folder of its own.
+/// Whether the prompt files can be read for a session without folders.
 async fn prompt_files(config: &Config) -> Result<String, String> {
     let workspace = assemble::workspace(config).map_err(|error| error.to_string())?;
     let reader = PromptReader::new(assemble::prompt_files(config, &workspace));
@@ -53,10 +53,10 @@ async fn prompt_files(config: &Config) -> Result<String, String> {
     Ok(format!("instructions and prompt files: {} bytes", bytes.iter().sum::<usize>()))
 }
 
-/// Checks everything there is to check and prints what it found.
+/// Runs all checks and prints the results.
 ///
 /// # Errors
-/// When the findings cannot be printed.
+/// Returns an error if the results cannot be printed.
 pub(crate) async fn doctor(file: &Path, is_named: bool, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut report = Report { as_json, findings: Vec::new() };
@@ -74,7 +74,7 @@ pub(crate) async fn doctor(file: &Path, is_named: bool, as_json: bool) -> Result
     Ok(first_bad.unwrap_or(Exit::Success))
 }
 
-/// The findings so far; for people each is printed as soon as it is there, because the next check may take a while.
+/// The results so far; in text form each is printed immediately, because the next check may take a while.
 struct Report {
     as_json: bool,
     findings: Vec<Finding>,
@@ -169,12 +169,12 @@ fn reached(server: &ServerStatus) -> Result<String, String> {
         }
         ServerState::Restarting | ServerState::GaveUp | ServerState::Stopped => {
             let why = server.last_error.as_deref().unwrap_or("it is down");
-            // What could not even be started says itself what to do.
+            // Errors of a start already contain advice.
             let is_plain = why.contains("; ");
             let to_do = match (is_plain, server.transport.as_str()) {
                 (true, _) => "",
                 (false, "http") => "; see that it runs and that its `url` is right",
-                (false, _) => "; run its command by hand to see more",
+                (false, _) => "; run its command manually for details",
             };
             Err(format!("{}{to_do}", print::on_one_line(why, MOST_WORDS)))
         }
@@ -203,7 +203,7 @@ async fn model(config: &Config, opened: &OpenRuntime) -> Result<String, String> 
 fn judged(outcome: &TurnOutcome, patience: Duration) -> Result<String, String> {
     let answered = || format!("{} answered in {} ms", name(outcome), outcome.duration_ms);
     match (&outcome.error, outcome.finish_reason) {
-        // What it said is another question than whether it can be reached.
+        // A malformed reply still proves that the model can be reached.
         (Some(AgentError::Llm(error)), _) if error.kind == LlmErrorKind::Malformed => Ok(answered()),
         (Some(error), _) => Err(advice(error)),
         (None, FinishReason::GuardExceeded) if outcome.steps == 0 => {
@@ -217,7 +217,7 @@ fn name(outcome: &TurnOutcome) -> String {
     outcome.model.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// What failed, and what to do about it.
+/// The error with advice.
 fn advice(error: &AgentError) -> String {
     let AgentError::Llm(failed) = error else { return error.to_string() };
     let advice = match failed.kind {
@@ -239,7 +239,7 @@ fn advice(error: &AgentError) -> String {
     format!("{failed}{advice}")
 }
 
-/// Writes a record to a session of its own, and removes both.
+/// Writes a record to a temporary session, and deletes it.
 async fn store(config: &Config) -> Result<String, String> {
     let Some(place) = config.store_path() else {
         return Ok("memory: sessions end with the process".to_owned());

@@ -1,4 +1,4 @@
-//! `events-schema`: what the events look like that `stream-json` prints.
+//! `events-schema`: prints the schema of the events of `stream-json`.
 
 use std::io;
 

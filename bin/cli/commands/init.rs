@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::trust;
 use crate::terminal::print;
 
-/// What the shipped configuration starts its local model with, from its own folder.
+/// The script that starts the shipped local model, relative to the configuration.
 const MODEL_SCRIPT: &str = "scripts/local-model.sh";
 
 /// Writes the shipped configuration to the current folder, or to the file that `--config` names.
@@ -29,7 +29,7 @@ pub(crate) fn init(args: &InitArgs, file: &Path) -> Result<Exit, Failure> {
     let written = options.open(file).and_then(|mut opened| opened.write_all(Config::example().as_bytes()));
     match written {
         Ok(()) => {
-            // The user has just asked for this file, so it is trusted.
+            // The user requested this file, so it is trusted.
             trust::take(file, Config::example());
             print::note(&format!("wrote {}; next: cli-agent doctor", file.display()));
             if !file.with_file_name(MODEL_SCRIPT).exists() {

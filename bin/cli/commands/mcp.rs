@@ -1,4 +1,4 @@
-//! `mcp`: the tool servers, as people see them.
+//! `mcp`: lists, shows and tests tool servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ const WIDTH: usize = 80;
 /// How much of an id is shown, characters.
 const MOST_ID: usize = 20;
 
-/// What the columns between the id and the name of a server take, with the blanks between them.
+/// Width of the columns between the id and the name of a server, with separators.
 const BETWEEN: usize = 39;
 
 /// How many tools alike are named.
 const MOST_NAMES: usize = 12;
 
-/// How many characters of a server's last words are repeated.
+/// How many characters of a server's last output are shown.
 const MOST_ERROR: usize = 600;
 
 /// `mcp list`.
@@ -107,7 +107,7 @@ pub(crate) fn table(servers: &[ServerStatus]) -> String {
     };
     let mut text = row("id", "transport", "state", "tools", "restarts", "server");
     for server in servers {
-        // What is cut has one character more, which says so.
+        // A truncated name has one more character, the ellipsis.
         let name = print::first_line(server.server.as_deref().unwrap_or_default(), WIDTH - BETWEEN - width - 1);
         let (tools, restarts) = (server.tools.to_string(), server.restarts.to_string());
         text.push_str(&row(&id(server), &server.transport, word(server.state), &tools, &restarts, &name));
@@ -118,7 +118,7 @@ pub(crate) fn table(servers: &[ServerStatus]) -> String {
     text
 }
 
-/// The state in one word.
+/// The name of a state.
 pub(crate) fn word(state: ServerState) -> &'static str {
     match state {
         ServerState::Asleep => "asleep",

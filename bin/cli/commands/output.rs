@@ -21,7 +21,7 @@ use crate::terminal::print;
 /// Whether this process has printed its result object. Exactly one is printed, even if an error follows.
 static IS_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// What has no turn has no labels that counted.
+/// The labels of a result without a turn.
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 /// How a turn ended, for programs.
@@ -58,7 +58,7 @@ struct ErrorObject {
 }
 
 impl<'a> ResultObject<'a> {
-    /// What is known of a turn that ended.
+    /// The result of a turn that ended.
     pub(crate) fn of(outcome: &'a TurnOutcome) -> Self {
         let error = outcome.error.as_ref().map(|error| ErrorObject {
             kind: error.kind(),
@@ -94,7 +94,7 @@ impl<'a> ResultObject<'a> {
         }
     }
 
-    /// What is known when there was no turn.
+    /// The result if there was no turn.
     pub(crate) fn without_turn(session: Option<&'a str>, failure: &Failure) -> Self {
         let error =
             ErrorObject { kind: failure.kind, message: failure.message.clone(), retryable: failure.is_retryable };
@@ -127,11 +127,10 @@ impl<'a> ResultObject<'a> {
         Self { line: Some(line), ..self }
     }
 
-    /// Prints the object in the form that was asked for, unless one was printed before. For people there is nothing to
-    /// print here.
+    /// Prints the object in the requested format, unless one was printed before. Prints nothing in text format.
     ///
     /// # Errors
-    /// When stdout cannot be written.
+    /// Returns an error if stdout cannot be written.
     pub(crate) fn print(&self, form: OutputForm) -> io::Result<()> {
         match form {
             OutputForm::Text => Ok(()),
@@ -151,7 +150,7 @@ impl<'a> ResultObject<'a> {
     }
 }
 
-/// Says that the result object is out, printed by the caller. `false`: it was out before.
+/// Marks the result object as printed; returns `false` if it was already.
 pub(crate) fn claim_result() -> bool {
     !IS_PRINTED.swap(true, Ordering::SeqCst)
 }

@@ -1,4 +1,4 @@
-//! What a message may be, and where it is read from: the argument of `run`, all of stdin, or a line of it.
+//! Reading of prompts: from the argument of `run`, all of stdin, or a line of it.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,10 +7,10 @@ use crate::exit::Failure;
 /// The largest message that is taken, bytes: of `run` its prompt, of `chat` one line.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// The prompt that was asked for. With an argument other than `-` stdin is not touched.
+/// Reads the prompt. With an argument other than `-`, stdin is not touched.
 ///
 /// # Errors
-/// When it is empty, too large, no text, or cannot be read.
+/// Returns an error if it is empty, too large, not UTF-8, or cannot be read.
 pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
     let bytes = match argument {
         None | Some("-") => stdin().await?,
@@ -19,10 +19,10 @@ pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
     checked(bytes)
 }
 
-/// A message as it may be sent: text, not blank, and not too large.
+/// Validates a message: UTF-8 text, not blank, and not too large.
 ///
 /// # Errors
-/// What is wrong with it, with the number that was exceeded.
+/// Describes the violation, with the limit.
 pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
     if bytes.len() > MAX_BYTES {
         return Err(Failure::usage(format!(
@@ -61,7 +61,7 @@ pub(crate) fn next_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> io::Re
     Ok(true)
 }
 
-/// Passes over the rest of a line without keeping it.
+/// Skips the rest of a line.
 fn skip_line(source: &mut impl BufRead) -> io::Result<()> {
     loop {
         let bytes = source.fill_buf()?;

@@ -1,7 +1,7 @@
-//! `ps`, `cancel`, `drain`, `mcp restart` and `mcp reload`: a running process, looked at and steered from another terminal.
+//! `ps`, `cancel`, `drain`, `mcp restart` and `mcp reload`: control a running process from another terminal.
 //!
-//! Each finds its process by the store of its configuration, asks over the control socket, and prints what was answered.
-//! None of them opens the store or starts anything.
+//! Each finds its process by the store of its configuration, sends a request over the control socket, and prints the
+//! response. None of them opens the store or starts anything.
 //!
 //! - `table`: the live tree in 80 columns
 
@@ -26,7 +26,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How long a process may take to end after its last turn: the grace of a shutdown is not counted in, since nothing runs.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// Puts the cursor into the first corner of a screen and clears what follows.
+/// Moves the cursor to the top left and clears the screen.
 const NEW_SCREEN: &str = "\x1b[H\x1b[J";
 
 /// `ps`.
@@ -130,10 +130,10 @@ pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, F
     }
 }
 
-/// `drain`: returns when the process has ended, or at once if nobody waits for that.
+/// `drain`: returns when the process has ended, or at once with `--no-wait`.
 ///
 /// # Errors
-/// When there is no such process.
+/// Returns an error if there is no such process.
 pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut process = client::the_one(config, args.pid).await?;
@@ -175,7 +175,7 @@ pub(crate) async fn restart_server(id: &str, pid: Option<u32>, config: &Config) 
 /// `mcp reload`.
 ///
 /// # Errors
-/// When there is no such process, or what it reads is wrong; then nothing changed there.
+/// Returns an error if there is no such process, or its configuration is invalid; then nothing has changed.
 pub(crate) async fn reload_servers(pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
     let mut process = client::the_one(config, pid).await?;
     let Response::Reloaded { started, changed, stopped, kept } = process.ask(Request::ReloadServers).await? else {
@@ -190,7 +190,7 @@ pub(crate) async fn reload_servers(pid: Option<u32>, config: &Config) -> Result<
     Ok(Exit::Success)
 }
 
-/// What a reload did, in a line.
+/// Summary of a reload.
 pub(crate) fn reloaded<S: AsRef<str>>(lists: [(&str, &[S]); 4]) -> String {
     let named = lists.iter().filter(|(_, ids)| !ids.is_empty()).map(|(what, ids)| {
         let ids: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();

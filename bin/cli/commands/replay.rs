@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use bob::replay::{self, Difference, Same};
+use bob::replay::{self, Difference, Replayed};
 use bob::{Record, SessionId};
 use bob_config::Config;
 use bob_config::assemble;
@@ -15,7 +15,7 @@ use crate::arguments::ReplayArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal::print;
 
-/// The most characters of a record that are shown to people.
+/// How many characters of a record are shown.
 const SHOWN: usize = 400;
 
 /// Replays a journal of a file, or a session of the store.
@@ -64,9 +64,9 @@ fn of_file(file: &str) -> Result<BTreeMap<SessionId, Vec<Arc<Record>>>, Failure>
     replay::read(text.lines()).map_err(|error| refuse(error.to_string()))
 }
 
-fn as_text(session: &SessionId, replayed: &Result<Same, Box<Difference>>) -> String {
+fn as_text(session: &SessionId, replayed: &Result<Replayed, Box<Difference>>) -> String {
     match replayed {
-        Ok(Same { records, outcomes, owners }) => {
+        Ok(Replayed { records, outcomes, owners }) => {
             let [records, outcomes, owners] = [(*records, "record"), (*outcomes, "outcome"), (*owners, "owner")]
                 .map(|(number, thing)| print::counted(number, thing));
             format!("{session}: the same, {records}, {outcomes}, {owners}\n")
@@ -86,9 +86,9 @@ fn short(value: &Value) -> String {
     }
 }
 
-fn as_json(session: &SessionId, replayed: &Result<Same, Box<Difference>>) -> Value {
+fn as_json(session: &SessionId, replayed: &Result<Replayed, Box<Difference>>) -> Value {
     match replayed {
-        Ok(Same { records, outcomes, owners }) => json!({
+        Ok(Replayed { records, outcomes, owners }) => json!({
             "session": session, "same": true, "records": records, "outcomes": outcomes, "owners": owners,
         }),
         Err(difference) => {

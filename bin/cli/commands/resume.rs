@@ -1,4 +1,4 @@
-//! `resume`: a turn that waits for a person goes on with the reply, in whatever process.
+//! `resume`: resumes a suspended turn with a reply, in any process.
 
 use std::io::{self, IsTerminal};
 
@@ -15,13 +15,13 @@ use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::terminal::{approval, print, progress};
 
-/// What a decision may be.
+/// Syntax of decisions.
 const DECISIONS: &str = "allow, allow-session, always, deny [REASON], deny-always [REASON] or edit JSON";
 
-/// Goes on with the turn and prints it as `run` does.
+/// Resumes the turn and prints it like `run`.
 ///
 /// # Errors
-/// When the token is not good, or the reply not one; nothing has changed then.
+/// Returns an error for an invalid token or reply; then nothing has changed.
 pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let token = ResumeToken::new(args.token.as_str());
@@ -54,7 +54,7 @@ pub(crate) fn session_of(token: &str) -> Option<String> {
     ResumeToken::new(token).session().map(|session| session.to_string())
 }
 
-/// What is said to the turn: a decision where one is waited for, and a text elsewhere.
+/// Returns the reply: a decision if the turn waits for one, otherwise a text.
 async fn reply(
     args: &ResumeArgs,
     opened: &OpenRuntime,
@@ -84,10 +84,10 @@ async fn reply(
     }
 }
 
-/// A decision in the words of the command line.
+/// Parses a decision.
 ///
 /// # Errors
-/// When it is no decision.
+/// Returns a usage error for an invalid decision.
 fn decision(text: &str) -> Result<Decision, Failure> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();

@@ -1,4 +1,4 @@
-//! `run`: one turn without a person beside it.
+//! `run`: one non-interactive turn.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ use crate::terminal::screen::{self, Live, Screen};
 use crate::terminal::show::{self, Show};
 use crate::terminal::spending::Spending;
 
-/// Runs one turn and prints its outcome in the form that was asked for.
+/// Runs one turn and prints its outcome in the requested format.
 ///
 /// # Errors
-/// When there was no turn; the caller then prints the result object.
+/// Returns an error if no turn was run; the caller then prints the result object.
 pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let prepared = tokio::select! {
@@ -46,10 +46,10 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
     result
 }
 
-/// What a turn needs that was looked at before it.
+/// The validated input of a turn.
 struct Prepared {
     opened: OpenRuntime,
-    /// The prompt and what is attached.
+    /// The prompt with attachments.
     said: Vec<ContentPart>,
     /// The folder of `--cwd`.
     folder: Option<PathBuf>,
@@ -155,7 +155,7 @@ pub(crate) async fn told(
     match form {
         OutputForm::Text => {
             let told = screen.print(shown.outcome(&ended.outcome));
-            // The signal that closed a terminal says more than the writes that fail because of it.
+            // The signal of a closed terminal explains failed writes.
             if ended.caught.is_none() {
                 told?;
             }
@@ -170,7 +170,7 @@ pub(crate) async fn told(
         }
     }
     if form != OutputForm::Text
-        && let Some(how) = show::how_to_go_on(&ended.outcome)
+        && let Some(how) = show::how_to_resume(&ended.outcome)
     {
         print::note(&how);
     }
@@ -208,7 +208,7 @@ pub(crate) fn new_session() -> Result<SessionId, Failure> {
     Ok(SessionId::parse(&uuid::Uuid::now_v7().to_string())?)
 }
 
-/// An event as programs get it; the first one says where they are.
+/// An event for programs; the first one has the location of the control socket.
 fn streamed(event: &Envelope, opened: &OpenRuntime) -> Value {
     let mut json = event.to_json();
     if let (AgentEvent::TurnStarted { cwd, .. }, Some(keys)) = (&event.event, json.as_object_mut()) {

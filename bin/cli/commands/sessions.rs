@@ -1,4 +1,4 @@
-//! `sessions`: what the store holds. It reads the store itself; no tree and no server is started.
+//! `sessions`: reads and changes the store directly; starts no tree and no server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::commands::run::working_folder;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{approval, print};
 
-/// How many sessions are asked for at once.
+/// Page size of listings.
 const LARGE_PAGE: usize = 100_000;
 
 /// How many characters of a tool's arguments and results `show` prints.
 const MOST_SHOWN: usize = 100;
 
-/// Does what was asked with the stored sessions.
+/// Performs an action on stored sessions.
 ///
 /// # Errors
-/// When there is no such session, or the store fails.
+/// Returns an error if there is no such session, or the store fails.
 pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result<Exit, Failure> {
     let id = match action {
         SessionsAction::List(_) => None,
@@ -113,7 +113,7 @@ pub(crate) fn row(summary: &SessionSummary) -> String {
     format!("{time}  {begun}  {:>9} bytes  {state:<8}  {}{title}{cwd}", summary.bytes, summary.session)
 }
 
-/// What `sessions set` was asked to change.
+/// The changes requested by `sessions set`.
 fn patch(
     model: Option<&str>,
     cwd: Option<&Path>,
@@ -145,7 +145,7 @@ fn patch(
     Ok(patch)
 }
 
-/// Changes a session in the store, as its owner for a moment: one that another process has is left alone.
+/// Changes a session in the store, as its temporary owner; fails if another process owns it.
 async fn set(store: &dyn SessionStore, id: &SessionId, patch: &OptionsPatch) -> Result<SessionOptions, Failure> {
     read(store, id).await?;
     let claim = store.claim(id).await?;
@@ -242,7 +242,7 @@ fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Result<(), Fa
     Ok(())
 }
 
-/// What a turn waits for that is not over, and how it goes on.
+/// Prints what a suspended turn waits for, and how to resume it.
 fn waiting_for(id: &SessionId, open: &OpenTurn) -> Result<(), Failure> {
     if let Some(question) = approval::open_question(id, open) {
         let arguments = print::first_line(&question.call.arguments.to_string(), MOST_SHOWN);

@@ -1,4 +1,4 @@
-//! `skills`: which there are, what one says, and what is wrong with them. Reads folders and starts nothing.
+//! `skills`: lists, shows and checks skills. Reads folders and starts nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ const MOST_DESCRIPTION: usize = 70;
 /// How many findings `doctor` and a start repeat.
 const MOST_FINDINGS: usize = 3;
 
-/// Does what was asked with the skills of a configuration.
+/// Performs an action on the skills of a configuration.
 ///
 /// # Errors
-/// When there is no such skill or no such folder, and when stdout cannot be written.
+/// Returns an error if there is no such skill or folder, or stdout cannot be written.
 pub(crate) fn skills(
     action: &SkillsAction,
     configured: impl FnOnce() -> Result<Config, Failure>,
@@ -60,7 +60,7 @@ fn read_one(path: &Path) -> Result<SkillIndex, Failure> {
         return Err(Failure::usage(format!("there is no folder {}; name a skill's folder", path.display())));
     }
     let index = SkillFolders::read_one(folder);
-    // What was named is checked: a slip of the pen is no success.
+    // A named path without a skill is an error: probably a typo.
     match index.skills.is_empty() && index.findings.is_empty() {
         true => Err(Failure::usage(format!("there is no SKILL.md in {}; name a skill's folder", path.display()))),
         false => Ok(index),
@@ -134,7 +134,7 @@ fn validate(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
     Ok(if broken > 0 { Exit::Failed } else { Exit::Success })
 }
 
-/// What `doctor` says of the skills; `None` when none are configured.
+/// The check of `doctor`; `None` when no skills are configured.
 pub(crate) fn checked(config: &Config) -> Option<Result<String, String>> {
     assemble::skills(config)?;
     let index = match index(config) {

@@ -1,4 +1,4 @@
-//! `soak`: the run and its judge are the package `bob-drill`; here it meets signals, streams and exit codes.
+//! `soak`: connects the package `bob-drill` with signals, streams and exit codes.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -13,20 +13,20 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
 
-/// Lives a worker's life: what `soak` starts this program for.
+/// Runs a worker: started by `soak` as its child.
 ///
 /// # Errors
-/// When the plan cannot be read or the runtime not be built.
+/// Returns an error if the plan cannot be read or the runtime cannot be built.
 pub(crate) async fn worker(folder: PathBuf) -> Result<Exit, Failure> {
     let show = async |runtime: &Runtime, config: &Config| Control::show(runtime, config, "soak").await;
     soak::worker(folder, show).await?;
     Ok(Exit::Success)
 }
 
-/// Runs a soak and says how it went.
+/// Runs a soak and prints the verdict.
 ///
 /// # Errors
-/// When it could not begin, or could not be looked at. A run that fails is no error.
+/// Returns an error if the run could not begin or be observed. A failed verdict is not an error.
 pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure> {
     if args.list_chaos {
         print::text(&soak::list_chaos())?;

@@ -1,4 +1,4 @@
-//! `tools`: what the model may use.
+//! `tools`: lists the tools of the model.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn described(tool: &ToolDescriptor) -> Value {
     })
 }
 
-/// Where the risk of a tool comes from, in a few words.
+/// The origin of a tool's risk.
 pub(crate) fn risk_from(from: &RiskSource) -> String {
     match from {
         RiskSource::Program => "by its program".to_owned(),
@@ -73,7 +73,7 @@ pub(crate) fn risk_from(from: &RiskSource) -> String {
     }
 }
 
-/// A risk in one word.
+/// The name of a risk.
 pub(crate) fn risk(risk: Risk) -> &'static str {
     match risk {
         Risk::Low => "low",

@@ -105,7 +105,7 @@ impl Process {
     }
 }
 
-/// A process that was asked something and says something else.
+/// The error for a response that does not match its request.
 pub(crate) fn unexpected() -> Failure {
     Failure::gone("the process sent an unexpected response")
 }

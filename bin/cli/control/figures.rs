@@ -1,4 +1,4 @@
-//! What the system knows of this process and its children: read from `/proc`, where there is one.
+//! Resource usage of this process and its children, from `/proc` where available.
 
 use std::fs;
 

@@ -14,24 +14,24 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::origin::Origin;
 use crate::terminal::print;
 
-/// For how long what was seen is what is seen.
+/// How long a snapshot is reused.
 const SAME_FOR: Duration = Duration::from_millis(250);
 
-/// Who answers for this process.
+/// Answers requests for this process.
 pub(super) struct Handler {
     runtime: Runtime,
     hello: Hello,
-    /// What a front end does when it is asked; without it there is none that would.
+    /// The front end's actions, if it has any.
     front: Option<FrontEnd>,
     seen: Mutex<Option<(Instant, Box<Look>)>>,
 }
 
-/// What the front end of this process takes part in.
+/// The front end's part of the control protocol.
 pub(super) struct FrontEnd {
     /// Where its configuration is read again.
     #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
     pub(super) origin: Origin,
-    /// Told that it is to begin no new turn.
+    /// Set when the front end shall start no new turn.
     pub(super) drain: watch::Sender<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! A record of a journal in one line, for a person who wants to know what a session does.
+//! One-line summaries of journal records.
 
 use bob::Record;
 use bob::store::Fact;
@@ -57,7 +57,7 @@ fn said(fact: &Fact) -> (&'static str, String) {
     }
 }
 
-/// A value of one word, as it is written in JSON.
+/// An enumerated value as written in JSON.
 fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -1,8 +1,7 @@
 //! The connections of a control socket.
 //!
-//! Every bound here is on the side of the process: a line has a longest length, an answer a time to be read in, a
-//! silence an end, and there are only so many connections. A client that exceeds one gets the reason, if it reads at
-//! all.
+//! The process enforces all limits: the length of a line, the time to read a response, idle time, and the number of
+//! connections. A client that exceeds one is sent the reason, if it reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +55,7 @@ pub(super) async fn listen(listener: UnixListener, handler: Handler) {
                     drop(place);
                 });
             }
-            // What is refused has no place, and is gone when it was told or does not read.
+            // A refused connection takes no slot, and is closed once it was told or does not read.
             Err(_full) if connections.len() < MOST_CONNECTIONS * 2 => {
                 let why = format!("{MOST_CONNECTIONS} connections are open already; try again later");
                 connections.spawn(refuse(line, Response::refused("busy", why)));
@@ -66,13 +65,13 @@ pub(super) async fn listen(listener: UnixListener, handler: Handler) {
     }
 }
 
-/// Whether the peer is this process's own user, or the one who may do anything.
+/// Whether the peer is this process's user, or root.
 fn is_own(uid: Option<u32>) -> bool {
     uid.is_some_and(|uid| uid == 0 || uid == rustix::process::geteuid().as_raw())
 }
 
 async fn refuse(mut line: Line, why: Response) {
-    let _nobody_reads = say(&mut line, why.line(0)).await;
+    let _may_be_closed = say(&mut line, why.line(0)).await;
 }
 
 async fn serve(mut line: Line, handler: &Handler) {
@@ -92,7 +91,7 @@ async fn serve(mut line: Line, handler: &Handler) {
     }
 }
 
-/// Says a line; whether it was read in time.
+/// Writes a line; returns whether it was read in time.
 async fn say(line: &mut Line, text: String) -> bool {
     matches!(tokio::time::timeout(READ_WITHIN, line.send(text)).await, Ok(Ok(())))
 }

@@ -23,7 +23,7 @@ const SUFFIX: &str = "sock";
 /// The longest path a socket can be reached by, bytes; a longer one goes by way of its folder.
 const LONGEST_PATH: usize = 100;
 
-/// How many processes may have the same number: they live in containers that share a store.
+/// How many processes may have one pid: they are in containers that share a store.
 const MOST_NAMESAKES: u32 = 16;
 
 /// The folder with the sockets of all processes that use the store of this configuration.
@@ -38,7 +38,7 @@ pub(super) fn folder(config: &Config) -> PathBuf {
     }
 }
 
-/// What the store is called when it is spoken of.
+/// The name of the store in messages.
 pub(super) fn store_name(config: &Config) -> String {
     match config.store_path() {
         Some(store) => std::path::absolute(&store).unwrap_or(store).display().to_string(),
@@ -46,8 +46,8 @@ pub(super) fn store_name(config: &Config) -> String {
     }
 }
 
-/// The user's own folder for what lives as long as a process. Without one it is in the folder for temporary files, where
-/// it is used only if it is the user's own.
+/// The user's runtime folder. Without `XDG_RUNTIME_DIR` it is below the folder for temporary files, and only used if
+/// the user owns it.
 fn runtime_folder() -> PathBuf {
     let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     match given {
@@ -72,15 +72,15 @@ impl Drop for Socket {
     }
 }
 
-/// Listens on a socket named by this process, and removes those of dead ones.
+/// Listens on a socket named by this process, and removes stale ones.
 ///
 /// # Errors
-/// Why there is none, as a fragment for people.
+/// Returns the reason as a message fragment.
 pub(super) async fn listen(folder: &Path) -> Result<(UnixListener, Socket), String> {
     let refuse = |why: io::Error| format!("cannot open a control socket in {}: {why}", folder.display());
     make_private(folder).map_err(refuse)?;
     for socket in sockets(folder) {
-        // Who answers stays, and who is dead is removed.
+        // Connecting removes stale sockets and leaves others.
         drop(connect(&socket).await);
     }
     let beside = folder.join(format!(".{}", uuid::Uuid::now_v7().simple()));
@@ -130,7 +130,7 @@ pub(super) async fn connect(socket: &Path) -> Option<UnixStream> {
     }
 }
 
-/// Creates the folder, or makes sure that it belongs to the user and is accessible to nobody else.
+/// Creates the folder, or checks that only the user can access it.
 fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let found = fs::symlink_metadata(folder)?;
@@ -148,7 +148,7 @@ fn within_reach<T>(socket: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> i
     act(&path)
 }
 
-/// The socket by a path that is short enough, and what must stay open for it.
+/// Returns a path short enough for a socket address, and the descriptor that keeps it valid.
 fn reach(socket: &Path) -> io::Result<(PathBuf, Option<File>)> {
     if socket.as_os_str().len() <= LONGEST_PATH {
         return Ok((socket.to_owned(), None));

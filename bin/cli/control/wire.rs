@@ -1,7 +1,7 @@
-//! What is said over a control socket: one JSON object a line, and one answer for each question.
+//! The control protocol: one JSON object a line, and one response for each request.
 //!
-//! A connection begins with a greeting. An [`RequestLine`] carries a number chosen by the client, which its response repeats.
-//! Both sides ignore keys they do not know; a question of another version is refused.
+//! A connection begins with a greeting. A [`RequestLine`] has a number chosen by the client, which its response
+//! repeats. Both sides ignore unknown keys; a request of another version is refused.
 
 use bob::{MetricsSnapshot, NodeState};
 use serde::{Deserialize, Serialize};
@@ -27,12 +27,12 @@ pub(crate) struct RequestLine {
     pub(crate) ask: Request,
 }
 
-/// What can be asked.
+/// Requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Request {
     Look,
-    /// Cancel what runs in this session.
+    /// Cancel the running turn of this session.
     Cancel {
         session: String,
     },
@@ -47,7 +47,7 @@ pub(crate) enum Request {
     /// The last records of a session's journal.
     Records {
         session: String,
-        /// At most so many, and never more than [`MOST_RECORDS`].
+        /// How many at most, up to [`MOST_RECORDS`].
         most: usize,
     },
 }
@@ -56,12 +56,12 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ResponseLine {
     pub(crate) v: u32,
-    /// The number of the question; 0 for what was not asked.
+    /// The number of the request; 0 for unsolicited messages.
     pub(crate) id: u64,
     pub(crate) answer: Response,
 }
 
-/// What can be answered.
+/// Responses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Response {
@@ -90,18 +90,18 @@ pub(crate) enum Response {
     },
     /// It was not done.
     Refused {
-        /// In one word: `invalid`, `version`, `too_long`, `busy`, `not_found`, `not_allowed`, `failed`.
+        /// The kind: `invalid`, `version`, `too_long`, `busy`, `not_found`, `not_allowed`, `failed`.
         kind: String,
         message: String,
     },
 }
 
-/// Who is at the other end.
+/// Description of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) version: String,
     pub(crate) pid: u32,
-    /// What it does: `chat`, `batch`, `run`.
+    /// Its command: `chat`, `batch`, `run`.
     pub(crate) command: String,
     /// The configuration it read, absolute.
     pub(crate) config: String,
@@ -116,11 +116,11 @@ pub(crate) struct Look {
     pub(crate) tree: Vec<NodeState>,
     pub(crate) metrics: MetricsSnapshot,
     pub(crate) process: ProcessFigures,
-    /// Whether it was asked to drain.
+    /// Whether it is draining.
     pub(crate) is_draining: bool,
 }
 
-/// What the system knows of a process; `None` where it does not tell.
+/// Resource usage of a process; fields are `None` if unavailable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessFigures {
     /// Memory it holds, in bytes.
@@ -147,9 +147,9 @@ pub(crate) struct ChildFigures {
 pub(crate) struct JournalEntry {
     /// When it was made, in milliseconds since 1970.
     pub(crate) at: i64,
-    /// What kind of fact.
+    /// The kind of record.
     pub(crate) kind: String,
-    /// What it says, cut.
+    /// The summary, truncated.
     pub(crate) text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where a configuration came from, to read it again while the program runs.
+//! The source of a configuration, for reading it again while the program runs.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use bob_config::{Config, Environment, Overrides};
 use crate::exit::Failure;
 use crate::runtime::trust;
 
-/// Where the configuration came from.
+/// The source of a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) file: PathBuf,
-    /// What the command line lays over it.
+    /// Overrides of the command line.
     pub(crate) overrides: Overrides,
     /// Whether it was named, so that it needs no trust.
     pub(crate) is_named: bool,
@@ -28,7 +28,7 @@ impl Origin {
         Ok(config)
     }
 
-    /// Reads the configuration where no question of trust can be asked.
+    /// Reads the configuration where trust cannot be asked for.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -1,8 +1,8 @@
-//! What this user decided about tools for good: one line of JSON for each decision, in the user's own state folder.
+//! Lasting decisions about tools: one line of JSON for each, in the user's state folder.
 //!
-//! A decision holds for the folder of a configuration, a tool and its definition. The file is read once, when the
-//! runtime is opened, and only ever added to, also when a decision is taken back; of two lines about the same the
-//! later one counts. Only the end of the process waits for its writes. A line that cannot be parsed is ignored.
+//! A decision applies to the folder of a configuration, a tool and its definition. The file is read once, when the
+//! runtime is opened, and only appended to; a revocation is another line. The last line about one subject wins. Only
+//! the end of the process waits for writes. Invalid lines are ignored.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = 16 << 20;
 pub(crate) struct Remembered {
     place: Place,
     known: Mutex<Known>,
-    /// Who writes; each waits for the one before, so that the lines are in the order of the decisions.
+    /// The current writer; each waits for the one before, so that lines are in order.
     writing: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct Place {
     pub(crate) folder: PathBuf,
 }
 
-/// What the lines say together.
+/// The combined content of the lines.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) decided: Vec<Arc<Standing>>,
-    /// What held once, and journals of sessions may still have.
+    /// Revoked decisions, which journals of sessions may still contain.
     taken_back: Vec<Arc<Standing>>,
-    /// When each line about what holds was written, the later one behind.
+    /// Time of each line, in order.
     times: Vec<(Arc<Standing>, Millis)>,
 }
 
@@ -119,10 +119,10 @@ impl Place {
         Some(Self { file, folder })
     }
 
-    /// What was decided. Blocks.
+    /// Returns the decisions. Blocks.
     ///
     /// # Errors
-    /// When there is a file and it cannot be read whole.
+    /// Returns an error if the file exists and cannot be read.
     pub(crate) fn read(&self) -> io::Result<Known> {
         let mut bytes = Vec::new();
         match File::open(&self.file) {
@@ -142,13 +142,13 @@ impl Place {
         Ok(known)
     }
 
-    /// Takes a decision back: what was said of the same tool and arguments holds no longer, wherever it is written.
-    /// Blocks until that is on the disk.
+    /// Revokes decisions about this tool and these arguments, also those recorded in sessions. Blocks until that is
+    /// on disk.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if it cannot be written.
     pub(crate) fn take_back(&self, standing: &Standing) -> io::Result<()> {
-        // The words the tool had are of no use any more.
+        // The description is not needed in a revocation.
         let revoked = Standing { text: String::new(), ..standing.clone() };
         self.append(Some(clock::now()), None, Some(Arc::new(revoked)))
     }
@@ -177,7 +177,7 @@ impl Place {
 }
 
 impl Known {
-    /// When what holds was decided, if its line says so.
+    /// Time of a decision, if its line has one.
     pub(crate) fn decided_at(&self, standing: &Arc<Standing>) -> Option<Millis> {
         self.times.iter().rev().find(|(decided, _)| Arc::ptr_eq(decided, standing)).map(|(_, at)| *at)
     }

@@ -31,7 +31,7 @@ struct Streams {
     terminate: Signal,
 }
 
-/// What the guard knows about the listener.
+/// State shared with the listener.
 #[derive(Clone, Debug, Default)]
 struct Ear(Arc<Heard>);
 
@@ -39,21 +39,21 @@ struct Ear(Arc<Heard>);
 struct Heard {
     /// Odd while there is a listener, and different each time.
     times: AtomicU64,
-    /// What was caught does not mean the end of the program.
+    /// The program continues after the signal.
     forgotten: AtomicBool,
 }
 
 /// Marks a listener for as long as it is held.
 struct Listening<'a>(&'a Ear);
 
-/// Which one came.
+/// The signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caught {
     /// The terminal was closed.
     HangUp,
     /// Ctrl-C, or a request that acts like it.
     Interrupt,
-    /// The program shall end.
+    /// Terminate the program.
     Terminate,
 }
 
@@ -79,7 +79,7 @@ impl Signals {
         Ok(Self { caught: Streams::new()?, ear })
     }
 
-    /// The program goes on after a Ctrl-C; one that came when what it was meant for had just ended is passed over.
+    /// Continues after Ctrl-C; one that arrived just after the end of its turn is ignored.
     pub(crate) fn forget_interrupts(&mut self) {
         while self.caught.interrupt.recv().now_or_never().is_some() {}
         self.ear.0.forgotten.store(true, Ordering::Release);
@@ -123,7 +123,7 @@ impl Ear {
         before == self.0.times.load(Ordering::Acquire) && before.is_multiple_of(2)
     }
 
-    /// Whether the program goes on in spite of what was caught; said once.
+    /// Whether the program continues after a signal; reported once.
     fn has_forgotten(&self) -> bool {
         self.0.forgotten.swap(false, Ordering::AcqRel)
     }
@@ -142,7 +142,7 @@ async fn guard(mut caught: Streams, ear: Ear) {
         while !ear.has_forgotten() {
             if ear.is_closed_for(HEARD_WITHIN).await {
                 tokio::select! {
-                    () = runtime::close_unheard() => {}
+                    () = runtime::close_without_front_end() => {}
                     _at_once = caught.next() => {}
                 }
                 // Child processes that still run are ended by the watcher after this process.

@@ -1,14 +1,14 @@
-//! Trust in a configuration that was found, not named.
+//! Trust in a configuration that was found in the current folder, not named.
 //!
-//! A configuration in the current folder may have come with foreign files. What it does beyond choosing a model that
-//! is built in is shown (what it starts, where it sends, what it loosens), and so is a store that came with it; a
-//! person is asked once, and again with the difference when it changed. The answer is kept outside the project, for
-//! exactly this file with exactly this content. A file that is named with `--config` counts as trusted; one line
-//! shows what has changed since its last use.
+//! Such a configuration may have come with foreign files. Its privileges beyond choosing a built-in model are shown
+//! (programs it starts, addresses it sends to, policies it relaxes), and so is a store that came with it; the user is
+//! asked once, and again with the difference when it changed. The answer is stored outside the project, for exactly
+//! this path and content. A file named with `--config` is trusted; one line shows what has changed since its last
+//! use.
 //!
-//! - `memory`: what is trusted, and what was used; `used`: what is said of a named configuration
-//! - `stores`: which stores are this user's
-//! - `show`: what a person is shown
+//! - `memory`: stored trust and usage; `used`: changes of a named configuration
+//! - `stores`: the origin of stores
+//! - `show`: the display of privileges
 
 mod memory;
 mod show;
@@ -18,7 +18,7 @@ mod used;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use bob_config::{Config, Deed, DeedKind, Environment, Overrides};
+use bob_config::{Config, Environment, Overrides, Privilege, PrivilegeKind};
 
 use crate::arguments::TrustArgs;
 use crate::exit::{Exit, Failure};
@@ -28,33 +28,34 @@ pub(crate) use memory::state_folder;
 pub(crate) use stores::made;
 use stores::{Kept, Standing};
 
-/// What stands between a configuration and its use.
+/// The unanswered questions about a configuration.
 struct Question<'a> {
     config: &'a Config,
-    deeds: Vec<Deed>,
-    /// What the deeds were when it was trusted, if it was.
+    privileges: Vec<Privilege>,
+    /// The privileges that were trusted, if any.
     before: Option<Vec<String>>,
     /// Whether it is trusted as it is.
     is_trusted: bool,
-    /// The store, with what is known of it.
+    /// The store and its origin.
     store: Option<(Kept, Standing)>,
 }
 
 impl<'a> Question<'a> {
     fn about(config: &'a Config) -> Self {
-        let mut question = Self { config, deeds: config.deeds(), before: None, is_trusted: false, store: None };
+        let mut question =
+            Self { config, privileges: config.privileges(), before: None, is_trusted: false, store: None };
         let texts = question.texts();
         let memory = Trusted::open().ok();
         let entry = memory.as_ref().and_then(|memory| memory.of(&config.file));
         question.is_trusted = entry.is_some_and(|entry| entry.covers(config.digest(), &texts));
-        question.before = entry.map(|entry| entry.deeds.clone().unwrap_or_default());
+        question.before = entry.map(|entry| entry.privileges.clone().unwrap_or_default());
         question.store = Kept::of(config).map(|store| {
             let standing = store.standing();
             (store, standing)
         });
-        // Of what was trusted before stores were remembered, the store is its user's.
+        // Trust given before stores were tracked includes the store.
         if question.is_trusted
-            && entry.is_some_and(|entry| entry.deeds.is_none())
+            && entry.is_some_and(|entry| entry.privileges.is_none())
             && let Some((store, standing @ Standing::Unknown)) = &mut question.store
             && store.keep().is_ok()
         {
@@ -64,11 +65,11 @@ impl<'a> Question<'a> {
     }
 
     fn texts(&self) -> Vec<String> {
-        self.deeds.iter().map(Deed::text).collect()
+        self.privileges.iter().map(Privilege::text).collect()
     }
 
     fn does_nothing(&self) -> bool {
-        self.deeds.is_empty() || self.is_trusted
+        self.privileges.is_empty() || self.is_trusted
     }
 
     /// The store, if its origin is unknown.
@@ -83,8 +84,8 @@ impl<'a> Question<'a> {
         self.does_nothing() && self.brings().is_none()
     }
 
-    /// Takes a store that is missed for one that begins anew, and says so.
-    fn begin_anew(&self) {
+    /// Accepts a new store in place of one that is missing, with a message.
+    fn accept_new_store(&self) {
         if let Some((store, Standing::Gone)) = &self.store {
             print::note(&store.gone());
             store.forget();
@@ -105,17 +106,17 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Lets a configuration through. A named one is trusted by naming it; a found one is, if it does nothing that needs trust,
-/// is trusted, or a person at a terminal says so now.
+/// Checks the trust in a configuration. A named one is trusted; a found one is accepted if it has no privileges, is
+/// trusted already, or the user agrees now.
 ///
 /// # Errors
-/// A usage error that says how to trust it, and a failure of the store when that was replaced.
+/// A usage error with the command that trusts it, or an error of the store if that was replaced.
 pub(crate) fn check(config: &Config, is_named: bool) -> Result<(), Failure> {
     if is_named {
         return take_named(config);
     }
     let question = Question::about(config);
-    question.begin_anew();
+    question.accept_new_store();
     if question.is_settled() {
         return Ok(());
     }
@@ -151,12 +152,12 @@ pub(crate) fn check_replay(config: &Config, is_named: bool) -> Result<(), Failur
         return Ok(());
     }
     let mut question = Question::about(config);
-    question.deeds.retain(|deed| deed.kind == DeedKind::Keeps);
+    question.privileges.retain(|privilege| privilege.kind == PrivilegeKind::Keeps);
     if question.is_settled() { Ok(()) } else { Err(question.refusal()) }
 }
 
 fn take_named(config: &Config) -> Result<(), Failure> {
-    used::tell(config, &config.deeds());
+    used::tell(config, &config.privileges());
     let Some(store) = Kept::of(config) else { return Ok(()) };
     match store.standing() {
         Standing::New | Standing::Known => Ok(()),
@@ -174,10 +175,10 @@ fn take_named(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// `trust`: shows what the configuration does, asks, and remembers.
+/// `trust`: shows the privileges, asks, and stores the answer.
 ///
 /// # Errors
-/// When no question can be asked, when the answer is no, and when it cannot be stored.
+/// Returns an error if no question can be asked, the answer is no, or it cannot be stored.
 pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> {
     if args.revoke {
         let forgotten = Trusted::open()?.forget(&config.file)?;
@@ -185,11 +186,11 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
         return Ok(Exit::Success);
     }
     let question = Question::about(config);
-    if question.deeds.is_empty() && question.brings().is_none() {
+    if question.privileges.is_empty() && question.brings().is_none() {
         print::note("nothing to trust: the configuration only selects a built-in model");
         return Ok(Exit::Success);
     }
-    // Said early where nothing can be remembered.
+    // Fails early where nothing can be stored.
     Trusted::open()?;
     if question.is_settled() {
         show::show(&question);
@@ -203,7 +204,7 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
         ask(&question)?
     } else {
         show::show(&question);
-        return Err(Failure::usage("nobody can be asked here; --yes trusts it as it is shown"));
+        return Err(Failure::usage("cannot ask without a terminal; use --yes to trust the configuration as shown"));
     };
     if !said_yes {
         return Err(Failure::usage("the configuration is not trusted"));
@@ -213,12 +214,12 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
     Ok(Exit::Success)
 }
 
-/// Trusts a file this program has written itself. One that cannot be remembered is asked about later.
+/// Trusts a file that this program has written. If that cannot be stored, the user is asked later.
 pub(crate) fn take(file: &Path, text: &str) {
     let config = bob_config::parse(text, file, &Environment::of_process(), &Overrides::default()).ok();
-    let deeds = config.map(|config| config.deeds().iter().map(Deed::text).collect());
-    if let (Ok(mut trusted), Some(deeds)) = (Trusted::open(), deeds) {
-        let _asked_about_later = trusted.keep(file, &bob_config::digest(text), Some(deeds));
+    let privileges = config.map(|config| config.privileges().iter().map(Privilege::text).collect());
+    if let (Ok(mut trusted), Some(privileges)) = (Trusted::open(), privileges) {
+        let _asked_about_later = trusted.keep(file, &bob_config::digest(text), Some(privileges));
     }
 }
 

@@ -24,20 +24,20 @@ const LAST_WAIT: Duration = Duration::from_millis(1_500);
 /// A turn that ended.
 pub(crate) struct Ended {
     pub(crate) outcome: Box<TurnOutcome>,
-    /// The event that said so, when there was one.
+    /// The final event, if there was one.
     pub(crate) event: Option<Arc<Envelope>>,
-    /// Whether signals came meanwhile.
+    /// Signals that arrived during the turn.
     pub(crate) caught: Option<Interrupted>,
     /// Why it could not be shown to its end.
     pub(crate) unread: Option<io::Error>,
 }
 
-/// What came while a turn ran.
+/// A signal during a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupted {
     /// Ctrl-C, once: the turn was cancelled, and the program may go on.
     Once,
-    /// Something that ends the program; the first signal says how.
+    /// A signal that ends the program; the first one determines how.
     ToLeave(Caught),
 }
 
@@ -62,15 +62,15 @@ impl Interrupted {
 /// A turn to be run.
 pub(crate) enum Work {
     Say(Box<AgentRequest>),
-    /// A suspended turn goes on.
+    /// Resumes a suspended turn.
     Resume(SessionId, ResumeToken, ResumeReply),
     /// One that was handed in already.
     Begun(Box<AgentStream>),
-    /// What an earlier process left goes on.
+    /// Finishes interrupted turns.
     Finish(SessionId),
 }
 
-/// What tells of the turn.
+/// The source of the turn's events.
 enum Source {
     Turn(Box<AgentStream>),
     /// The events of a session, how each of its turns ends, and how it did.
@@ -104,13 +104,13 @@ impl Work {
 }
 
 impl Source {
-    /// The next event; `None` behind the end of the last turn. Cancel-safe.
+    /// Returns the next event; `None` after the end of the last turn. Cancel-safe.
     async fn next(&mut self) -> Option<Arc<Envelope>> {
         match self {
             Self::Turn(stream) => stream.next_event().await,
             Self::Turns(events, ends, ended) => tokio::select! {
                 biased;
-                // What the events cannot tell any more is told by the outcomes.
+                // Events lost to a detached reader are replaced by the outcomes.
                 Some(Ok(event)) = events.next() => Some(event),
                 all = ends => {
                     *ended = Some(all);
@@ -135,7 +135,7 @@ pub(crate) async fn follow(
     let session = work.session();
     let mut source = work.begin(opened).await?;
     let (mut caught, mut unread, mut deadline) = (Vec::new(), None, None);
-    // The last event so far, if a turn ended with it: there may be another one.
+    // The last event so far, if a turn ended with it; another may follow.
     let mut last: Option<Arc<Envelope>> = None;
     loop {
         let event = tokio::select! {
@@ -207,13 +207,13 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// What is said of a turn whose stream broke off.
+/// The outcome of a turn whose stream broke off.
 fn without_outcome(opened: &OpenRuntime, session: SessionId, turn: TurnId, is_cancelled: bool) -> TurnOutcome {
     if is_cancelled {
         let content = "Cancelled; what the turn did until then is in the session.";
         return TurnOutcome::bare(session, turn, FinishReason::Cancelled, content);
     }
     let gave_up = opened.runtime.ended().borrow().is_some();
-    let text = if gave_up { "the runtime gave up; its log says why" } else { "the turn ended without an outcome" };
+    let text = if gave_up { "the runtime gave up; see its log" } else { "the turn ended without an outcome" };
     TurnOutcome::failed(session, turn, AgentError::Internal(text.to_owned()))
 }

@@ -1,9 +1,9 @@
-//! What a person can do about an error: one short sentence for each kind there is.
+//! Advice for each kind of error, in one short sentence.
 
 use bob::store::StoreError;
 use bob::{AgentError, LlmError, LlmErrorKind};
 
-/// What to do, to be read after what was kept. Says nothing of the fault itself, which the error does.
+/// Returns the advice, without repeating the error.
 pub(crate) fn what_to_do(error: &AgentError) -> &'static str {
     match error {
         AgentError::Llm(error) => about_model(error),

@@ -1,8 +1,8 @@
-//! A question about a call, as a person sees it on a terminal.
+//! Renders a question about a call.
 //!
-//! What is shown is exactly what runs. Every part is rendered from typed data on a line of its own, so that no text of a
-//! model or a tool can pass for a line of ours; characters without a shape are shown by their number instead of being
-//! left out; long blanks are counted; and where something is too long to be shown, it is said how much of it is not.
+//! The text shows exactly what runs. Every part is rendered from typed data on its own line, so no text of a model or
+//! a tool can imitate the program; invisible characters are shown by their number; long runs of blanks are counted;
+//! and truncated text states how much is missing.
 
 use bob::{APPROVAL_CHOICES, ApprovalQuestion, OpenTurn, Risk, SessionId};
 use bob_config::sanitise;
@@ -10,7 +10,7 @@ use bob_config::sanitise;
 /// How much of all arguments is shown, in characters as they are shown.
 const MOST_ARGUMENTS: usize = 12_000;
 
-/// How much of a tool's own words is shown.
+/// How many characters of a tool's descriptions are shown.
 const MOST_WORDS: usize = 300;
 
 /// How many lines of a difference are shown.
@@ -96,7 +96,7 @@ fn arguments(arguments: &serde_json::Value) -> Vec<String> {
     lines
 }
 
-/// A text of at most so many characters; what is missing is said.
+/// Truncates a text and states how much is missing.
 fn cut(text: &str, most: usize) -> String {
     let shown = visible(text);
     let count = shown.chars().count();

@@ -1,9 +1,8 @@
-//! Stderr as the terminal on which lines are drawn below all other output. Drawings go through the queue in front of
-//! stderr, so a terminal that is stopped with Ctrl-S blocks no writer.
+//! Stderr as a terminal with status lines below all other output. Drawings go through the stderr queue, so a terminal
+//! stopped with Ctrl-S blocks no writer.
 //!
-//! The library pads a bar to the width of the terminal. A terminal echoes Ctrl-C as two characters; behind a full line they
-//! would begin a new one, and the bar above it could not be taken away any more. So a bar keeps a few columns
-//! free.
+//! The library pads a bar to the width of the terminal. The terminal echoes Ctrl-C as two characters, which would
+//! wrap after a full line, and the bar above could not be erased. So a few columns stay free.
 
 use std::io;
 
@@ -11,13 +10,13 @@ use indicatif::TermLike;
 
 use crate::terminal::stderr;
 
-/// Columns a padded bar keeps free for what the terminal echoes.
+/// Free columns at the end of a bar, for the terminal's echo.
 pub(crate) const FREE: u16 = 8;
 
 /// The size of a terminal that does not tell.
 const USUAL: (u16, u16) = (80, 24);
 
-/// Stderr, known to be a terminal.
+/// Stderr, which is a terminal.
 #[derive(Debug)]
 pub(crate) struct Screen {
     /// How many of its columns are not used.

@@ -1,8 +1,7 @@
-//! Log records on stderr: which of them, and what they look like.
+//! Log records on stderr: filter and format.
 //!
-//! A record is queued and never waited for: the caller may be an actor, and the reader of stderr may have stopped
-//! reading. Records may quote text of models, tools and servers, so every record passes the sanitiser as a whole
-//! before it is written.
+//! A record is queued without waiting: the caller may be an actor, and the reader of stderr may have stopped reading.
+//! Records may quote text of models, tools and servers, so each is sanitised as a whole before it is written.
 
 use std::io::{self, Write};
 
@@ -26,17 +25,16 @@ pub(crate) fn start(log: &Log) {
     let _started_before = tracing_subscriber::registry().with(layer.with_filter(targets(log))).try_init();
 }
 
-/// Whether the log tells of turns, so that they must be told to it.
-pub(crate) fn tells_of_turns(log: &Log) -> bool {
+/// Whether the log includes turns, which requires the tracing event sink.
+pub(crate) fn includes_turns(log: &Log) -> bool {
     targets(log).would_enable("bob::turn", &Level::INFO)
 }
 
-/// Libraries are heard only when they warn: what more they say is about their insides, and may quote what they carry. The
-/// provider library is not heard at all, since it logs bodies.
+/// Libraries only log warnings: other records are internal and may quote payloads. The provider library is disabled,
+/// since it logs bodies.
 ///
-/// In text, a person reads of a guard in the outcome, and of a tool server from the front end; at the default level the
-/// warnings would say it twice. Spans and what they hold are for exporters and for the closest look: a log tells of turns by
-/// flat records.
+/// In text form, guards are shown in the outcome and tool servers by the front end, so the default level omits these
+/// warnings. Spans are for exporters and for the most verbose level; turns are logged as flat records.
 fn targets(log: &Log) -> Targets {
     let are_shown = log.format == LogFormat::Text && log.level == LevelFilter::WARN;
     let level = log.level;
@@ -48,7 +46,7 @@ fn targets(log: &Log) -> Targets {
         .with_target("bob::server", if are_shown { LevelFilter::OFF } else { level })
         .with_target("cli_agent", level)
         .with_target("genai", LevelFilter::OFF)
-        // What rmcp reports as an error is said once more by the tool server that ends by it.
+        // An error of rmcp is reported by the tool server that ends because of it.
         .with_target("rmcp", LevelFilter::OFF)
 }
 
@@ -111,7 +109,7 @@ mod tests {
             LevelFilter::DEBUG,
             LevelFilter::TRACE,
         ];
-        assert_eq!(levels.map(|level| tells_of_turns(&at(level))), [false, false, false, true, true, true]);
+        assert_eq!(levels.map(|level| includes_turns(&at(level))), [false, false, false, true, true, true]);
         let spans = levels.map(|level| targets(&at(level)).would_enable("bob::trace", &Level::INFO));
         assert_eq!(spans, [false, false, false, false, false, true]);
     }

@@ -18,12 +18,12 @@ use crate::terminal::stderr;
 /// A bar that is drawn on the terminal below everything else that is written.
 static BAR: OnceLock<ProgressBar> = OnceLock::new();
 
-/// Says that a bar is drawn from now on: it is taken away while something else is written. Only the first one counts.
+/// Registers a bar, which is hidden while other output is written. Only the first call has an effect.
 pub(crate) fn above(bar: &ProgressBar) {
     let _the_first_one_counts = BAR.set(bar.clone());
 }
 
-/// Writes with the bar out of the way, where `shares_terminal`.
+/// Writes with the bar hidden, if it shares the terminal.
 fn aside<T>(shares_terminal: bool, write: impl FnOnce() -> T) -> T {
     match BAR.get().filter(|_bar| shares_terminal) {
         Some(bar) => bar.suspend(write),
@@ -72,8 +72,7 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     cleaned(&format!("{}\n", json_text(value)))
 }
 
-/// A value as one line of JSON without a single character that could steer a terminal: what the sanitiser would remove is
-/// escaped, so that a reader of the JSON still gets all of it.
+/// A value as one line of JSON with all unsafe characters escaped, so that a parser still gets the original value.
 pub(crate) fn json_text(value: &impl Serialize) -> String {
     let raw = serde_json::to_string(value).unwrap_or_else(|_only_for_maps_without_text_keys| "null".to_owned());
     if raw.chars().all(sanitise::is_shown) {
@@ -98,14 +97,13 @@ pub(crate) fn note(line: &str) {
     report(&format!("{}\n", sanitise::clean(line)));
 }
 
-/// Writes a report of ours to stderr as it is: it may be coloured, and what it quotes was cleaned before. It is on its way to
-/// the reader before this returns, unless the reader takes nothing: for front ends.
+/// Writes sanitised, possibly coloured text to stderr, and waits a bounded time until it is written: for front ends.
 pub(crate) fn report(report: &str) {
     pass(report.to_owned());
     stderr::settle();
 }
 
-/// Queues text for stderr as it is, cleaned before, without waiting for a reader: for what may be said by an actor.
+/// Queues sanitised text for stderr without waiting: for actors.
 pub(crate) fn pass(text: String) {
     aside(true, || stderr::tell(text));
 }
@@ -122,7 +120,7 @@ pub(crate) fn stderr_is_screen() -> bool {
     io::stderr().is_terminal() && !is_dumb
 }
 
-/// A number of things, as people say it: `1 turn`, `2 turns`.
+/// A count with a noun: `1 turn`, `2 turns`.
 pub(crate) fn counted(number: impl TryInto<u64>, thing: &str) -> String {
     match number.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {thing}"),
@@ -144,7 +142,7 @@ pub(crate) fn first_line(text: &str, most: usize) -> String {
 /// A text as one line, its blanks as single spaces, cut to a number of characters.
 pub(crate) fn on_one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
-    // Words beyond these cannot fit, and what is taken is long enough to be cut visibly.
+    // Further words cannot fit, and this many are enough to be truncated visibly.
     for word in text.split_whitespace().take(most) {
         if !line.is_empty() {
             line.push(' ');

@@ -1,4 +1,4 @@
-//! What a local model server says while it starts, for the person who waits.
+//! Output of a local model server while it starts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bob_config::sanitise;
 
 use crate::terminal::print;
 
-/// Shows each line on stderr, without waiting for its reader. The lines are without control characters; they pass the sanitiser all the same.
+/// Shows each line on stderr without waiting. The lines are sanitised again.
 pub(crate) fn to_stderr() -> Progress {
     Arc::new(|provider, line| print::pass(format!("{}\n", sanitise::clean(&format!("[{provider}] {line}")))))
 }

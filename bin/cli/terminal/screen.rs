@@ -1,12 +1,12 @@
-//! Where the pieces of a turn are shown: plainly on a pipe and on a terminal that can do nothing else, and on any other
-//! terminal with Markdown printed as it is meant and a line that lives below it.
+//! Shows a turn: as plain text on a pipe or a dumb terminal, and on any other terminal with rendered Markdown and
+//! status lines below.
 //!
-//! It owns how things look and where the cursor is. It decides nothing about turns: [`crate::terminal::show`] says what there is to
-//! show. What comes in is cleaned already, or is cleaned here before anything of our own is put around it.
+//! It owns the layout and the cursor and decides nothing about turns: [`crate::terminal::show`] provides the content.
+//! Input is sanitised already, or is sanitised here before styles are added.
 //!
-//! - `live`: the lines that are drawn again and again below everything else
-//! - `answer`: a growing answer, taken apart into what is finished and what still grows
-//! - `markdown`: a finished piece of Markdown as lines of a terminal
+//! - `live`: the status lines below all other output
+//! - `answer`: splits a growing answer into finished and unfinished parts
+//! - `markdown`: renders a finished part of Markdown
 //! - `look`: width and colours
 
 mod answer;
@@ -26,7 +26,7 @@ use answer::Answer;
 pub(crate) use live::Live;
 use look::Look;
 
-/// How many pieces wait at most while a person is asked something; the oldest are shown across the question then.
+/// How many pieces are held back during a question; beyond that the oldest are shown during it.
 const MOST_HELD: usize = 1_000;
 
 /// Whether answers may be shown in more than plain text: both ways out are a terminal that can be drawn on.
@@ -41,7 +41,7 @@ pub(crate) struct Screen {
     answer: Answer,
     /// The calls that run, with their lines.
     running: Vec<(CallId, String)>,
-    /// What came while a person was asked.
+    /// Pieces held back during a question.
     held: Option<VecDeque<Piece>>,
 }
 
@@ -73,24 +73,24 @@ impl Screen {
         Ok(())
     }
 
-    /// Says how many tokens the turn has used so far; `about` when a part of them is an estimate.
+    /// Shows how many tokens the turn has used so far; `about` if partly estimated.
     pub(crate) fn tokens(&self, tokens: u64, about: bool) {
         if let Some(live) = &self.live {
             live.change(|below| below.tokens = (tokens, about));
         }
     }
 
-    /// A person is asked something: nothing else is shown until [`release`](Self::release).
+    /// Holds back all output during a question, until [`release`](Self::release).
     pub(crate) fn hold(&mut self) {
         if self.held.is_none() {
             self.held = Some(VecDeque::new());
         }
     }
 
-    /// The question is over: what came meanwhile is shown.
+    /// Shows the output that was held back.
     ///
     /// # Errors
-    /// When stdout cannot be written.
+    /// Returns an error if stdout cannot be written.
     pub(crate) fn release(&mut self) -> io::Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
         self.print(held.into())
@@ -119,7 +119,7 @@ impl Screen {
             }
             Piece::Result { id, status, line, name } => {
                 let known = self.running.iter().position(|(call, _)| *call == id).map(|at| self.running.remove(at).1);
-                // A call that never ran has no line of its own.
+                // A call that never ran has no start line.
                 let known = known.or(name);
                 self.end_answer(&live, look)?;
                 print::report(&look.call(known.as_deref(), status, &line));
@@ -149,7 +149,7 @@ impl Drop for Screen {
     }
 }
 
-/// A piece where everything is plain: the answer as it comes, and whole lines beside it.
+/// Shows a piece as plain text: the answer as it arrives, and whole lines.
 fn plain(piece: &Piece) -> io::Result<()> {
     match piece {
         Piece::Answer(text) => print::cleaned(text)?,

@@ -21,7 +21,7 @@ pub(crate) fn restore() {
     }
 }
 
-/// Whether the terminal was closed, and not only what a person had to say.
+/// Whether the terminal was closed, rather than only its input.
 pub(crate) fn is_gone() -> bool {
     tcgetattr(stdin()).is_err()
 }

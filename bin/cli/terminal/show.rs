@@ -1,7 +1,7 @@
-//! A turn as a person sees it: the answer while it grows, tool calls as they happen, and what went wrong.
+//! Converts the events of a turn to text: the growing answer, tool calls, and errors.
 //!
-//! Owns the wording and the order, and prints nothing itself: it turns events into pieces, which [`crate::terminal::screen`] shows. The
-//! answer goes to stdout, everything else to stderr.
+//! Owns the wording and the order and prints nothing itself: [`crate::terminal::screen`] shows the pieces. The answer
+//! goes to stdout, everything else to stderr.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::terminal::{advice, print};
 
-/// How many characters of a call's arguments and of its result are shown: what a line of a terminal holds.
+/// How many characters of a call's arguments and of its result are shown, so that they fit a line.
 const MOST_ARGUMENTS: usize = 60;
 const MOST_RESULT: usize = 66;
 
@@ -25,13 +25,13 @@ pub(crate) enum Piece {
     Answer(String),
     /// The next part of the answer belongs to another message.
     NewMessage,
-    /// A line beside it, not cleaned yet.
+    /// A line beside the answer, not sanitised yet.
     Note(String),
-    /// A call runs; the line says which. Not cleaned yet.
+    /// A call began. Not sanitised yet.
     Call {
         /// Which call.
         id: CallId,
-        /// Its tool and what of its arguments fits.
+        /// Its tool and truncated arguments.
         line: String,
     },
     /// A call has its result. Not cleaned yet.
@@ -42,21 +42,21 @@ pub(crate) enum Piece {
         name: Option<String>,
         /// How it ended.
         status: CallStatus,
-        /// Its state, how long it took, and the first line of what it returned.
+        /// Its status, duration, and the first line of its result.
         line: String,
     },
-    /// What is done now, for whoever waits; no part of what stays.
+    /// The current activity, for the status line only.
     Doing(&'static str),
-    /// The turn is over, whatever did not end.
+    /// The turn has ended, including activities without an end event.
     End,
 }
 
-/// What was shown of one turn so far.
+/// State of the display of one turn.
 pub(crate) struct Show {
-    /// Whether the answer is shown while it grows, or whole at the end.
+    /// Whether the answer is shown while it is streamed, or at the end.
     grows: bool,
     sanitiser: Sanitiser,
-    /// The message that grows, and its words so far, as the model said them.
+    /// The current message, and its text so far.
     message: String,
     words: String,
     /// Whether the last line of the answer is not ended.
@@ -67,7 +67,7 @@ pub(crate) struct Show {
     has_denied: bool,
     /// Whether the last reply was not understood.
     is_malformed: bool,
-    /// Whether the next line of a person is said to the same session.
+    /// Whether the next input line belongs to this session.
     is_talk: bool,
 }
 
@@ -92,7 +92,7 @@ impl Show {
         Self { is_talk: true, ..self }
     }
 
-    /// What there is to print of an event of this step.
+    /// Returns the pieces for an event of this step.
     pub(crate) fn event(&mut self, event: &AgentEvent, step: Option<u32>) -> Vec<Piece> {
         let line = match event {
             AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
@@ -106,7 +106,8 @@ impl Show {
                 return self.beside(piece);
             }
             AgentEvent::LlmRequested { .. } => {
-                // Only now is it sure that the model is asked again: a guard, or the second time in a row, ends the turn.
+                // Only now is it certain that the model is called again: a guard, or a second malformed reply, ends
+                // the turn.
                 let again = std::mem::take(&mut self.is_malformed);
                 let again = again.then(|| self.note("[the reply was not understood; asking again]".to_owned()));
                 return again.into_iter().flatten().chain([Piece::Doing("thinking")]).collect();
@@ -146,11 +147,11 @@ impl Show {
         line.map(|line| self.note(line)).unwrap_or_default()
     }
 
-    /// What there is to print at the end.
+    /// Returns the pieces for the outcome.
     pub(crate) fn outcome(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
         let mut pieces = self.end_line();
         let is_said = self.words.trim() == outcome.content.trim();
-        // A cancelled turn knows nothing of the words that were shown and not finished, and only says that it ended.
+        // The outcome of a cancelled turn lacks the partial text that was shown.
         let is_shown =
             self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
         if !outcome.content.trim().is_empty() && !is_shown {
@@ -163,8 +164,8 @@ impl Show {
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
         }
         pieces.push(Piece::End);
-        let tells_denied = !self.has_denied;
-        pieces.extend(remarks(outcome, tells_denied, self.is_talk).into_iter().map(Piece::Note));
+        let shows_denied = !self.has_denied;
+        pieces.extend(remarks(outcome, shows_denied, self.is_talk).into_iter().map(Piece::Note));
         pieces
     }
 
@@ -210,7 +211,7 @@ impl Show {
         Piece::Result { id: result.call.clone(), name, status: result.status, line }
     }
 
-    /// The state of a call, how long it took, and the first line of what it returned.
+    /// The status of a call, its duration, and the first line of its result.
     fn returned(&mut self, status: CallStatus, output: &str, duration_ms: u64) -> String {
         let word = match status {
             CallStatus::Ok => "ok",
@@ -223,7 +224,7 @@ impl Show {
         let said = if first.is_empty() { String::new() } else { format!(": {first}") };
         self.has_denied |= status == CallStatus::Denied;
         match status {
-            // What is denied takes no time, and says so itself.
+            // A denied call has no duration, and its result has the status.
             CallStatus::Denied => first.strip_prefix("denied").map_or(format!("denied{said}"), |_| first.clone()),
             CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
                 format!("{word}, {}{said}", took(duration_ms))
@@ -249,7 +250,7 @@ impl Show {
     }
 }
 
-/// How long something took, as people say it.
+/// Formats a duration.
 pub(crate) fn took(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -267,8 +268,8 @@ fn one_line(name: &str, arguments: &Value) -> String {
     format!("{name} {}", print::first_line(&arguments.to_string(), MOST_ARGUMENTS))
 }
 
-/// What a person should know about an outcome besides its content.
-fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<String> {
+/// Remarks about an outcome besides its content.
+fn remarks(outcome: &TurnOutcome, shows_denied: bool, is_talk: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
@@ -281,11 +282,11 @@ fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<Stri
             remarks.push("[your next line is the answer]".to_owned())
         }
         FinishReason::Suspended => {
-            remarks.extend(how_to_go_on(outcome));
+            remarks.extend(how_to_resume(outcome));
         }
         FinishReason::Error => {}
     }
-    for denied in outcome.denied.iter().filter(|_| tells_denied) {
+    for denied in outcome.denied.iter().filter(|_| shows_denied) {
         remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
     }
     let kept = match outcome.saved {
@@ -300,8 +301,8 @@ fn remarks(outcome: &TurnOutcome, tells_denied: bool, is_talk: bool) -> Vec<Stri
     remarks
 }
 
-/// What a person does about a turn that waits for somebody.
-pub(crate) fn how_to_go_on(outcome: &TurnOutcome) -> Option<String> {
+/// How to resume a suspended turn.
+pub(crate) fn how_to_resume(outcome: &TurnOutcome) -> Option<String> {
     let (reason, token) = (outcome.suspend_reason?, outcome.token.as_ref()?);
     Some(match reason {
         SuspendReason::AskUser => format!(
@@ -327,7 +328,7 @@ fn cut_by(reason: StopReason) -> Option<&'static str> {
     }
 }
 
-/// One of our own words as outputs spell it.
+/// An enumerated value as spelled in outputs.
 fn word(reason: &impl serde::Serialize) -> String {
     match serde_json::to_value(reason) {
         Ok(Value::String(word)) => word,

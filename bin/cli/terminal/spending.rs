@@ -1,7 +1,6 @@
-//! What was spent: tokens by model, and what they cost where a person wrote down the prices.
+//! Usage: tokens by model, and their cost where prices are configured.
 //!
-//! It counts what events and journals say and prints nothing. A model without a price costs an unknown amount, never
-//! nothing.
+//! It sums up events and journals and prints nothing. A model without a price has an unknown cost, never zero.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +14,12 @@ pub(crate) type Prices = BTreeMap<String, Price>;
 /// Bytes of a token, about.
 const BYTES_A_TOKEN: u64 = 4;
 
-/// What one model was used for.
+/// Usage of one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     /// Calls that were answered.
     pub(crate) calls: u64,
-    /// Of them, those of which the provider said nothing about tokens.
+    /// Calls for which the provider reported no tokens.
     pub(crate) unknown: u64,
     /// The tokens of the others.
     pub(crate) usage: Usage,
@@ -59,7 +58,7 @@ impl Spending {
         }
     }
 
-    /// What these records of a session say.
+    /// Usage recorded in these records.
     pub(crate) fn of_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut spending = Self::default();
         for record in records {
@@ -82,12 +81,12 @@ impl Spending {
         }
     }
 
-    /// Adds what one model was used for.
+    /// Adds usage of one model.
     pub(crate) fn add_used(&mut self, model: &ModelName, more: &Used) {
         self.by_model.entry(model.clone()).or_default().add(more);
     }
 
-    /// All tokens so far, and whether a part of them is an estimate.
+    /// All tokens so far, and whether some are estimated.
     pub(crate) fn tokens(&self) -> (u64, bool) {
         let known: u64 = self.by_model.values().map(|used| used.usage.total_tokens).sum();
         let about = self.under_way.map(|(prompt, bytes)| prompt + bytes / BYTES_A_TOKEN);
@@ -106,7 +105,7 @@ impl Spending {
         total
     }
 
-    /// What it cost, by currency.
+    /// The cost by currency.
     pub(crate) fn cost(&self, prices: &Prices) -> Cost {
         let mut cost = Cost::default();
         for (model, used) in &self.by_model {
@@ -131,7 +130,7 @@ impl Spending {
     }
 }
 
-/// What a model's tokens cost.
+/// The cost of a model's tokens.
 #[allow(clippy::cast_precision_loss, reason = "nobody pays for 2^53 tokens")]
 pub(crate) fn price_of(usage: &Usage, price: &Price) -> f64 {
     let cached = usage.cached_input_tokens.unwrap_or(0).min(usage.input_tokens);

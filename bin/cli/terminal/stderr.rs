@@ -1,9 +1,8 @@
-//! The queue in front of stderr. A thread of its own writes it, so that a reader that has stopped reading (a full pipe, a
-//! terminal after Ctrl-S, a log collector that hangs) stops that thread and nothing else.
+//! The queue in front of stderr. A separate thread writes it, so that a reader that has stopped reading (a full pipe,
+//! a terminal after Ctrl-S, a log collector that hangs) blocks that thread and nothing else.
 //!
-//! Lines keep their order. What is queued is bounded by bytes: beyond [`MOST_BYTES`] further text is dropped and counted,
-//! and the count is written when there is room again, at the latest behind everything else. A reader that keeps up loses
-//! nothing.
+//! Lines keep their order. The queue is bounded by bytes: beyond [`MOST_BYTES`] further text is dropped and counted,
+//! and the count is written when there is room again. A reader that keeps up loses nothing.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
@@ -19,11 +18,11 @@ const MOST_BYTES: usize = 1024 * 1024;
 /// How many bytes may wait while the lines below everything else are drawn: a reader that is behind gets no drawings.
 const MOST_BEFORE_DRAWING: usize = 16 * 1024;
 
-/// How long a front end waits for its own text to be written, so that what it writes to stdout afterwards comes after it.
-/// A reader that has let this pass is not waited for again until it has read everything.
+/// How long a front end waits for its own text to be written, so that later output to stdout comes after it. A reader
+/// that exceeded this is not waited for again until it has caught up.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(100);
 
-/// The limit on a terminal, where late output would be drawn over what follows it.
+/// The limit on a terminal, where late output would overwrite later drawings.
 const DRAWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long until a full non-blocking pipe is tried again.
@@ -37,13 +36,13 @@ const LAST_WAIT_WITH_ROOM: Duration = Duration::from_millis(2_500);
 
 /// Text for stderr.
 enum Text {
-    /// Lines for people, or records for programs.
+    /// Lines of text, or records for programs.
     Said(String),
-    /// A piece of what is drawn on a terminal and drawn again a moment later. Dropped without a count.
+    /// A drawing, which is repeated shortly after. Dropped without a count.
     Drawn(String),
 }
 
-/// What waits for the writing thread.
+/// Pending text.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -58,7 +57,7 @@ struct State {
     /// How many texts were queued, and how many of them are written.
     queued: u64,
     written: u64,
-    /// Texts that were dropped and not yet told of.
+    /// Texts that were dropped and not yet reported.
     lost: u64,
     /// The reader let a wait pass and has not caught up since.
     is_slow: bool,
@@ -73,7 +72,7 @@ impl Queue {
             Text::Drawn(text) => state.push(text),
             Text::Said(text) if state.bytes > 0 && state.bytes + text.len() > MOST_BYTES => state.lost += 1,
             Text::Said(text) => {
-                state.tell_lost();
+                state.report_lost();
                 state.push(text);
             }
         }
@@ -81,7 +80,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits until everything queued so far is written, at most for this long; not for a reader known to be slow.
+    /// Waits until everything queued is written, up to `limit`; not for a reader known to be slow.
     fn settle(&self, limit: Duration) {
         let state = self.lock();
         if !state.is_slow {
@@ -90,11 +89,11 @@ impl Queue {
         }
     }
 
-    /// Waits until everything queued so far, and the count of what was dropped, is written; at most for this long. Says
+    /// Waits until everything queued, including the count of dropped texts, is written, up to `limit`. Returns
     /// whether it is.
     fn finish(&self, limit: Duration) -> bool {
         let mut state = self.lock();
-        state.tell_lost();
+        state.report_lost();
         self.changed.notify_all();
         let state = self.wait_written(state, limit);
         state.written == state.queued
@@ -106,7 +105,7 @@ impl Queue {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Writes what comes, for ever. A text that cannot be written is given up: there is no other place to report it.
+    /// Writes queued text, for ever. Write errors are ignored: there is no other place to report them.
     fn write_to(&self, mut out: impl Write) {
         loop {
             let state = self.lock();
@@ -120,7 +119,7 @@ impl Queue {
             state.written += 1;
             if state.written == state.queued {
                 state.is_slow = false;
-                state.tell_lost();
+                state.report_lost();
             }
             drop(state);
             self.changed.notify_all();
@@ -139,8 +138,8 @@ impl State {
         self.waiting.push_back(text);
     }
 
-    /// Queues the count of what was dropped, once.
-    fn tell_lost(&mut self) {
+    /// Queues the count of dropped texts, once.
+    fn report_lost(&mut self) {
         match std::mem::take(&mut self.lost) {
             0 => {}
             1 => self.push("warning: stderr was not read in time; 1 message is lost\n".to_owned()),
@@ -178,13 +177,13 @@ pub(crate) fn tell(text: String) {
     queue().push(Text::Said(text));
 }
 
-/// Queues a piece of what is drawn below everything else.
+/// Queues a drawing of the status lines.
 pub(crate) fn draw(text: String) {
     queue().push(Text::Drawn(text));
 }
 
-/// Waits until what was queued is written, so that what the caller does next on the terminal comes after it; not longer
-/// than 100 ms, on a terminal a second, and not at all for a reader that has let that pass.
+/// Waits until queued text is written, so that the caller's next output comes after it: up to 100 ms, on a terminal a
+/// second, and not at all for a reader that exceeded this before.
 pub(crate) fn settle() {
     queue().settle(if io::stderr().is_terminal() { DRAWN_WITHIN } else { WRITTEN_WITHIN });
 }

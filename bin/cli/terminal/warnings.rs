@@ -1,6 +1,6 @@
-//! What a person must know of tool servers that fail, once for each failure.
+//! Warnings about tool servers that fail, once for each failure.
 //!
-//! The log has the same at its own level and in its own form; these are the sentences of the front ends.
+//! The log has these at its own level and format; these are the texts of the front ends.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use tokio::sync::watch;
 
 use crate::terminal::print;
 
-/// How many characters of a server's last words are repeated.
+/// How many characters of a server's last output are shown.
 const MOST: usize = 400;
 
-/// Tells of the failures of tool servers as they come.
+/// Reports failures of tool servers.
 pub(crate) struct Warnings {
     runtime: Runtime,
     changes: watch::Receiver<u64>,
-    /// The servers that are down, as they were last told of.
+    /// The servers that are down, as last reported.
     down: BTreeMap<ServerId, ServerState>,
 }
 
@@ -28,7 +28,7 @@ impl Warnings {
         Self { runtime: runtime.clone(), changes, down: BTreeMap::new() }
     }
 
-    /// Waits for the next ones; for ever when there can be none. Cancel-safe.
+    /// Waits for further warnings; never returns if there can be none. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Vec<String> {
         loop {
             if self.changes.changed().await.is_err() {
@@ -41,7 +41,7 @@ impl Warnings {
         }
     }
 
-    /// What was not told yet.
+    /// Returns new warnings.
     pub(crate) fn now(&mut self) -> Vec<String> {
         self.changes.mark_unchanged();
         let servers = self.runtime.servers();

@@ -1,4 +1,4 @@
-//! What lies over the picture for a moment: help, a question, a session's last records.
+//! Overlays: help, a question, a session's last records.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -24,7 +24,7 @@ const HELP: &str = "\
  beginning, if there were none lately. Latency queue: wait for
  one of runtime.max_concurrent_turns. turns: inputs with an outcome.";
 
-/// Draws what lies over the picture, if anything does.
+/// Draws the overlay, if any.
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     match &model.mode {
         Mode::Tree | Mode::Filter => {}

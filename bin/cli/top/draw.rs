@@ -1,4 +1,4 @@
-//! From the model to the screen: what every size shows. A large screen has panels beside the tree.
+//! Draws the model. A large screen has panels beside the tree.
 
 use bob::{CallStatus, FinishReason, LatencyFigures, MetricsSnapshot, NodeStatus};
 use ratatui::Frame;
@@ -13,7 +13,7 @@ use super::rows::{Kind, Row};
 use super::{boxes, panels};
 use crate::commands::ps::table::{duration, size};
 
-/// A screen with at least so many columns and lines has panels.
+/// Minimum columns and lines of a screen with panels.
 const LARGE: (u16, u16) = (120, 30);
 
 /// How wide the panels are.
@@ -99,7 +99,7 @@ fn ends(metrics: &MetricsSnapshot) -> String {
         ("refused", turns.refused),
         ("unsaved", turns.unsaved),
     ];
-    // What never happened is left out, but for the ordinary end.
+    // Omits ends that never occurred, except the ordinary one.
     let shown = ends.iter().filter(|(name, count)| *count > 0 || *name == "final");
     shown.map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join("  ")
 }
@@ -198,7 +198,7 @@ fn state_style(model: &Model, row: &Row) -> Style {
     }
 }
 
-/// Why the selected actor was down, or what was just done.
+/// Why the selected actor was down, or the result of the last action.
 fn why_line(model: &Model) -> Line<'static> {
     if !model.note.is_empty() {
         return Line::styled(format!(" {}", model.note), bold());

@@ -1,4 +1,4 @@
-//! How figures and marked words look in every part of the screen.
+//! Style of numbers and highlighted text.
 
 use ratatui::style::{Color, Modifier, Style};
 

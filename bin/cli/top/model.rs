@@ -1,4 +1,4 @@
-//! What `top` knows and shows: a value that changes when the process was looked at and when a key is pressed.
+//! The state of `top`: updated by snapshots of the process and by keys.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 /// How many looks are remembered: two minutes.
 const REMEMBERED: usize = 120;
 
-/// How many records of a session are asked for.
+/// How many records of a session are requested.
 const RECORDS: usize = 100;
 
 /// The longest filter, characters.
@@ -24,15 +24,15 @@ const PAGE: usize = 10;
 pub(crate) struct Model {
     /// Whose picture it is.
     pub(crate) hello: Hello,
-    /// What was seen last.
+    /// The latest snapshot.
     pub(crate) look: Option<Look>,
-    /// Its tree as lines, those that the filter lets through.
+    /// Its tree as lines, filtered.
     pub(crate) rows: Vec<Row>,
-    /// What the lines must have in them.
+    /// The text that lines must contain.
     pub(crate) filter: String,
-    /// What lies over the picture, or is being typed.
+    /// The overlay or input mode.
     pub(crate) mode: Mode,
-    /// What was just done, or went wrong.
+    /// The result of the last action.
     pub(crate) note: String,
     /// The process has ended.
     pub(crate) is_gone: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Sample {
     pub(crate) rss_bytes: u64,
 }
 
-/// What a key is for.
+/// Meaning of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Tree,
@@ -74,16 +74,16 @@ pub(crate) enum Mode {
     },
 }
 
-/// What is done only when a person says so twice.
+/// An action that needs confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmable {
-    /// Cancel what runs in this session.
+    /// Cancel the running turn of this session.
     Cancel(String),
     /// Start this server again.
     Restart(String),
 }
 
-/// What a key requests from the owner of the terminal and the connection.
+/// A request of a key to the owner of the terminal and the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum UserAction {
     Leave,
@@ -122,7 +122,7 @@ impl Model {
         let (uptime_ms, ended) = (look.metrics.uptime_ms, look.metrics.turns.ended());
         let before = self.past.back().copied().unwrap_or(Sample { uptime_ms, ended, turns_per_s: 0.0, rss_bytes: 0 });
         let passed_ms = uptime_ms.saturating_sub(before.uptime_ms);
-        // Two looks within a moment may be one and the same.
+        // Two responses within a moment may have one snapshot.
         if passed_ms > 0 || self.past.is_empty() {
             let more = ended.saturating_sub(before.ended);
             let turns_per_s = if passed_ms == 0 { 0.0 } else { more as f64 * 1_000.0 / passed_ms as f64 };
@@ -137,7 +137,7 @@ impl Model {
         self.sift();
     }
 
-    /// The process said something.
+    /// Handles a response.
     pub(crate) fn told(&mut self, said: Result<Response, Failure>) {
         match said {
             Ok(Response::Look(look)) => self.take(*look),
@@ -255,7 +255,7 @@ impl Model {
         self.rows = self.all.iter().filter(fits).cloned().collect();
     }
 
-    /// Which line is selected: the first one, if the one that was is gone.
+    /// The selected line; the first one if the selected one is gone.
     pub(crate) fn at(&self) -> usize {
         let selected = self.selected.as_ref();
         selected.and_then(|path| self.rows.iter().position(|row| row.path == *path)).unwrap_or(0)

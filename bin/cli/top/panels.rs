@@ -1,4 +1,4 @@
-//! What a large screen has beside the tree: two minutes as curves, times, tool servers, children.
+//! The panels of a large screen: charts of two minutes, latencies, tool servers, children.
 
 use bob::{LatencyFigures, ServerState};
 use ratatui::Frame;
@@ -17,7 +17,7 @@ use crate::control::wire::ChildFigures;
 /// How high a curve is, with its title.
 const CURVE: u16 = 7;
 
-/// Turns in a second are drawn in hundredths, since a curve takes whole numbers.
+/// Turns a second are drawn in hundredths, since a sparkline takes integers.
 const FINE: f64 = 100.0;
 
 /// Draws the panels, from the top down, as many as there is room for.

@@ -15,33 +15,33 @@ const LONGEST_ERROR: usize = 600;
 /// One actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Its names from the root down, with `/` between: what it is known by.
+    /// Its path from the root, with `/` between names.
     pub(crate) path: String,
-    /// What can be done with it.
+    /// Its kind, which determines actions.
     pub(crate) kind: Kind,
-    /// How deep it stands.
+    /// Its depth.
     pub(crate) depth: usize,
     pub(crate) name: String,
-    /// What it does, for its colour.
+    /// Its status, for the colour.
     pub(crate) status: NodeStatus,
-    /// The state in a word.
+    /// The name of its state.
     pub(crate) state: &'static str,
     /// For how long, in milliseconds.
     pub(crate) age_ms: u64,
     /// How often it was started again.
     pub(crate) restarts: u32,
-    /// What waits for it, if it counts that.
+    /// Queued items, if it counts them.
     pub(crate) queued: Option<usize>,
     /// Why it was down last.
     pub(crate) error: Option<String>,
 }
 
-/// What an actor is to a person.
+/// The kind of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It can be cancelled, and has a journal. Its id, as the process knows it.
+    /// A session, by id: can be cancelled, and has a journal.
     Session(String),
-    /// It can be started again. Its id, as the process knows it.
+    /// A tool server, by id: can be restarted.
     Server(String),
     /// It is looked at.
     Other,

@@ -1,14 +1,14 @@
-//! From a configuration to a runtime: each part of what was written becomes the part of the runtime that it configures.
+//! Maps a configuration onto a `RuntimeBuilder`.
 //!
-//! Owns the translation and nothing else. It opens the store's folder; it starts nothing. The
-//! front ends use it, and so may an embedder who wants the configuration file's way of saying things.
+//! It opens the store's folder and starts nothing. The front ends use it, and so can embedding programs that want to
+//! support the configuration file.
 //!
 //! - `model`: providers and keys
 //! - `servers`: the programs that serve a provider on this machine
 //! - `tool_servers`: the tool servers
-//! - `taped`: the tape, and what must not get onto it
-//! - `prompt`: texts and files that stand before the history; the files are read for each turn
-//! - `protection`: what local tools keep their hands off
+//! - `taped`: the tape, and the secrets kept off it
+//! - `prompt`: texts and files before the history; the files are read for each turn
+//! - `protection`: files that local tools do not touch
 //! - `skills`: folders of skills
 
 mod model;
@@ -49,7 +49,7 @@ pub use tool_servers::tool_servers;
 
 /// The parts of a runtime, made from a configuration. Nothing runs yet.
 pub struct Assembly {
-    /// The model side; it answers at once whether a model's provider is known and has its key.
+    /// The model port; it reports synchronously whether a model's provider is known and has its key.
     pub model: Arc<dyn LlmPort>,
     /// The model turns run on unless they name one.
     pub default_model: ModelName,
@@ -61,35 +61,34 @@ pub struct Assembly {
     pub tape: Option<Opened>,
 }
 
-/// What is decided beside the configuration.
+/// Choices that are not part of the configuration.
 #[derive(Clone, Default)]
 pub struct Choices {
     /// A store instead of the configured one.
     pub store: Option<Arc<dyn SessionStore>>,
-    /// Sees what a local model server says until it is ready.
+    /// Receives the output of a local model server until it is ready.
     pub progress: Option<Progress>,
-    /// Who answers what only a person can say; nobody if `None`.
+    /// Port for questions to a person; `None` declines them.
     pub approvals: Option<Arc<dyn ApprovalPort>>,
-    /// What was decided about tools for good; nothing, and it is forgotten with its session, if `None`.
+    /// Store of lasting decisions about tools; with `None` they are limited to their session.
     pub memory: Option<Arc<dyn ApprovalMemory>>,
-    /// Whether a required tool server that does not start is no reason to refuse: for whoever only looks at them.
+    /// Continue if a required tool server does not start, for commands that only inspect servers.
     pub spares_servers: bool,
     /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
     pub take_over: bool,
-    /// Is told when the configured store makes its file or folder.
+    /// Called when the configured store creates its file or folder.
     pub made: Option<Made>,
     /// Files and folders of the agent's own that the configuration does not name, absolute: local tools do not read them.
     pub private: Vec<PathBuf>,
-    /// What is recorded or replayed; nothing if `None`.
+    /// The tape to record or replay.
     pub tape: Option<TapeChoice>,
 }
 
-/// Translates a whole configuration. Unless a store is brought, opens the configured one,
-/// which blocks for as long as the disk takes.
+/// Maps a whole configuration. Unless a store is given, opens the configured one, which blocks on the disk.
 ///
 /// # Errors
-/// `Invalid` for what only this machine can tell is wrong (a folder or a file that is not there), `Llm` for a provider
-/// nobody knows, `Store` when the store cannot be opened.
+/// `Invalid` for errors that depend on this machine (a missing folder or file), `Llm` for an unknown provider,
+/// `Store` when the store cannot be opened.
 pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> Result<Assembly, AgentError> {
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
@@ -128,7 +127,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     let tape = match (replayed, &choices.tape) {
         (None, Some(choice)) => {
-            // Nothing is written, and nothing written over, for a model that cannot be asked.
+            // Fails before anything is written if the model cannot be called.
             model.capabilities(&default_model)?;
             Some(open(choice)?)
         }
@@ -178,11 +177,11 @@ fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilde
     }
 }
 
-/// Opens the configured store; `take_over` as in [`StoreOptions::take_over`]. Blocks for as long as the disk takes.
+/// Opens the configured store; `take_over` as in [`StoreOptions::take_over`]. Blocks on the disk.
 ///
 /// # Errors
-/// `Unavailable` when it cannot be made or opened, or when `store.path` is another kind of thing than `store.kind`
-/// wants; `TooNew` and `Corrupt` as the store says.
+/// `Unavailable` when it cannot be created or opened, or when `store.path` does not match `store.kind`; `TooNew` and
+/// `Corrupt` as reported by the store.
 pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, StoreError> {
     store_telling(config, take_over, None)
 }
@@ -230,10 +229,7 @@ pub fn workspace(config: &Config) -> Result<PathBuf, AgentError> {
     existing_folder(&written).map_err(|why| AgentError::Invalid(format!("policy.workspace {why}")))
 }
 
-/// A folder that is there, absolute and without links.
-///
-/// # Errors
-/// Why it cannot be used, to be read after the name of the option it was given with.
+/// An existing folder, absolute and without links.
 pub fn existing_folder(path: &Path) -> Result<PathBuf, String> {
     let real =
         path.canonicalize().map_err(|error| format!("{}: {error}; name a folder that exists", path.display()))?;
@@ -259,7 +255,7 @@ fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<
     })
 }
 
-/// A part as whole percent; the configuration lets through what is between 0 and 1.
+/// A ratio in whole percent; the configuration allows values between 0 and 1.
 fn percent(ratio: f64) -> u32 {
     (0..=100)
         .min_by(|a, b| (f64::from(*a) / 100.0 - ratio).abs().total_cmp(&(f64::from(*b) / 100.0 - ratio).abs()))

@@ -1,7 +1,7 @@
-//! The rules between several keys, and of the names a user chooses.
+//! Rules that relate several keys, and rules for names that a user chooses.
 //!
-//! They look at the merged tree, not at the finished structs, so that every value still knows where it was written. A
-//! value of the wrong type is passed over here; the reader has said it.
+//! They check the merged tree, not the finished structs, because its values know their positions. A value of the
+//! wrong type is skipped; the reader reports it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::keys::{ID_FORM, MODEL_FORM, is_id, is_model, is_pattern};
 use super::problem::Findings;
 use super::tree::{self, Table};
 
-/// Adds a complaint for everything that is impossible. Where a line could not be read, what seems to be missing may stand
+/// Adds an error for everything impossible. With broken lines, keys that seem missing may be on such a line.
 /// on that line.
 pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) {
     if !is_broken {
@@ -30,7 +30,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
 
 fn default_model(root: &Table<'_>, findings: &mut Findings) {
     let runtime = root.get("runtime");
-    // A `runtime` that is no table is a complaint of its own.
+    // A `runtime` that is not a table is reported elsewhere.
     if runtime.is_some_and(|runtime| tree::table(runtime).is_none())
         || tree::get(root, "runtime.default_model").is_some()
     {

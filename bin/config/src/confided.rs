@@ -1,4 +1,4 @@
-//! Everything secret that a configuration holds, for whoever must keep it from getting out.
+//! Collects all secrets of a configuration for redaction.
 
 use secrecy::SecretString;
 
@@ -6,9 +6,9 @@ use super::secret::{Secret, is_secret_key};
 use super::{Config, Transport};
 
 impl Config {
-    /// Every value that is secret by its place: keys of providers, the environment and headers of servers, whatever a
-    /// variable filled in, what stands in an address beside the place, and what arguments pass under the name of a secret.
-    /// The keys that well-known providers take from the environment are not among them.
+    /// Returns every secret value: keys of providers, environment and headers of servers, substituted variables,
+    /// credentials and queries in addresses, and arguments of options with secret names. Excludes the keys that
+    /// well-known providers read from the environment.
     pub fn secrets(&self) -> Vec<SecretString> {
         let mut found: Vec<SecretString> = self.filled.values().map(|value| value.wrapped().clone()).collect();
         for provider in self.providers.values() {

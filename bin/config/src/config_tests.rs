@@ -1,4 +1,4 @@
-//! The layers, the report, and files nobody wrote by hand.
+//! The layers, the report, and generated files.
 
 mod any;
 

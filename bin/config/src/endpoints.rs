@@ -12,9 +12,9 @@ use super::table::{keys, section, table};
 use super::words::{ProviderKind, SourceKind, StartMode, Transport};
 
 section! {
-    /// `[providers.<name>]`: a model provider, or what is different about a well-known one.
+    /// `[providers.<name>]`: a model provider, or settings of a well-known one.
     pub struct Provider {
-        /// The wire format; a well-known provider knows its own.
+        /// The wire format; optional for a well-known provider.
         pub kind: Option<ProviderKind> = None,
         /// The address of the API; with or without a slash at its end.
         pub base_url: Option<String> = None => Address,
@@ -22,11 +22,11 @@ section! {
         pub api_key: Option<Secret> = None => Text,
         /// Time to the response headers and of silence in a stream, milliseconds; `llm.timeout_ms` if not set.
         pub timeout_ms: Option<u64> = None => TIME,
-        /// Calls at the same time, at least 1.
+        /// Maximum of concurrent calls, at least 1.
         pub max_concurrent: Option<usize> = None => COUNT,
         /// The program that serves this provider on this machine, run as a supervised child.
         pub start: Option<Start> = None,
-        /// What the models of this provider can do. What is not set follows the built-in profile.
+        /// Capabilities of this provider's models; unset ones follow the built-in profile.
         pub capabilities: CapabilityOverrides = CapabilityOverrides::default(),
         /// The script of the kind `scripted`, a file relative to the configuration.
         pub script: Option<String> = None => Text,
@@ -48,7 +48,7 @@ section! {
         pub ready_timeout_ms: u64 = 60_000 => TIME,
         /// Environment variables set for it.
         pub env: BTreeMap<String, Secret> = BTreeMap::new(),
-        /// Names of variables of ours that it gets as well; one may end in `*`.
+        /// Names of inherited variables to pass as well; a name may end in `*`.
         pub inherit_env: Vec<String> = Vec::new(),
     }
 }
@@ -123,7 +123,7 @@ keys! {
 table! {
     /// `[[skills.sources]]`: one place skills are read from.
     pub struct SkillSource {
-        /// What kind of place it is.
+        /// The kind of source.
         pub kind as "type": SourceKind = SourceKind::Directory,
         /// A folder relative to the configuration.
         pub path: String => Text,

@@ -1,7 +1,7 @@
-//! `${VAR}` in any text of the configuration becomes the value of that environment variable.
+//! Substitutes `${VAR}` in all texts of the configuration by environment variables.
 //!
-//! What a variable holds is taken as it is and never looked at again, so a value cannot pull in another one. An unset
-//! variable is a complaint and never an empty text. `$${` stands for the characters `${` themselves.
+//! Values are not interpolated again, so a value cannot pull in another one. An unset variable is an error, never an
+//! empty text. `$${` stands for the characters `${`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,8 +14,8 @@ use super::tree::{self, Item, Table, Value};
 /// A variable that was filled in, and where: a path of keys and positions.
 pub(super) type Filled = (Vec<String>, String);
 
-/// Replaces all variables below a table, and says which they are, what they hold, and where each was filled in. `source` is
-/// the text the spans of the tree point into.
+/// Substitutes all variables below a table, and returns their names, values and positions. `source` is the text that
+/// the spans of the tree refer to.
 pub(super) fn interpolate(
     table: &mut Table<'_>,
     environment: &Environment,
@@ -111,7 +111,7 @@ impl Pass<'_> {
         self.findings.add_with_help(place, format!("the environment variable `{name}` {what}"), help);
     }
 
-    /// Where a reference stands; escapes in front of it move it, so it is looked for in the source.
+    /// Position of a reference; it is searched in the source, since escapes before it shift it.
     fn place(&self, reference: &str, span: &Range<usize>) -> Range<usize> {
         match (self.source)(span.clone()).find(reference) {
             Some(at) => span.start + at..span.start + at + reference.len(),

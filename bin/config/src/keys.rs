@@ -1,14 +1,14 @@
-//! What a key is, and the rules a value obeys beyond its type.
+//! The description of a key, and rules for values beyond their types.
 //!
-//! Each key stands once, in the schema, with its type, its default and its rule. What else is said of all keys, such as
-//! which names are accepted where, is made from there.
+//! Each key is declared once, in the schema, with its type, its default and its rule. Everything else, such as the
+//! accepted names, is derived from that.
 
 use super::secret::has_credentials;
 use super::tree::{self, Item};
 
 /// A key of a table.
 pub(super) struct Key {
-    /// Its name; empty for a part of the table, of which the keys stand in the table itself.
+    /// Its name; empty for a flattened part, whose keys are in the table itself.
     pub(super) name: &'static str,
     pub(super) rule: Rule,
     /// The keys of the tables below it.
@@ -17,7 +17,7 @@ pub(super) struct Key {
     pub(super) is_many: bool,
 }
 
-/// The path of every key, in the order of the schema. `*` stands for a name chosen by the user or for a position.
+/// Paths of all keys, in the order of the schema. `*` stands for a name chosen by the user or for an index.
 pub(super) fn paths(keys: &[Key]) -> Vec<String> {
     let of = |key: &Key| {
         if key.name.is_empty() {
@@ -35,12 +35,12 @@ pub(super) fn names(keys: &[Key]) -> Vec<&'static str> {
     keys.iter().flat_map(|key| if key.name.is_empty() { names(key.below) } else { vec![key.name] }).collect()
 }
 
-/// What a value must obey beyond its type. A list of values obeys it with each of its elements.
+/// A rule for a value beyond its type. For a list it applies to each element.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     /// Nothing more.
     Any,
-    /// A whole number between two bounds, both included.
+    /// An integer between two inclusive bounds.
     Whole(u64, u64),
     /// A number between two bounds, both included.
     Decimal(f64, f64),
@@ -62,13 +62,13 @@ pub(super) enum Rule {
 pub(super) const TIME: Rule = Rule::Whole(1, 7 * 24 * 3_600_000);
 /// More of anything that is counted in a turn or in a process is a slip of the finger.
 pub(super) const COUNT: Rule = Rule::Whole(1, 1_000_000);
-/// A part of a whole.
+/// A ratio.
 pub(super) const RATIO: Rule = Rule::Decimal(0.0, 1.0);
 /// A million tokens for more than this is a slip of the finger, or a currency that wants another unit.
 pub(super) const PRICE: Rule = Rule::Decimal(0.0, 10_000_000.0);
 
 impl Rule {
-    /// What is wrong with a value. A value of the wrong type is passed over; its reader says it better.
+    /// Returns the error of a value. A value of the wrong type is skipped; its reader reports it.
     pub(super) fn complaint(self, item: &Item<'_>) -> Option<String> {
         let unless = |is_fine: bool, form: &str| (!is_fine).then(|| form.to_owned());
         let text = tree::text(item);

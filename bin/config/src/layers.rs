@@ -1,7 +1,7 @@
 //! The layers above the file: the environment and the command line.
 //!
-//! Each layer becomes a TOML document of its own whose text begins where the text of the layer below ends, so that the
-//! place of a value tells its layer, and every rule holds for every layer.
+//! Each layer becomes a TOML document whose text begins where that of the layer below ends, so the position of a
+//! value identifies its layer, and all rules apply to all layers.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -44,10 +44,10 @@ impl<const N: usize> From<[(&str, &str); N]> for Environment {
     }
 }
 
-/// What the command line sets. It wins over everything else.
+/// Settings of the command line. They override all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--model`: `runtime.default_model`. A session that remembers another model must be told as well.
+    /// `--model`: `runtime.default_model`. For a session with a stored model, also pass it to the session.
     pub model: Option<String>,
     /// `--max-steps`: `runtime.max_steps`.
     pub max_steps: Option<u64>,
@@ -55,7 +55,7 @@ pub struct Overrides {
     pub timeout_ms: Option<u64>,
 }
 
-/// The texts of all layers one after the other, and which part came from where.
+/// The concatenated texts of all layers, and the origin of each part.
 pub(super) struct Layers {
     pub(super) environment: String,
     pub(super) options: String,
@@ -103,7 +103,7 @@ impl Layers {
         Self { environment: text, options, origins }
     }
 
-    /// The origin of a place; what no layer claims is in the file.
+    /// Returns the origin of a position; by default the file.
     pub(super) fn origin(&self, at: usize) -> Origin {
         let layer = self.origins.iter().find(|(range, _)| range.contains(&at) || range.end == at);
         layer.map_or(Origin::File, |(_, origin)| origin.clone())
@@ -115,7 +115,7 @@ fn assignment(key: &str, value: Option<&str>) -> Result<String, String> {
     let mut is_verbatim = false;
     let part = |part: &str| {
         let part = if is_verbatim { part.to_owned() } else { part.to_lowercase() };
-        // What stands below these is a name of somebody else's, in which case matters.
+        // Names below these keys belong to other programs and are case-sensitive.
         is_verbatim |= matches!(part.as_str(), "env" | "headers");
         part
     };
@@ -124,7 +124,7 @@ fn assignment(key: &str, value: Option<&str>) -> Result<String, String> {
         return Err("this variable names no key; write it like BOB__RUNTIME__MAX_STEPS".to_owned());
     }
     let value = value.ok_or_else(|| "the value of this variable is not valid UTF-8".to_owned())?;
-    // A key or a password may look like a number; a secret is always taken as it stands.
+    // A key or a password may look like a number; secrets are always strings.
     let value = match path.iter().any(|part| secret::is_secret_key(part)) && !value.trim_start().starts_with('{') {
         true => tree::quoted(value),
         false => as_toml(value),

@@ -1,33 +1,33 @@
-//! The configuration: what a person wrote in `agent.toml`, in the environment and on the command line, checked as a whole.
+//! The configuration: `agent.toml`, environment and command line, validated as a whole.
 //!
-//! It owns the reading, the order of the layers (defaults < file < environment < command line) and every complaint about
-//! them; the front ends ask for it once at their start. A [`Config`] is plain data: reading it starts nothing and opens
-//! nothing but the one file. [`mod@assemble`] maps it onto the runtime of the package `bob`.
+//! It owns the parsing, the order of the layers (defaults < file < environment < command line) and all error
+//! messages; the front ends load it once at their start. A [`Config`] is plain data: loading starts nothing and opens
+//! only the one file. [`mod@assemble`] maps it onto the runtime of the package `bob`.
 //!
-//! - `assemble`: from a configuration to a `RuntimeBuilder`
-//! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: the words some values
-//!   are taken from
-//! - `table`: how they are written, each key once; `keys`: the rules a value can be under
-//! - `layers`: environment and command line as further documents, and how they are laid over the file
+//! - `assemble`: maps a configuration onto a `RuntimeBuilder`
+//! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
+//!   values
+//! - `table`: the macro that declares keys; `keys`: the rules for values
+//! - `layers`: environment and command line as further documents, and their merge
 //! - `interpolate`: `${VAR}`
-//! - `check`: the rules between several keys
-//! - `read`: from the tree to the structs, by their keys, with every fault on the way; `syntax`: what the parser complains about
-//! - `problem`, `report`: complaints, collected and shown; `sanitise`: what of foreign text may be shown at all
-//! - `secret`, `confided`: what must not be shown, and all of it for whoever keeps it
-//! - `deeds`: what a configuration does beyond choosing a model that is built in
-//! - `tree`: the parsed text, and finding a value in it by its path
-//! - `load`: the order in which all of this happens
+//! - `check`: rules that relate several keys
+//! - `read`: reads the structs from the tree and collects errors; `syntax`: errors of the parser
+//! - `problem`, `report`: errors, collected and rendered; `sanitise`: removes unsafe characters from foreign text
+//! - `secret`, `confided`: hides secrets in messages; collects them for redaction
+//! - `privileges`: what a configuration does beyond choosing a built-in model
+//! - `tree`: the parsed text, with look-up by path
+//! - `load`: the order of these steps
 
 pub mod assemble;
 mod check;
 mod confided;
-mod deeds;
 mod endpoints;
 mod interpolate;
 mod keys;
 mod layers;
 mod load;
 mod prices;
+mod privileges;
 mod problem;
 mod read;
 mod report;
@@ -41,11 +41,11 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-pub use deeds::{Deed, DeedKind};
 pub use endpoints::{Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, digest, load, parse};
 pub use prices::Price;
+pub use privileges::{Privilege, PrivilegeKind};
 pub use problem::{Origin, Problem};
 pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
@@ -58,8 +58,8 @@ impl Config {
         include_str!("../../../agent.toml")
     }
 
-    /// A text of the configuration as it may be shown: with `${NAME}` where a variable was filled in, since that is where
-    /// keys come from. What is shorter than six bytes stays.
+    /// Returns a text as it was written, with `${NAME}` in place of substituted values, which may be keys. Values
+    /// shorter than six bytes are not replaced.
     pub fn as_written(&self, text: &str) -> String {
         let mut filled: Vec<_> = self.filled.iter().filter(|(_, value)| value.expose().len() >= 6).collect();
         // One may be the beginning of another.
@@ -67,7 +67,7 @@ impl Config {
         filled.iter().fold(text.to_owned(), |text, (name, value)| text.replace(value.expose(), &format!("${{{name}}}")))
     }
 
-    /// A hash of the file's text, in hex: the same for the same text only.
+    /// A hash of the file's text, in hex.
     pub fn digest(&self) -> &str {
         &self.digest
     }

@@ -14,11 +14,11 @@ use super::{Config, ConfigError, check, interpolate, keys, secret, syntax, tree}
 /// The largest configuration file that is read, bytes. A real one has a few thousand.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Reads the configuration file and lays environment and command line over it. A value that a higher layer replaces is
-/// as if it had not been written, and is not checked.
+/// Reads the configuration file and applies environment and command line. A value that a higher layer replaces is not
+/// checked.
 ///
 /// # Errors
-/// Everything that is wrong with it, at once; see [`ConfigError::render`]. A configuration with one fault is not used.
+/// Returns all errors at once; see [`ConfigError::render`]. A configuration with any error is rejected.
 pub fn load(file: &Path, environment: &Environment, overrides: &Overrides) -> Result<Config, ConfigError> {
     let refuse = |message: String, help: Option<&str>| ConfigError::of_file(file, message, help.map(str::to_owned));
     let mut bytes = Vec::new();
@@ -44,7 +44,7 @@ pub fn load(file: &Path, environment: &Environment, overrides: &Overrides) -> Re
     }
 }
 
-/// Reads a configuration from a text; `file` says where relative paths start and what complaints call it.
+/// Reads a configuration from a text; `file` is the base of relative paths and the name in error messages.
 ///
 /// # Errors
 /// As [`load`].

@@ -1,10 +1,10 @@
-//! What models cost, as far as a person wrote it down: nothing is built in, since prices change.
+//! Prices of models, as configured. None are built in, since prices change.
 
 use super::keys::{PRICE, Rule::Text};
 use super::table::table;
 
 table! {
-    /// `[prices."<provider:model>"]`: what a model costs, for a million tokens each.
+    /// `[prices."<provider:model>"]`: the price for a million tokens each.
     #[derive(PartialEq)]
     pub struct Price {
         /// Tokens of prompts.
@@ -15,7 +15,7 @@ table! {
         pub cached_input: Option<f64> = None => PRICE,
         /// Tokens of prompts that the provider wrote to its cache; as `input` if not set.
         pub cache_write: Option<f64> = None => PRICE,
-        /// What it is paid in: a short text that is shown behind the amounts.
+        /// The currency: a short text that is shown after amounts.
         pub currency: String = "USD".to_owned() => Text,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Complaints beyond this number are only counted: nobody reads them, and a hostile file could hold a million.
+/// Further errors are only counted: a hostile file could contain a million.
 const MAX_KEPT: usize = 50;
 
 /// Lines longer than this are not quoted, bytes.
@@ -22,9 +22,9 @@ pub enum Origin {
 /// One complaint about the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong: a lowercase fragment without a full stop.
+    /// The error: a lowercase fragment without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
     /// Which layer it was written in.
     pub origin: Origin,
@@ -43,7 +43,7 @@ pub(super) struct Finding {
     pub(super) help: Option<String>,
 }
 
-/// The complaints so far.
+/// The errors so far.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) list: Vec<Finding>,
@@ -57,12 +57,12 @@ impl Findings {
         self.list.len() >= MAX_KEPT
     }
 
-    /// Adds a complaint, unless something is already said about this place: the first one is the cause.
+    /// Adds an error, unless this position has one already: the first one is the cause.
     pub(super) fn add(&mut self, span: Range<usize>, message: impl Into<String>) {
         self.add_with_help(span, message, None);
     }
 
-    /// Adds a complaint together with what to do about it.
+    /// Adds an error with a hint how to fix it.
     pub(super) fn add_with_help(&mut self, span: Range<usize>, message: impl Into<String>, help: Option<String>) {
         let said = |other: &Finding| {
             !other.span.is_empty() && !span.is_empty() && other.span.start < span.end && span.start < other.span.end

@@ -1,7 +1,6 @@
-//! From the tree to the structs: one reader that goes on after a fault, so that all of them are told at once.
+//! Reads the structs from the tree, and continues after an error to report all at once.
 //!
-//! The structs say by the macros of [`super::table`] which type stands under which name, what holds where nothing is written,
-//! and which rule a value obeys.
+//! The macros of [`super::table`] declare type, name, default and rule of each field.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +21,7 @@ pub(super) trait Read: Sized {
     fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// Where the reading is, and what it complains about.
+/// The current position and the errors so far.
 pub(super) struct Reader<'r> {
     findings: &'r mut Findings,
     /// After a broken line, keys can stand in the wrong table or be lost: unknown keys of the top level and missing ones are
@@ -47,7 +46,7 @@ impl<'r> Reader<'r> {
         Self { findings, is_broken, source, keys, path: Vec::new(), is_part: false }
     }
 
-    /// The table in which a struct is written; complains about the names that are none of its keys.
+    /// Reads the table of a struct; adds errors for unknown keys.
     pub(super) fn table<'t>(&mut self, item: &'t Item<'t>, keys: &[Key]) -> Option<&'t Table<'t>> {
         let table = self.wanted(item, "a table", tree::table(item))?;
         if std::mem::take(&mut self.is_part) {
@@ -70,7 +69,7 @@ impl<'r> Reader<'r> {
         Some(table)
     }
 
-    /// What is wrong with a key that is none of those accepted here, and what was probably meant.
+    /// Returns the error for an unknown key, and the most similar accepted one.
     fn unknown_key(&self, name: &str, accepted: &[&str]) -> (String, String) {
         let place = match self.path.as_slice() {
             [] => "at the top level".to_owned(),
@@ -92,7 +91,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The value of a key, or what holds where it is missing; without that, the key must be there.
+    /// Returns the value of a key or its default; without a default the key is required.
     pub(super) fn field<T: Read>(
         &mut self,
         table: &Table<'_>,
@@ -108,7 +107,7 @@ impl<'r> Reader<'r> {
             return self.below(key.name.to_owned(), item, key.rule);
         }
         if default.is_none() && !self.is_broken {
-            // Which entry of a list is told by the place.
+            // The position identifies the entry of a list.
             let is_in_list = self.path.last().is_some_and(|part| part.starts_with('['));
             let path = &self.path[..self.path.len() - usize::from(is_in_list)];
             let message = format!("each entry of `{}` needs `{}`", tree::shown(path), key.name);
@@ -141,7 +140,7 @@ impl<'r> Reader<'r> {
         span.start..span.start + length
     }
 
-    /// What was found, or a complaint about what else was.
+    /// Returns the value found, or adds an error about the type found.
     fn wanted<T>(&mut self, item: &Item<'_>, expected: &str, found: Option<T>) -> Option<T> {
         if found.is_none() {
             let is_text_for_number = expected == "an integer" && item.get_ref().is_str();
@@ -157,7 +156,7 @@ impl<'r> Reader<'r> {
         self.findings.add_with_help(item.span(), message, help);
     }
 
-    /// One of a closed list of words, spelled in lower case.
+    /// Reads an enumerated value, in lower case.
     pub(super) fn word<T: Copy>(&mut self, item: &Item<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.wanted(item, "a string", tree::text(item))?;
         let found = words.iter().find(|(word, _)| word.to_ascii_lowercase() == text).map(|(_, value)| *value);
@@ -190,7 +189,7 @@ impl Read for bool {
     }
 }
 
-/// Whole numbers: what does not fit its type is out of range.
+/// Integers: a value that does not fit its type is out of range.
 macro_rules! whole {
     ($($kind:ty)*) => {$(
         impl Read for $kind {

@@ -9,7 +9,7 @@ use super::layers::Layers;
 use super::problem::{Findings, MAX_QUOTED_LINE, Origin, Problem};
 use crate::sanitise;
 
-/// Everything that is wrong with a configuration. Holds no secret: what it quotes was painted over before.
+/// All errors of a configuration. Contains no secret: quoted text is masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     file: PathBuf,
@@ -19,13 +19,13 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// A complaint about the file as a whole.
+    /// An error about the file as a whole.
     pub(super) fn of_file(file: &Path, message: String, help: Option<String>) -> Self {
         let problem = Problem { message, help, origin: Origin::File, line: 0, column: 0, snippet: None };
         Self { file: file.to_owned(), problems: vec![problem], count: 1 }
     }
 
-    /// Gives each complaint its line and column. `text` is the file as read, `masked` the same with secrets painted over.
+    /// Adds line and column to each error. `text` is the file as read, `masked` has its secrets masked.
     pub(super) fn new(file: &Path, text: &str, masked: &str, layers: &Layers, mut findings: Findings) -> Self {
         findings.list.sort_by_key(|finding| (finding.span.start, finding.span.end));
         let place = |finding: super::problem::Finding| {
@@ -39,7 +39,7 @@ impl ConfigError {
                 problem.column = text[line_start..start].chars().count() + 1;
                 let line = masked.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
                 if line.len() <= MAX_QUOTED_LINE {
-                    // The parser may point at one byte of a character; the renderer wants whole ones.
+                    // The parser may point into a character; the renderer needs character boundaries.
                     let line = presentable(line);
                     let marked = (start - line_start).min(line.len());
                     let end = finding.span.end.saturating_sub(line_start).clamp(marked, line.len());
@@ -58,7 +58,7 @@ impl ConfigError {
         &self.problems
     }
 
-    /// The whole report, with a line break at its end. Ask for colours only when stderr is a terminal.
+    /// Renders the report, with a final line break. Use colours only if stderr is a terminal.
     pub fn render(&self, coloured: bool) -> String {
         let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
         let mut report = String::new();
@@ -116,7 +116,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Text of the user inside a sentence of ours: on one line, clean, and not endless.
+/// User text inside a message: on one line, sanitised and truncated.
 fn one_line(text: &str) -> String {
     let clean = sanitise::clean(text).replace(['\n', '\t'], " ");
     match clean.char_indices().nth(300) {
@@ -125,7 +125,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// A line of the file with what may not reach a terminal replaced, byte for byte, so that the marks still fit.
+/// A line of the file with unsafe characters replaced, byte for byte, so that the markers still fit.
 fn presentable(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     for character in line.chars() {

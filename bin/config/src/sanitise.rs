@@ -1,22 +1,22 @@
-//! The one sanitiser in front of every terminal and every pipe.
+//! The one sanitiser for all output to terminals and pipes.
 //!
-//! Text of models, tools and servers is foreign: it may carry sequences that move the cursor, set the title, write the
-//! clipboard or reorder what a person reads. Whatever is printed goes through here first, on a pipe as well, since a
-//! pipe often ends in a terminal. This module owns the rule of what may be shown; it never prints and never styles.
+//! Text of models, tools and servers is untrusted: it may contain sequences that move the cursor, set the title,
+//! write the clipboard or reorder text. All output passes through here, also on a pipe, since pipes often end in a
+//! terminal. This module only filters; it never prints or styles.
 //!
-//! What remains: printable characters, newline, tab, and the two joiners that scripts and emoji need. What goes: escape
-//! sequences as a whole, control bytes of both ranges (a carriage return and a backspace overwrite text, so they go as
-//! well), and characters without a shape of their own: direction overrides, tags, other format characters, private use,
-//! line and paragraph separators, code points nobody has assigned.
+//! Kept: printable characters, newline, tab, and the two joiners that scripts and emoji need. Removed: whole escape
+//! sequences, control characters of both ranges (carriage return and backspace overwrite text), and invisible
+//! characters: direction overrides, tags, other format characters, private use, line and paragraph separators,
+//! unassigned code points.
 
 use std::borrow::Cow;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Cleans a stream of text piece by piece; a sequence that is split over pieces is still recognised.
+/// Filters a stream of text chunk by chunk; sequences split over chunks are recognised.
 ///
-/// The result does not depend on how the text was cut. Each newline ends whatever sequence is open, so that one
-/// unterminated string sequence swallows the rest of its line and not the rest of the answer.
+/// The result does not depend on the chunking. A newline ends any open sequence, so an unterminated string sequence
+/// swallows the rest of its line and not the rest of the answer.
 #[derive(Default)]
 pub struct Sanitiser {
     parser: vte::Parser,
@@ -30,7 +30,7 @@ impl Sanitiser {
         Self::default()
     }
 
-    /// Takes the next piece of a stream and returns what may be shown of it, which can be nothing.
+    /// Takes the next chunk of a stream and returns its safe part, which may be empty.
     pub fn push(&mut self, chunk: &str) -> String {
         let mut shown = Shown(String::with_capacity(chunk.len()));
         for line in chunk.split_inclusive('\n') {
@@ -56,7 +56,7 @@ impl Sanitiser {
     }
 }
 
-/// Cleans one whole text. Borrows when there is nothing to remove.
+/// Sanitises a complete text. Borrows if nothing is removed.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_shown) { Cow::Borrowed(text) } else { Cow::Owned(Sanitiser::new().push(text)) }
 }
@@ -79,7 +79,7 @@ pub fn is_shown(character: char) -> bool {
     }
 }
 
-/// Collects what the escape sequence parser passes on; every kind of sequence is dropped by the default methods.
+/// Collects the printable output of the escape sequence parser; the default methods drop all sequences.
 struct Shown(String);
 
 impl vte::Perform for Shown {

@@ -1,8 +1,8 @@
-//! The keys that are not about a process or an address: runtime, model use, policy, prompt, store, log.
+//! The keys that do not belong to a process or an address: runtime, model use, policy, prompt, store, log.
 //!
-//! Each key stands here once: what it means, its type, the default it has when nobody sets it, and behind `=>` the rule its
-//! value obeys. Every field is public plain data, so values are only trusted after [`super::load`], which checks the rules,
-//! and the relations between keys.
+//! Each key is declared once: documentation, type, default, and after `=>` the rule for its value. All fields are
+//! public plain data, so values are only valid after [`super::load`], which checks the rules and the relations
+//! between keys.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,16 +19,16 @@ use super::secret::Secret;
 use super::table::{keys, section};
 use super::words::{LogFormat, StoreKind};
 
-/// The whole configuration, checked.
+/// The whole configuration, validated.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The configuration file as it was named.
     pub file: PathBuf,
     /// The folder of that file; relative paths start here, see [`Config::resolve`].
     pub folder: PathBuf,
-    /// A hash of the file's text, in hex: the same for the same text only.
+    /// A hash of the file's text, in hex.
     pub(super) digest: String,
-    /// What the variables held that were filled in, by name.
+    /// The values of substituted variables, by name.
     pub(super) filled: BTreeMap<String, Secret>,
     /// Where they were filled in, and which.
     pub(super) filled_at: Vec<(Vec<String>, String)>,
@@ -36,24 +36,24 @@ pub struct Config {
     pub runtime: Runtime,
     /// How models are used.
     pub llm: Llm,
-    /// Model providers by name; the well-known ones work without an entry.
+    /// Model providers by name; well-known ones need no entry.
     pub providers: BTreeMap<String, Provider>,
-    /// What models cost, by `provider:model`.
+    /// Prices by `provider:model`.
     pub prices: BTreeMap<String, Price>,
-    /// What tools may do.
+    /// The tool policy.
     pub policy: Policy,
-    /// `[tools."<name or pattern>"]`: settings of one tool, or of all that a pattern names. Each setting is taken from the
-    /// most specific entry that has it. What is not set follows the tool and the runtime.
+    /// `[tools."<name or pattern>"]`: settings of one tool, or of all that match a pattern. Each setting is taken
+    /// from the most specific entry that has it; unset ones follow the tool and the runtime.
     pub tools: BTreeMap<String, ToolOverride>,
     /// Tool servers.
     pub mcp: Mcp,
-    /// What the model is told.
+    /// The prompt.
     pub prompt: Prompt,
     /// Skills and where they are found.
     pub skills: Skills,
     /// Where sessions are kept.
     pub store: Store,
-    /// What is logged.
+    /// Logging.
     pub log: Log,
 }
 
@@ -83,13 +83,13 @@ section! {
         pub limits as "": Limits = Limits::default(),
         /// Messages of history that a prompt takes along at most.
         pub max_history_messages: usize = 50 => COUNT,
-        /// Turns that run at the same time in this process.
+        /// Maximum of concurrent turns in this process.
         pub max_concurrent_turns: u32 = 1024 => COUNT,
         /// Idle time after which a session leaves memory, milliseconds.
         pub passivate_after_ms: u64 = 60_000 => TIME,
         /// Time running turns get at shutdown, milliseconds.
         pub shutdown_grace_ms: u64 = 2_000 => Whole(0, 600_000),
-        /// What happens to a turn that a crash of the process interrupted.
+        /// How a turn that a crash interrupted is handled.
         pub on_restart: OnRestart = OnRestart::Report,
     }
 }
@@ -125,13 +125,13 @@ section! {
 }
 
 section! {
-    /// `[policy]`: what tools may do.
+    /// `[policy]`: the tool policy.
     pub struct Policy {
         /// The folder local file tools stay inside, relative to the configuration.
         pub workspace: String = ".".to_owned() => Text,
-        /// What holds of every tool. What holds of single ones stands in [`Config::tools`].
+        /// Rules for all tools. Those of single tools are in [`Config::tools`].
         pub rules as "": ToolPolicy = ToolPolicy::default(),
-        /// Patterns of files of secrets: local tools do not search them, and a person is asked before one is read.
+        /// Patterns of files with secrets: local tools do not search them and ask for approval before reading them.
         pub secret_files: Vec<String> = SECRET_FILES.map(str::to_owned).to_vec() => Text,
     }
 }
@@ -156,7 +156,7 @@ keys! {
 }
 
 section! {
-    /// `[prompt]`: what the model is told besides the conversation.
+    /// `[prompt]`: the prompt before the conversation.
     pub struct Prompt {
         /// The system text.
         pub instructions: String = DEFAULT_INSTRUCTIONS.to_owned(),
@@ -194,7 +194,7 @@ section! {
 const DEFAULT_STORE: StoreKind = if cfg!(feature = "sqlite") { StoreKind::Sqlite } else { StoreKind::Json };
 
 section! {
-    /// `[log]`: what is logged to stderr.
+    /// `[log]`: logging to stderr.
     pub struct Log {
         /// The least severe level that is logged.
         pub level: LevelFilter = LevelFilter::WARN,

@@ -1,9 +1,8 @@
-//! What must not be shown: values that are secret by their place or by their name.
+//! Hides values that are secret by their position or name.
 //!
-//! Values are wrapped when they are parsed. For complaints, which quote the file, they are painted over: every value of
-//! a secret key, every text under a key nobody knows (misspelled keys hold real secrets), every argument of a program,
-//! every address that holds more than a place, every comment, and on a line that could not
-//! be read every word that is not one of ours, because nobody can tell what it was meant to be.
+//! Values are wrapped when they are parsed. Error messages, which quote the file, mask: every value of a secret key,
+//! every text under an unknown key (misspelled keys hold real secrets), every argument of a program, every address
+//! with credentials or a query, every comment, and on an unparsable line every word that is not in the schema.
 
 use std::ops::Range;
 
@@ -34,7 +33,7 @@ impl From<&str> for Secret {
     }
 }
 
-/// Whether what stands under this key is secret, whatever the schema says.
+/// Whether values of this key are secret, regardless of the schema.
 pub(super) fn is_secret_key(key: &str) -> bool {
     const SIGNS: [&str; 9] = ["key", "secret", "passw", "token", "auth", "credential", "cookie", "bearer", "private"];
     let key = key.to_ascii_lowercase();
@@ -55,15 +54,15 @@ pub(super) fn has_credentials(address: &str) -> bool {
     authority.is_some_and(|authority| authority.contains('@'))
 }
 
-/// The file as it may be quoted: what must not be shown is replaced by stars, byte for byte, so that spans still fit.
+/// Returns the file for quoting: hidden text is replaced by stars, byte for byte, so that spans still fit.
 ///
-/// `broken` lists places on lines the parser could not read, `keys` the paths of all keys.
+/// `broken` lists positions of unparsable lines, `keys` the paths of all keys.
 pub(super) fn masked(text: &str, root: &Table<'_>, broken: &[usize], keys: &[String]) -> String {
     let mut painter = Painter { text, keys, painted: text.as_bytes().to_vec(), quoted: Vec::new() };
     painter.table(root, &mut Vec::new());
     painter.comments();
     broken.iter().for_each(|&at| painter.broken_line(at));
-    // Whole values and whole characters are painted over, so what is left is valid; if not, nothing is quoted at all.
+    // Only whole characters are masked, so the result is valid UTF-8; otherwise nothing is quoted.
     String::from_utf8(painter.painted).unwrap_or_default()
 }
 
@@ -71,7 +70,7 @@ struct Painter<'t> {
     text: &'t str,
     keys: &'t [String],
     painted: Vec<u8>,
-    /// Where keys and texts stand: a `#` in one of them begins no comment.
+    /// Positions of keys and texts: a `#` inside them begins no comment.
     quoted: Vec<Range<usize>>,
 }
 
@@ -115,7 +114,7 @@ impl<'t> Painter<'t> {
         }
     }
 
-    /// What lies too deep to be anything of ours, with its keys.
+    /// Masks a subtree that is too deep for the schema, with its keys.
     fn whole(&mut self, item: &Item<'_>) {
         self.quoted.push(item.span());
         self.paint(item.span());
@@ -173,7 +172,7 @@ impl<'t> Painter<'t> {
     }
 }
 
-/// Whether the schema knows what stands at this path.
+/// Whether the schema has this path.
 fn is_known(keys: &[String], path: &[&str]) -> bool {
     let path = match path {
         [list @ .., "[]"] => list,
@@ -186,13 +185,13 @@ fn is_known(keys: &[String], path: &[&str]) -> bool {
     })
 }
 
-/// Whether a word of a broken line is one of the schema, or a small number.
+/// Whether a word of a broken line is in the schema, or a small number.
 fn is_ours(keys: &[String], word: &str) -> bool {
     let is_number = word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit());
     is_number || matches!(word, "true" | "false") || keys.iter().any(|key| key.split('.').any(|part| part == word))
 }
 
-/// A quoted `${NAME}` and nothing else: it says where the secret is, not what it is.
+/// A quoted `${NAME}` only: it names a variable and contains no secret.
 fn is_reference(quoted: &str) -> bool {
     let inner = quoted.trim_matches(['"', '\'']);
     let name = inner.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));

@@ -1,4 +1,4 @@
-//! What the parser complains about, in words a person can act on.
+//! Rewords the errors of the TOML parser.
 
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ pub(super) fn place(text: &str, error: &toml::de::Error) -> Range<usize> {
     start..text.ceil_char_boundary(span.end.clamp(start, text.len()))
 }
 
-/// What the parser says of a key that nothing follows that it understands.
+/// The parser's message for a key without a valid value.
 const NO_VALUE: &str = "key with no value, expected `=`";
 
 /// The first character of a line that belongs to no key, where that comes before this place.
@@ -57,7 +57,7 @@ fn behind_key(text: &str, span: Range<usize>) -> Range<usize> {
     }
 }
 
-/// The parts that the parser takes in a key, about.
+/// The tokens that the parser accepts in a key.
 const MOST_PARTS: usize = 79;
 
 fn line_start(text: &str, at: usize) -> usize {

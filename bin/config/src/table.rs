@@ -1,9 +1,9 @@
 //! How the structs of the schema are written: each key with its type, its default and its rule, once.
 
-/// Says which keys a struct is read from: each with its type, what holds where it is not written (without that, it must be),
-/// and behind `=>` the rule of its value. `as` gives the name in the file where it is not the field's, `as ""` a part of the
-/// same table. Fields that are read from no key come from what stands behind `..`. With `default` in front, what holds where
-/// a key is not written is what the struct's own default has.
+/// Declares the keys of a struct: each with its type, its default (without one it is required), and after `=>` the
+/// rule for its value. `as` sets the name in the file if it differs from the field; `as ""` flattens a part into the
+/// table. Fields without a key come from the expression after `..`. With `default` in front, defaults come from the
+/// struct's `Default`.
 macro_rules! keys {
     ($name:ident {
         $($field:ident $(as $key:literal)?: $kind:ty $(= $default:expr)? $(=> $rule:expr)?,)*

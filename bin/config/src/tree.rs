@@ -1,6 +1,6 @@
-//! The parsed text: a tree in which every key and every value knows its place, and ways to find things in it by a path.
+//! The parsed text: a tree in which every key and value has a position, and look-up by path.
 //!
-//! A path is a list of parts: keys, and array positions written `[0]`.
+//! A path is a list of parts: keys, and array indices written `[0]`.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use toml::de::DeTable;
 
 pub(super) use toml::de::DeValue as Value;
 
-/// How deep the tree is looked at. The deepest key of the schema lies at 5; what lies deeper is an unknown key's content.
+/// Maximum depth of traversal. The schema's deepest key is at 5; deeper content belongs to unknown keys.
 pub(super) const MAX_DEPTH: usize = 8;
 
 /// A value and its place: of a table its header, its braces, or the key that implies it.
@@ -18,7 +18,7 @@ pub(super) type Item<'t> = Spanned<Value<'t>>;
 /// The entries of a table, by their keys and the places of these.
 pub(super) type Table<'t> = DeTable<'t>;
 
-/// Reads as much of a text as can be read, and says where it could not be.
+/// Parses as much as possible, and returns the errors.
 pub(super) fn parse(text: &str) -> (Table<'_>, Vec<toml::de::Error>) {
     let (root, errors) = DeTable::parse_recoverable(text);
     (root.into_inner(), errors)
@@ -36,18 +36,18 @@ pub(super) fn list<'t>(item: &'t Item<'t>) -> Option<&'t [Item<'t>]> {
     item.get_ref().as_array().map(|items| &items[..])
 }
 
-/// A whole number; `Some(None)` is one that not even 128 bits hold.
+/// An integer; `Some(None)` if it exceeds 128 bits.
 pub(super) fn whole(item: &Item<'_>) -> Option<Option<i128>> {
     item.get_ref().as_integer().map(|digits| i128::from_str_radix(digits.as_str(), digits.radix()).ok())
 }
 
-/// A number, whole or not.
+/// A number.
 pub(super) fn decimal(item: &Item<'_>) -> Option<f64> {
     let whole = whole(item).map(|number| number.map_or(f64::NAN, |number| number as f64));
     whole.or_else(|| item.get_ref().as_float().map(|digits| digits.as_str().parse().unwrap_or(f64::NAN)))
 }
 
-/// What a value is, for people.
+/// Type of a value for messages.
 pub(super) fn kind(item: &Item<'_>) -> &'static str {
     match item.get_ref() {
         Value::String(_) => "a string",
@@ -60,7 +60,7 @@ pub(super) fn kind(item: &Item<'_>) -> &'static str {
     }
 }
 
-/// Where a text could not be read, and the rest of the line each.
+/// Positions of errors, and the rest of their lines.
 pub(super) struct Faults(Vec<Range<usize>>);
 
 impl Faults {
@@ -84,8 +84,8 @@ impl Faults {
     }
 }
 
-/// Drops what cannot be relied on: values that were not there or hold a fault, and whatever stands behind a fault on its
-/// line, where a quote too many makes keys of values.
+/// Removes unreliable entries: missing or invalid values, and everything after an error on its line, where an extra
+/// quote turns values into keys.
 pub(super) fn drop_broken(table: &mut Table<'_>, faults: &Faults) {
     let entries = std::mem::take(table).into_iter();
     let is_whole =
@@ -93,7 +93,7 @@ pub(super) fn drop_broken(table: &mut Table<'_>, faults: &Faults) {
     *table = entries.filter_map(|mut entry| is_whole(&mut entry).then_some(entry)).collect();
 }
 
-/// Whether it was written and has no fault; of a list or a table what has one is dropped.
+/// Whether the item is present and valid; invalid elements of lists and tables are removed.
 fn is_whole(item: &mut Item<'_>, faults: &Faults) -> bool {
     let span = item.span();
     match item.get_mut() {
@@ -109,7 +109,7 @@ fn is_whole(item: &mut Item<'_>, faults: &Faults) -> bool {
     true
 }
 
-/// Lays a table over another one: tables merge, everything else is replaced together with its place.
+/// Merges a table over another: tables are merged, other values replaced with their positions.
 pub(super) fn merge<'t>(below: &mut Table<'t>, over: Table<'t>) {
     for (key, mut item) in over {
         match (below.get_mut(&**key.get_ref()).map(Spanned::get_mut), item.get_mut()) {

@@ -1,4 +1,4 @@
-//! The closed lists of words a value can be taken from.
+//! Enumerated values.
 
 use bob::{OnRestart, Risk, ToolModeChoice};
 use tracing::level_filters::LevelFilter;
@@ -6,7 +6,7 @@ use tracing::level_filters::LevelFilter;
 use super::read::{Read, Reader};
 use super::tree::Item;
 
-/// A closed list of words, spelled in lower case in the file: of a type that is defined here, or of one from elsewhere.
+/// Declares an enumerated value, lower case in the file: of a type defined here or elsewhere.
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$word_meta:meta])* $word:ident,)* }) => {
         $(#[$meta])*
@@ -44,7 +44,7 @@ words! {
 words! {
     /// How a log record looks.
     pub enum LogFormat {
-        /// A line for people.
+        /// Human-readable lines.
         Text,
         /// One JSON object a line.
         Json,
@@ -88,7 +88,7 @@ words! {
 }
 
 words! {
-    /// What kind of place skills are read from.
+    /// The kind of source of skills.
     pub enum SourceKind {
         /// A folder.
         Directory,

@@ -20,10 +20,10 @@ A tool server for drills: it behaves, or misbehaves in named ways.
   --list-garbage         print the kinds of garbage
 ";
 
-/// Tools on a page when nobody says otherwise: few, so that a list has several pages.
+/// Default page size: small, so that a list has several pages.
 const PAGE: usize = 8;
 
-/// What the arguments ask for.
+/// The parsed command line.
 pub(super) enum Wish {
     /// Be a server.
     Serve(Options),
@@ -37,7 +37,7 @@ pub(super) enum Wish {
 pub(super) struct Options {
     /// The ways to misbehave, each with its number. The first that cares about a moment decides it.
     pub(super) modes: Vec<(&'static Mode, u64)>,
-    /// What else is written.
+    /// Garbage that is written besides the protocol.
     pub(super) garbage: Option<Garbage>,
     /// Tools on a page, at least 1.
     pub(super) page: usize,
@@ -45,7 +45,7 @@ pub(super) struct Options {
     pub(super) tools: Option<PathBuf>,
     /// Where events are written.
     pub(super) log: Option<PathBuf>,
-    /// Whether this process has already been replaced by itself once, which some modes need.
+    /// Whether this process has already replaced itself, as some modes do.
     pub(super) is_again: bool,
 }
 

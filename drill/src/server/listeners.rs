@@ -1,6 +1,6 @@
-//! Calls that wait, and what they hear: their cancel notice, or the answer to a question they asked the client.
+//! Waiting calls, and the cancel notices and client responses that are delivered to them.
 //!
-//! The thread that reads tells; the thread of a call listens. Ids are kept as JSON text, as they were written.
+//! The reading thread delivers; the thread of a call receives. Ids are kept as JSON text, exactly as received.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::protocol::Request;
 
-/// Where a call hears.
-pub(super) type News = Receiver<Heard>;
+/// Receiving end of a call.
+pub(super) type News = Receiver<Delivery>;
 
-/// What it hears.
-pub(super) enum Heard {
+/// What a waiting call receives.
+pub(super) enum Delivery {
     /// The client no longer wants the call.
     Cancelled,
     /// The client answered the call's question; this is the whole answer.
@@ -28,22 +28,22 @@ pub(super) struct Listeners(Mutex<Book>);
 #[derive(Default)]
 struct Book {
     /// By the id of the call.
-    waiting: HashMap<String, Sender<Heard>>,
-    /// The calls that asked something, by the id of the question.
+    waiting: HashMap<String, Sender<Delivery>>,
+    /// Calls with an open request to the client, by the id of that request.
     asking: HashMap<String, String>,
     /// Questions so far.
     questions: u64,
 }
 
 impl Listeners {
-    /// From now on this call hears what comes for it.
+    /// Registers a call for deliveries.
     pub(super) fn listen(&self, request: &Request) -> News {
         let (sender, news) = mpsc::channel();
         self.book().waiting.insert(request.id.to_string(), sender);
         news
     }
 
-    /// Notes a question of a call that listens, and returns the id it is to be asked with.
+    /// Registers a request on behalf of a call and returns its id.
     pub(super) fn question(&self, request: &Request) -> String {
         let mut book = self.book();
         book.questions += 1;
@@ -60,27 +60,27 @@ impl Listeners {
         book.asking.retain(|_, call| *call != id);
     }
 
-    /// A cancel notice came for this call.
+    /// Delivers a cancel notice.
     pub(super) fn cancelled(&self, call: &Value) {
-        self.book().tell(&call.to_string(), Heard::Cancelled);
+        self.book().tell(&call.to_string(), Delivery::Cancelled);
     }
 
     /// This question was answered.
     pub(super) fn answered(&self, question: &Value, answer: Value) {
         let mut book = self.book();
         if let Some(call) = book.asking.remove(&question.to_string()) {
-            book.tell(&call, Heard::Answered(answer));
+            book.tell(&call, Delivery::Answered(answer));
         }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        // A thread that panicked left nothing half done here.
+        // A panic while the lock was held leaves no partial update.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Book {
-    fn tell(&self, call: &str, heard: Heard) {
+    fn tell(&self, call: &str, heard: Delivery) {
         if let Some(sender) = self.waiting.get(call) {
             // The call may just have ended.
             let _too_late = sender.send(heard);

@@ -1,8 +1,8 @@
-//! What happened, for whoever runs the drill: one JSON object a line, appended to a file.
+//! Event log of the drill server: one JSON object a line, appended to a file.
 //!
-//! Every line has `event`, `pid`, `at_ms` (milliseconds since this process began, monotonic) and `wall_ms` (milliseconds
-//! since 1970). A line is written in one piece, so several servers may share a file. A line that cannot be written is
-//! lost: a server has nobody to tell, and a drill that misses a line says so itself.
+//! Every line has `event`, `pid`, `at_ms` (milliseconds since this process began, monotonic) and `wall_ms`
+//! (milliseconds since 1970). A line is written in one piece, so several servers may share a file. Write errors are
+//! ignored: the test that needs the line fails.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Longer values are logged as their length, bytes.
 const LONGEST_VALUE: usize = 4_096;
 
-/// The file, when there is one.
+/// The file, if one was named.
 pub(super) struct Log {
     file: Option<File>,
     began: Instant,
@@ -45,7 +45,7 @@ impl Log {
     }
 }
 
-/// A value as it is logged: itself, or how long it is.
+/// A value as it is logged: itself, or its length.
 pub(super) fn brief(value: &Value) -> Value {
     let length = value.to_string().len();
     if length > LONGEST_VALUE { json!({ "bytes": length }) } else { value.clone() }

@@ -1,21 +1,21 @@
 //! A tool server for drills: it behaves, or misbehaves in one named way.
 //!
 //! It is a stdio server of the Model Context Protocol (revision 2025-11-25) that a test or a soak starts as a child
-//! process. It owns its stdin, its stdout and the log that is named on its command line; the client under test talks to
-//! it, and whoever runs the drill reads the log afterwards. It is written by hand on blocking reads and threads, on
-//! purpose: it shares no code with the client it tests, so that a mistake of one is not repeated by the other. It never
-//! reads a configuration, never opens a socket, and is never offered to a model outside a drill.
+//! process. It owns its stdin, its stdout and the log named on its command line, which the test reads afterwards. It
+//! is deliberately written by hand on blocking reads and threads: it shares no code with the client under test, so an
+//! error in one is not repeated in the other. It never reads a configuration, never opens a socket, and is never
+//! offered to a model outside a drill.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `arguments` | the command line |
-//! | `protocol` | the shape of lines |
-//! | `requests` | who asked what, and what healthy means |
-//! | `listeners` | calls that wait, and what they hear |
-//! | `tools` | the tools and the pages they are listed in |
+//! | `protocol` | the format of lines |
+//! | `requests` | request handling, and the healthy behaviour |
+//! | `listeners` | waiting calls and deliveries to them |
+//! | `tools` | the tools and the pages of their list |
 //! | `modes` | the ways to misbehave |
-//! | `garbage` | what else may stand on stdout before an answer |
-//! | `log` | what happened, for whoever runs the drill |
+//! | `garbage` | garbage on stdout before a response |
+//! | `log` | the event log for the test |
 
 mod arguments;
 mod garbage;
@@ -31,15 +31,16 @@ use std::io::{self, Write};
 use arguments::Wish;
 use requests::Server;
 
-/// Runs the server on stdin and stdout until stdin ends, and returns the exit code: 0, or 2 when the arguments are wrong.
+/// Runs the server on stdin and stdout until stdin ends, and returns the exit code: 0, or 2 when the arguments are
+/// wrong.
 ///
-/// `arguments` are those after the name of the program; `--help` explains them. Several modes leave the process in
-/// another way (an exit code of their own, a signal, never), so this may not return. It must be called before other
-/// threads are started, and once: it replaces the process in some modes.
+/// `arguments` excludes the program name; `--help` explains them. Several modes end the process differently (another
+/// exit code, a signal, never), so this may not return. Call it once, before other threads are started: some modes
+/// replace the process.
 pub fn serve(arguments: impl IntoIterator<Item = String>) -> u8 {
     match arguments::read(arguments) {
         Wish::Print(text) => {
-            // Somebody who closes the pipe early has read enough.
+            // A reader that closes the pipe early is fine.
             let _nobody_reads = io::stdout().write_all(text.as_bytes());
             0
         }
@@ -57,8 +58,8 @@ pub fn serve(arguments: impl IntoIterator<Item = String>) -> u8 {
     }
 }
 
-/// Says something on stderr, which is all a server may use besides its protocol.
+/// Writes to stderr, the only channel besides the protocol.
 fn complain(text: &str) {
-    // There is nobody else to tell.
+    // There is no channel left to report this.
     let _unheard = writeln!(io::stderr(), "drill-server: {text}");
 }

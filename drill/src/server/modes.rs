@@ -14,18 +14,18 @@ use std::sync::Arc;
 use super::protocol::Request;
 use super::requests::Server;
 
-/// The argument that tells a process it has replaced itself already.
+/// Marks a process that has already replaced itself.
 pub(super) const AGAIN: &str = "--again";
 
-/// What a mode is shown.
+/// The event that a mode sees.
 pub(super) enum Moment<'a> {
     /// The process has only just begun and has logged nothing; not shown to a process that replaced itself.
     Begun,
     /// Nothing has been read yet.
     Started,
-    /// The client asks.
+    /// A request from the client.
     Asked(&'a Request),
-    /// The client tells; this is the method.
+    /// A notification from the client, by its method.
     Told(&'a str),
     /// Stdin has ended.
     Ended,
@@ -51,7 +51,7 @@ impl Moment<'_> {
     }
 }
 
-/// What a mode did about it.
+/// What a mode did with the event.
 pub(super) enum Step {
     /// Nothing that would keep the healthy server from its part.
     Healthy,
@@ -61,9 +61,9 @@ pub(super) enum Step {
 
 /// The number a mode takes.
 pub(super) struct Number {
-    /// What it counts.
+    /// Unit of the parameter.
     pub(super) unit: &'static str,
-    /// What it is when nobody says.
+    /// Default of the parameter.
     pub(super) default: u64,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Mode {
     pub(super) name: &'static str,
     /// Its number, if it takes one.
     pub(super) number: Option<Number>,
-    /// What it does, one line.
+    /// One-line description.
     line: &'static str,
     /// Does it.
     pub(super) act: Act,

@@ -1,4 +1,4 @@
-//! The shape of lines: what comes in, and how an answer, a notification or a request is written.
+//! Parsing of incoming lines, and formatting of responses, notifications and requests.
 //!
 //! Results are passed around as JSON text, because some drills need results that no JSON library would build.
 
@@ -22,9 +22,9 @@ pub(super) const PARSE_ERROR: i64 = -32_700;
 pub(super) struct Request {
     /// As the client wrote it: a number or a text.
     pub(super) id: Value,
-    /// What is asked.
+    /// The method.
     pub(super) method: String,
-    /// About what; `null` when there is nothing.
+    /// The parameters; `null` if absent.
     pub(super) params: Value,
 }
 
@@ -34,9 +34,9 @@ pub(super) enum Incoming {
     Request(Request),
     /// Wants none.
     Notification {
-        /// What is told.
+        /// The method.
         method: String,
-        /// About what.
+        /// The parameters.
         params: Value,
     },
     /// Answers a question of this server.
@@ -89,7 +89,7 @@ pub(super) fn request(id: &str, method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-/// What `initialize` is answered with, at this revision.
+/// Result of `initialize` for this revision.
 pub(super) fn initialized(revision: &str) -> String {
     json!({
         "protocolVersion": revision,
@@ -99,7 +99,7 @@ pub(super) fn initialized(revision: &str) -> String {
     .to_string()
 }
 
-/// The result of a tool that says one text.
+/// A tool result of one text.
 pub(super) fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }

@@ -1,7 +1,7 @@
-//! The server: it reads lines, lets the modes have their way, and otherwise does what a healthy server does.
+//! The server: reads lines, applies the modes, and otherwise behaves like a healthy server.
 //!
-//! Lines are read by one thread. Tools that wait have a thread of their own, so that a call never keeps a cancel notice
-//! or another call from being read. Whatever is written goes through [`Server::say`], one whole line after the other.
+//! One thread reads lines. A waiting tool has its own thread, so a call never delays a cancel notice or another call.
+//! All output goes through [`Server::say`], one whole line at a time.
 
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,9 +27,9 @@ pub(super) struct Server {
     pub(super) log: Log,
     pub(super) catalogue: Catalogue,
     pub(super) listeners: Listeners,
-    /// How many `tools/call` came.
+    /// Count of `tools/call` requests.
     calls: AtomicU64,
-    /// Between two bytes of an answer to a call, milliseconds; 0: all at once.
+    /// Milliseconds between two bytes of a call's response; 0 writes it at once.
     pace_ms: AtomicU64,
     stdout: Mutex<io::Stdout>,
 }
@@ -106,7 +106,7 @@ impl Server {
         }
     }
 
-    /// What of a request is worth a line of its own in the log.
+    /// Logs a request.
     fn note(&self, request: &Request) {
         match request.method.as_str() {
             "initialize" => self.log.write("initialize", json!({ "params": brief(&request.params) })),
@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// Lets the modes decide; the first that deals with it has.
+    /// Offers the event to each mode; the first that handles it wins.
     fn meet(self: &Arc<Self>, moment: &Moment<'_>) -> Step {
         for (mode, number) in &self.options.modes {
             if let Step::Dealt = (mode.act)(self, *number, moment) {
@@ -135,7 +135,7 @@ impl Server {
         Step::Healthy
     }
 
-    /// What a healthy server does.
+    /// The healthy behaviour.
     fn obey(self: &Arc<Self>, request: &Request) {
         let params = &request.params;
         match request.method.as_str() {
@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    /// How many `tools/call` came, this one included.
+    /// Count of `tools/call` requests, including this one.
     pub(super) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -169,7 +169,7 @@ impl Server {
         self.options.log.as_deref()
     }
 
-    /// Answers with a result, JSON text, and with whatever garbage belongs to it.
+    /// Sends a result (JSON text), with the garbage of the mode.
     pub(super) fn answer(&self, request: &Request, result: &str) {
         self.send(request, protocol::result(&request.id, result));
     }
@@ -197,14 +197,14 @@ impl Server {
         };
     }
 
-    /// Writes a line that is no answer. False: nobody reads any more.
+    /// Writes a line; returns `false` if stdout is closed.
     pub(super) fn say(&self, line: &str) -> bool {
         self.write([line.as_bytes(), b"\n"]).is_ok()
     }
 
     /// Writes pieces, each as soon as it comes, with nothing of another thread between them.
     pub(super) fn write<'a>(&self, pieces: impl IntoIterator<Item = &'a [u8]>) -> io::Result<()> {
-        // A thread that panicked left at worst half a line, which a client has to bear anyway.
+        // After a panic at worst half a line was written, which a client must tolerate anyway.
         let mut stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
         for piece in pieces {
             stdout.write_all(piece)?;
@@ -213,7 +213,7 @@ impl Server {
         Ok(())
     }
 
-    /// Asks the client something for a call that listens.
+    /// Sends a request to the client on behalf of a waiting call.
     pub(super) fn ask(&self, request: &Request, method: &str, params: &Value) {
         let id = self.listeners.question(request);
         self.say(&protocol::request(&id, method, params));
@@ -228,13 +228,13 @@ impl Server {
         }
     }
 
-    /// Ends the process at once, without another word to the client.
+    /// Ends the process immediately, without a response.
     pub(super) fn exit(&self, code: i32) -> ! {
         self.log.write("exit", json!({ "code": code }));
         std::process::exit(code)
     }
 
-    /// Ends the process because the drill itself cannot go on.
+    /// Ends the process because the drill itself failed.
     pub(super) fn exit_because(&self, why: &str) -> ! {
         super::complain(why);
         self.exit(70)

@@ -45,7 +45,7 @@ pub struct SoakArgs {
     /// off, default, or kind=rate,… [default: default, with --prompts off]
     #[arg(long, value_name = "CHAOS")]
     pub(crate) chaos: Option<String>,
-    /// What the schedule is drawn from
+    /// Seed of the schedule
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Where the journals are kept

@@ -1,7 +1,7 @@
-//! The kinds of chaos: one table, and the text that sets their rates.
+//! The kinds of faults, in one table, and the text that sets their rates.
 //!
-//! A kind either strikes so and so often in a time, or meets a share of what passes by. Both are drawn from the seed, in
-//! [`super::schedule`]; this file only says which there are.
+//! A kind either occurs at a rate in time or affects a share of operations. Both are drawn from the seed in
+//! [`super::schedule`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     McpKill,
     /// A tool server is stopped for a while.
     McpStop,
-    /// A tool server is asked to end.
+    /// Asks a tool server to exit.
     McpExit,
     /// The worker process is ended by SIGKILL and started again.
     ProcessKill,
@@ -40,9 +40,9 @@ pub(crate) enum Kind {
     ToolSick,
     /// The model's action cannot be read.
     Malformed,
-    /// The model's provider says 429.
+    /// The model provider returns 429.
     Llm429,
-    /// The model's provider says 503.
+    /// The model provider returns 503.
     Llm5xx,
     /// The model falls silent in the middle.
     LlmStall,
@@ -57,13 +57,13 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it stands and waits for an actor.
+    /// Whether this kind is a trap for an actor.
     pub(crate) fn is_trap(self) -> bool {
         matches!(self, Self::TurnPanic | Self::TurnKill | Self::RoomPanic)
     }
 }
 
-/// What a rate counts.
+/// Unit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Strikes a second.
@@ -72,11 +72,11 @@ pub(crate) enum Unit {
     Share,
 }
 
-/// What is known of a kind.
+/// Description of a kind.
 pub(crate) struct Row {
     pub(crate) kind: Kind,
     pub(crate) name: &'static str,
-    /// What it does, for people.
+    /// Help text.
     line: &'static str,
     pub(crate) unit: Unit,
     /// The rate of `default`, as it is written.
@@ -139,15 +139,15 @@ pub(crate) const ROWS: &[Row] = &[
     row(Kind::StoreSlow, "store-slow", Share, "1%", "a batch takes 500 ms more"),
 ];
 
-/// Which kinds there are in a run, each with its rate: strikes a second, or a share from 0 to 1. What is missing is off.
+/// The kinds in a run with their rates: occurrences a second, or a share from 0 to 1. Missing kinds are off.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Chaos(BTreeMap<Kind, f64>);
 
 impl Chaos {
-    /// Reads `off`, `default`, or `kind=rate,…` behind either: `default,panic=off`.
+    /// Parses `off`, `default`, or `kind=rate,…` after either: `default,panic=off`.
     ///
     /// # Errors
-    /// What is wrong, and what may stand there.
+    /// Describes the invalid part and the accepted values.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut chaos = Self::default();
         for (index, word) in text.split(',').map(str::trim).enumerate() {

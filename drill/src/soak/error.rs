@@ -7,13 +7,13 @@ use bob_config::ConfigError;
 /// Why a soak, or a worker of one, could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum SoakError {
-    /// What was asked for cannot be done.
+    /// The request is invalid.
     #[error("{0}")]
     Usage(String),
     /// The configuration of `--prompts` does not hold.
     #[error("the configuration does not hold")]
     Config(ConfigError),
-    /// The runtime or the store says why.
+    /// An error of the runtime or the store.
     #[error(transparent)]
     Agent(#[from] AgentError),
     /// A fault of the soak or of the machine.

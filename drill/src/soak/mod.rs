@@ -1,20 +1,20 @@
-//! `soak`: many sessions under chaos, and an independent verdict on what became of them.
+//! `soak`: many sessions under injected faults, and an independent verdict on their outcomes.
 //!
-//! Two processes: the worker runs the runtime and is part of what is tested; the parent starts it, kills it, writes down
-//! what it tells and looks at it from outside. When the worker has ended, the checker judges what is left.
+//! Two processes: the worker runs the runtime under test; the parent starts it, kills it, logs its reports and
+//! observes it from outside. After the worker has ended, the checker judges the data.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `arguments`, `plan` | what was asked for |
-//! | `chaos`, `schedule` | the kinds of chaos, and when they strike |
-//! | `turns` | what the turns do |
+//! | `arguments`, `plan` | the parameters of a run |
+//! | `chaos`, `schedule` | the kinds of faults, and when they occur |
+//! | `turns` | the content of turns |
 //! | `worker` | the process under test, its load and its faults |
-//! | `wire` | what the worker tells |
-//! | `parent` | the process outside |
-//! | `checker` | the judge |
-//! | `verdict`, `report` | what people read |
+//! | `wire` | the worker's reports |
+//! | `parent` | the observing process |
+//! | `checker` | the checks |
+//! | `verdict`, `report` | the output |
 //!
-//! It sees the runtime by its facade and its ports; of actors only the traps know.
+//! It uses the runtime through its facade and its ports; only the traps reach into actors.
 
 mod arguments;
 pub(crate) mod chaos;
@@ -44,25 +44,24 @@ pub use error::SoakError;
 use plan::{Own, Plan};
 use verdict::Verdict;
 
-/// Sessions and turns, and with a person's own configuration, unless it is said otherwise.
+/// Default numbers of sessions and turns, and those with a user's own configuration.
 const SIZE: (u32, u32) = (200, 5);
 const OWN_SIZE: (u32, u32) = (4, 2);
 
-/// How long a session waits before a turn unless it is said otherwise, in milliseconds: two seconds, and so long that
-/// about 330 turns begin in a second.
+/// Default pause of a session before a turn, in milliseconds: about 330 turns begin each second.
 const THINK_MS: u64 = 2_000;
 const THINK_MS_EACH: u64 = 3;
 
-/// Lives a worker's life: what a soak starts its own program for. `listen` lets `top` and `ps` find the process, for as
-/// long as what it gives is kept.
+/// Runs a worker until its parent ends it. `listen` makes the process visible to `top` and `ps` while its result is
+/// alive.
 ///
 /// # Errors
-/// When the plan cannot be read or the runtime not be built.
+/// Returns an error if the plan cannot be read or the runtime cannot be built.
 pub async fn worker<G>(folder: PathBuf, listen: impl AsyncFnOnce(&Runtime, &Config) -> G) -> Result<(), SoakError> {
     worker::live(&folder, listen).await
 }
 
-/// The kinds of chaos with their meaning and default, for people.
+/// Returns the table of kinds with their meaning and default.
 pub fn list_chaos() -> String {
     chaos::list()
 }
@@ -74,7 +73,7 @@ pub struct Soak {
     stop: Arc<AtomicBool>,
 }
 
-/// What became of a soak.
+/// The result of a soak.
 pub struct Judged {
     plan: Arc<Plan>,
     evidence: Evidence,
@@ -83,10 +82,10 @@ pub struct Judged {
 }
 
 impl Soak {
-    /// Reads what was asked for. `config` is only used with prompts of one's own.
+    /// Parses the arguments. `config` is only used with custom prompts.
     ///
     /// # Errors
-    /// What is wrong with it; when nothing can be written where it is to be.
+    /// Returns an error for invalid arguments, or if the output files cannot be created.
     pub fn new(args: &SoakArgs, config: &Path) -> Result<Self, SoakError> {
         // A long run is not to end with nowhere to write.
         for path in [&args.json, &args.report].into_iter().flatten() {
@@ -104,16 +103,16 @@ impl Soak {
         Ok(Self { plan, folder, stop: Arc::default() })
     }
 
-    /// Once this is set the run ends, and what ran so far is checked.
+    /// Returns a flag that ends the run when set; the data so far is checked.
     pub fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Runs it in processes of its own and judges what is left. `tell` is told how far it is, a line at a time. The
-    /// worker is this program again, with the arguments `soak-worker FOLDER`; its tool servers are `drill-server …`.
+    /// Runs the soak in child processes and checks the data. `tell` receives progress lines. The worker is this
+    /// program with the arguments `soak-worker FOLDER`; its tool servers are `drill-server …`.
     ///
     /// # Errors
-    /// When it could not begin, or could not be looked at. A run that fails is no error.
+    /// Returns an error if the run could not begin or be observed. A failed verdict is not an error.
     pub async fn run(self, tell: fn(&str)) -> Result<Judged, SoakError> {
         let Self { plan, folder, stop } = self;
         let overseen = {
@@ -136,15 +135,15 @@ impl Judged {
         self.verdict.passes()
     }
 
-    /// The verdict as a table for people.
+    /// Returns the verdict as a table.
     pub fn table(&self) -> String {
         self.verdict.table(&self.plan)
     }
 
-    /// Writes the verdict and the report where they were asked for.
+    /// Writes the verdict and the report to the requested files.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn write(&self, args: &SoakArgs) -> Result<(), SoakError> {
         if let Some(path) = &args.json {
             let text = format!("{:#}\n", self.verdict.json(&self.plan));
@@ -157,8 +156,8 @@ impl Judged {
         Ok(())
     }
 
-    /// The folder with the journals and the log of the run, if it is to be kept: when that was asked for, or the run
-    /// failed. It is removed otherwise.
+    /// Returns the folder with the journals and the log if it is kept, which is when that was requested or the run
+    /// failed. Otherwise the folder is removed.
     pub fn keep(self, args: &SoakArgs) -> Option<PathBuf> {
         (args.keep || !self.passes()).then(|| self.folder.keep())
     }

@@ -1,4 +1,4 @@
-//! What a run is: everything that was asked for, as the parent writes it down for its worker.
+//! The parameters of a run, as the parent writes them for its worker.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chaos::Chaos;
 
-/// A run. It is the same in every life of the worker.
+/// A run. Constant over all lives of the worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// Where everything of the run lies.
@@ -37,12 +37,12 @@ pub(crate) enum StoreKind {
     Json,
 }
 
-/// A person's own configuration and what is said to it.
+/// A user's own configuration with overrides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Own {
     /// The configuration file, absolute.
     pub(crate) config: PathBuf,
-    /// What the turns say, in turn.
+    /// The prompts, used in rotation.
     pub(crate) prompts: Vec<String>,
 }
 
@@ -60,11 +60,11 @@ pub(crate) struct Life {
 /// A defect that is planted at one of the ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 pub(crate) enum Defect {
-    /// The store says it stored, and did not.
+    /// The store reports success without storing.
     SkipSave,
     /// The store answers before it stores, and a kill comes in between.
     EarlyAck,
-    /// The store keeps another answer than was told.
+    /// The store keeps an outcome that differs from the reported one.
     ChangedAnswer,
     /// The store loses the result of a call.
     LostResult,
@@ -76,13 +76,13 @@ pub(crate) enum Defect {
     DoubleInput,
     /// A tool runs twice for one call.
     RerunTool,
-    /// A tool says it did what it did not.
+    /// A tool reports an effect that it did not perform.
     IdleTool,
-    /// The front end tells an outcome twice.
+    /// The front end reports an outcome twice.
     AnswerTwice,
     /// The front end keeps an outcome for itself.
     AnswerNever,
-    /// An event of a turn's end is told twice.
+    /// An end event is reported twice.
     DoubleEvent,
     /// A process is left behind.
     LeakChild,
@@ -114,7 +114,7 @@ impl Plan {
         self.folder.join("effects.log")
     }
 
-    /// What the worker told, written down by the parent.
+    /// The worker's reports, logged by the parent.
     pub(crate) fn log_path(&self) -> PathBuf {
         self.folder.join("acknowledged.jsonl")
     }
@@ -143,7 +143,7 @@ impl Plan {
         std::fs::write(self.config_path(), text)
     }
 
-    /// How long it is, for people.
+    /// Text for the length of the run.
     pub(crate) fn length(&self) -> String {
         match (self.turns, self.duration_ms) {
             (Some(turns), _) => format!("{turns} turns each"),
@@ -169,10 +169,10 @@ impl Plan {
         std::fs::write(Self::plan_path(&self.folder), serde_json::to_vec(&(self, life))?)
     }
 
-    /// Reads both.
+    /// Reads the plan and the life.
     ///
     /// # Errors
-    /// When they are not there or not what was written.
+    /// Returns an error if a file is missing or invalid.
     pub(crate) fn read(folder: &Path) -> std::io::Result<(Self, Life)> {
         Ok(serde_json::from_slice(&std::fs::read(Self::plan_path(folder))?)?)
     }

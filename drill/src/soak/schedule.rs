@@ -1,7 +1,7 @@
-//! When chaos strikes, and whom it meets: functions of the seed and of nothing else.
+//! When faults occur and what they hit: pure functions of the seed.
 //!
-//! What strikes in time has a list of instants; what meets a share is drawn for each turn, call or operation by its place
-//! in the run. No clock and no state: the same seed gives the same schedule, in whatever order it is asked for.
+//! Timed faults have a list of instants; a share is drawn for each turn, call or operation by its position in the
+//! run. There is no clock and no state: one seed gives one schedule, in any order of queries.
 
 use super::chaos::{Chaos, Kind, ROWS, Unit};
 
@@ -10,9 +10,9 @@ use super::chaos::{Chaos, Kind, ROWS, Unit};
 pub(crate) struct Strike {
     /// When, in milliseconds since the run began.
     pub(crate) at_ms: u64,
-    /// What happens.
+    /// The kind of fault.
     pub(crate) kind: Kind,
-    /// Whom it meets, of however many there are then.
+    /// Selects the target, modulo the number of candidates.
     pub(crate) pick: u64,
 }
 
@@ -33,12 +33,12 @@ pub(crate) fn strikes(seed: u64, chaos: &Chaos) -> impl Iterator<Item = Strike> 
 /// The n-th strike of a kind: somewhere in the n-th stretch of its rate.
 fn strike(seed: u64, kind: Kind, rate: f64, count: u64) -> Strike {
     let part = share(draw(seed, kind as u64, &[count, 0]));
-    // Counts stay far below what a float holds exactly.
+    // Counts stay far below what a float represents exactly.
     let at_ms = ((count as f64 + part) * 1_000.0 / rate) as u64;
     Strike { at_ms, kind, pick: draw(seed, kind as u64, &[count, 1]) }
 }
 
-/// Whether a kind of chaos meets what stands at this place of the run.
+/// Whether a fault of this kind hits the operation at this position.
 pub(crate) fn meets(seed: u64, chaos: &Chaos, kind: Kind, place: &[u64]) -> bool {
     let rate = chaos.rate(kind);
     rate > 0.0 && share(draw(seed, kind as u64, place)) < rate
@@ -58,7 +58,7 @@ pub(crate) fn share(drawn: u64) -> f64 {
     (drawn >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A time around a mean, as waits of people and of servers are distributed; at most five times the mean.
+/// Draws an exponentially distributed time with this mean, at most five times the mean.
 pub(crate) fn exponential_ms(drawn: u64, mean_ms: u64) -> u64 {
     let mean = mean_ms as f64;
     (-(1.0 - share(drawn)).ln() * mean).min(mean * 5.0) as u64

@@ -1,7 +1,7 @@
-//! What the turns of a soak do: drawn from the seed, said in the prompt's first word, and played by the scripted model.
+//! The content of turns: drawn from the seed, encoded in the prompt's first word, and played by the scripted model.
 //!
-//! Every side effect has a token of its own, made of its session, its turn and its call, so that a file of tokens tells
-//! which effects happened and how often.
+//! Every side effect has a unique token of session, turn and call, so that a file of tokens shows which effects
+//! happened and how often.
 
 use bob::{LlmRequest, ScriptedCall, ScriptedReply};
 use bob_messages::chat::{ContentPart, Message};
@@ -18,7 +18,7 @@ pub(crate) struct Place {
     pub(crate) turn: u32,
 }
 
-/// What a turn does.
+/// The action of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doing {
     /// The model answers at once.
@@ -53,7 +53,7 @@ pub(crate) const SICK: [(&str, &str); 4] =
 /// A very large result. A build without optimisation takes seconds for two megabytes and would be busy with nothing else.
 const BIG_BYTES: u32 = if cfg!(debug_assertions) { 200_000 } else { 2_000_000 };
 
-/// The purpose of what is drawn here.
+/// Separates these draws from others.
 const PURPOSE: u64 = 1_000;
 
 impl Place {
@@ -76,7 +76,7 @@ impl Place {
         [self.session.into(), self.turn.into()]
     }
 
-    /// Reads what [`Place::request`] wrote.
+    /// Parses the text that [`Place::request`] wrote.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (session, turn) = text.strip_prefix('s')?.split_once('t')?;
         Some(Self { session: session.parse().ok()?, turn: turn.parse().ok()? })
@@ -95,7 +95,7 @@ impl Place {
 }
 
 impl Doing {
-    /// What a turn does in this run.
+    /// Returns the content of a turn.
     pub(crate) fn of(plan: &Plan, place: Place) -> Self {
         let numbers = place.numbers();
         let met = |kind| meets(plan.seed, &plan.chaos, kind, &numbers);
@@ -125,12 +125,12 @@ impl Doing {
     }
 }
 
-/// What is said to a session.
+/// The prompt of a turn.
 pub(crate) fn prompt(place: Place) -> String {
     format!("{} please do what this turn is for", place.request())
 }
 
-/// What the model says to a request.
+/// The model's reply to a request.
 pub(crate) fn reply(plan: &Plan, request: &LlmRequest) -> ScriptedReply {
     // Bursts are the only other requests.
     let Some(place) = Place::of(request) else { return ScriptedReply::text("yes, and what else?") };

@@ -1,4 +1,4 @@
-//! The verdict: what was checked, what was found, and the figures beside it.
+//! The verdict: the checks, their results, and the figures.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use super::checker::{Memory, Times};
 use super::parent::{Figures, Sample};
 use super::plan::Plan;
 
-/// Examples of what is wrong that are shown of each check.
+/// How many violations each check shows.
 const EXAMPLES: usize = 3;
 
-/// What a run was found to be.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) checks: Vec<Check>,
@@ -36,13 +36,13 @@ impl Check {
         Self { name, found: examples.len().to_string(), limit: "0".to_owned(), holds: examples.is_empty(), examples }
     }
 
-    /// Of what is only counted there must be none.
+    /// A check that holds if the count is zero.
     pub(crate) fn count(name: &'static str, count: u64) -> Self {
         Self { name, found: count.to_string(), limit: "0".to_owned(), holds: count == 0, examples: Vec::new() }
     }
 }
 
-/// Figures that are told and not judged, and those that are judged above.
+/// Figures, for information and as input of the checks.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Numbers {
     pub(crate) duration_s: f64,
@@ -54,7 +54,7 @@ pub(crate) struct Numbers {
     pub(crate) steps: u64,
     /// Side effects that happened.
     pub(crate) effects: u64,
-    /// What was done on purpose, by kind.
+    /// Injected faults by kind.
     pub(crate) faults: BTreeMap<&'static str, u64>,
     /// Kills of the worker.
     pub(crate) kills: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Numbers {
     pub(crate) server_back: Times,
     /// From the start of a process to its being ready, every tool server included.
     pub(crate) process_start: Times,
-    /// How long what belonged to a worker took to be gone after its end, at most.
+    /// The longest time until all processes of a worker were gone after its end.
     pub(crate) gone_ms: u64,
     pub(crate) memory: Memory,
     /// The most sessions that were live at a time.
@@ -85,7 +85,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// What a session and a step cost, of a run that was never killed.
+    /// Processor time for a session and a step, of a run without kills.
     pub(crate) fn of_processor(&mut self, samples: &[Sample], ready: Option<Figures>) {
         let (Some(ready), Some(last)) = (ready, samples.last()) else { return };
         if self.kills > 0 {
@@ -105,12 +105,12 @@ impl Verdict {
         self.checks.iter().all(|check| check.holds)
     }
 
-    /// In one word.
+    /// The verdict in one word.
     pub(crate) fn word(&self) -> &'static str {
         if self.passes() { "PASS" } else { "FAIL" }
     }
 
-    /// The table for people.
+    /// The table.
     pub(crate) fn table(&self, plan: &Plan) -> String {
         let mut text = String::new();
         for check in &self.checks {
@@ -148,7 +148,7 @@ impl Verdict {
 }
 
 impl Numbers {
-    /// Name and figure, for people.
+    /// Names and figures of the table.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let counted = |counts: &BTreeMap<&'static str, u64>| {
             let each = counts.iter().map(|(name, count)| format!("{count} {name}"));
@@ -170,7 +170,7 @@ impl Numbers {
             ("process start", self.process_start.text()),
             (
                 "memory",
-                // What a minute does says nothing of an hour.
+                // A minute's slope says nothing about an hour.
                 if memory.window_s < 60.0 {
                     format!("peak {:.0} MiB, mean {:.0} MiB", memory.peak_mib, memory.mean_mib)
                 } else {

@@ -1,7 +1,7 @@
-//! What the worker tells its parent: one JSON object a line, each with the time of the worker's clock.
+//! The worker's reports to its parent: one JSON object a line, each with the time of the worker's clock.
 //!
-//! The parent writes every line down as it came, and the checker reads what was written. It is the acknowledgement log: a
-//! request counts as answered when its line was there, whatever happened to the worker afterwards.
+//! The parent logs every line as received, and the checker reads that log. It is the acknowledgement log: a request
+//! counts as answered when its line was written, regardless of later events in the worker.
 
 use bob_messages::chat::{CallStatus, FinishReason};
 use serde::{Deserialize, Serialize};
@@ -13,14 +13,14 @@ use super::chaos::Kind;
 pub(crate) struct Line {
     /// Milliseconds since the epoch.
     pub(crate) at: u64,
-    pub(crate) told: Told,
+    pub(crate) told: Report,
 }
 
-/// What is told.
+/// A report.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Told {
-    /// The runtime is ready, and nothing was asked of it.
+pub(crate) enum Report {
+    /// The runtime is ready and idle.
     Ready {
         /// How many actors there are.
         actors: usize,
@@ -31,7 +31,7 @@ pub(crate) enum Told {
     Answered(Box<Answer>),
     /// It was not taken.
     Refused { session: String, request: String, why: String },
-    /// An event said that a turn is over.
+    /// An event reported the end of a turn.
     Ended { session: String, turn: String },
     /// Something was done to it on purpose. `sessions` are those that may feel it; none means all.
     Fault { kind: Kind, target: String, sessions: Vec<String> },
@@ -39,7 +39,7 @@ pub(crate) enum Told {
     Back { who: String, after_ms: u64 },
     /// A sample of the runtime.
     Sample { live: usize, running: usize, waiting: usize },
-    /// Nothing is asked any more, and every session was closed.
+    /// The load has ended, and every session was closed.
     Quiet {
         /// Sessions that are still live.
         live: usize,
@@ -48,7 +48,7 @@ pub(crate) enum Told {
     },
 }
 
-/// An outcome as it was told.
+/// A reported outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     pub(crate) session: String,
@@ -57,13 +57,13 @@ pub(crate) struct Answer {
     pub(crate) turn: String,
     pub(crate) reason: FinishReason,
     pub(crate) content: String,
-    /// Whether the outcome was said to be durable.
+    /// Whether the outcome was reported as durable.
     pub(crate) saved: bool,
     /// Model calls.
     pub(crate) steps: u32,
     /// The turn's calls: id and how each ended.
     pub(crate) calls: Vec<(String, CallStatus)>,
-    /// What failed, in words.
+    /// The error, if the turn failed.
     pub(crate) error: Option<String>,
     /// From the request to the outcome, in microseconds.
     pub(crate) took_us: u64,
@@ -76,6 +76,6 @@ pub(crate) struct Answer {
 pub(crate) struct CancelTime {
     /// In microseconds.
     pub(crate) us: u64,
-    /// For how much of it an empty task of the same process was late.
+    /// Scheduling latency of an empty task in that time.
     pub(crate) late_us: u64,
 }

@@ -1,4 +1,4 @@
-//! Garbage: every kind stands before the answer, and the answer is there as its line says.
+//! Garbage: every kind precedes the response, and the response is as described.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn every_kind_of_garbage_stands_around_an_answer() {
         assert_eq!(whole, expected, "{kind}: {}", String::from_utf8_lossy(&said));
         let clean = format!("{pong}\n");
         assert_ne!(said, clean.as_bytes(), "{kind} adds nothing");
-        // Only once, as it was asked to.
+        // Only once, as configured.
         assert_eq!(said_before_pong(&mut peer), clean.replace(":2,", ":4,").as_bytes(), "{kind}");
     }
 }

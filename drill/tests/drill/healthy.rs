@@ -84,7 +84,7 @@ fn a_cancelled_call_is_never_answered_and_the_notice_is_logged() {
     assert_eq!(peer.text("sleep", json!({ "ms": 1 })), "slept 1 ms");
     let call = peer.put_call("sleep", json!({ "ms": 200 }));
     peer.tell("notifications/cancelled", json!({ "requestId": call, "reason": "enough" }));
-    // Another sleep of the same length would end after it.
+    // A later sleep of equal length would end after it.
     peer.text("sleep", json!({ "ms": 200 }));
     assert_eq!(peer.aside.len(), 0, "{:?}", peer.aside);
     let notice = &peer.events("cancelled")[0];

@@ -1,4 +1,4 @@
-//! Every mode of the start, the list and the calls does what its line says; and no mode is without a story.
+//! Every mode of the start, the list and the calls behaves as described; and every mode has a test.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::peer::{Peer, printed, until};
 use crate::pipes;
 
-/// What is seen of a mode.
+/// The test of a mode.
 type Story = fn();
 
 const STORIES: &[(&str, Story)] = &[
@@ -164,7 +164,7 @@ fn agreed(mode: &str, revision: &str) -> Value {
         .take()
 }
 
-/// The cursors of three pages, each asked for with the one before.
+/// The cursors of three pages, each requested with the previous one.
 fn cursors(mode: &str) -> Vec<String> {
     let mut peer = Peer::ready(&["--mode", mode]);
     let mut cursor = json!({});

@@ -1,4 +1,4 @@
-//! The other end of the pipes: a client that knows lines and nothing else.
+//! A minimal client that only knows lines.
 //!
 //! It owns the server's process and kills its whole group when it is dropped.
 
@@ -30,7 +30,7 @@ pub(crate) struct Peer {
     asked: u64,
 }
 
-/// What a program prints when it is not asked to serve.
+/// The output of a program that does not serve.
 pub(crate) fn printed(arguments: &[&str]) -> (String, String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_drill-server")).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 impl Peer {
-    /// Starts a server with these arguments and a log, and says nothing to it.
+    /// Starts a server with these arguments and a log, without sending anything.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_drill-server"));
@@ -95,7 +95,7 @@ impl Peer {
 
     pub(crate) fn send(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().unwrap();
-        // A server that is gone is noticed by what it does not say.
+        // A server that has ended is detected by missing responses.
         let _gone = stdin.write_all(format!("{line}\n").as_bytes());
     }
 
@@ -135,7 +135,7 @@ impl Peer {
         self.answer(id)["result"].take()
     }
 
-    /// Calls a tool and returns the text it says.
+    /// Calls a tool and returns its text.
     pub(crate) fn text(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}")).to_owned()
@@ -186,7 +186,7 @@ impl Peer {
         }
     }
 
-    /// Whether nothing is said for this long. Silence can only be watched for a while.
+    /// Whether there is no output for this long.
     pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
         matches!(self.lines.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }

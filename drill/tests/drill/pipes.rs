@@ -1,4 +1,4 @@
-//! The stories of the modes of processes and pipes, told by the process table.
+//! Tests of process and pipe modes, by the process table.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Peer, until};
 
-/// A field of `/proc/PID/stat`, counted as its manual page does; those of the name and before it cannot be asked for.
+/// A field of `/proc/PID/stat`, numbered as in its manual page, after the name.
 fn stat(pid: i32, field: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let after_name = stat.rsplit_once(") ")?.1;

@@ -1,4 +1,4 @@
-//! M13 to M15: what else a server writes.
+//! M13 to M15: other output of a server.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use bob_messages::mcp::ServerState;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::house::House;
+use crate::fixture::Fixture;
 use crate::process::{is_run_elsewhere, memory, signal, soon};
 
 /// The longest line that is taken, MiB.
 const CAP_MIB: usize = 64;
 
-/// The kinds of garbage, and whether each damages the answer it stands before.
+/// The kinds of garbage, and whether each corrupts the following response.
 fn kinds() -> Vec<(String, bool)> {
     let listed = Command::new(env!("CARGO_BIN_EXE_drill-server")).arg("--list-garbage").output().unwrap();
     let text = String::from_utf8(listed.stdout).unwrap();
@@ -25,51 +25,51 @@ fn kinds() -> Vec<(String, bool)> {
 /// An answer under the text of the question's number is taken for the answer, which it is not.
 const MISTAKEN: &str = "text-id";
 
-/// Whatever stands on stdout, the next call is answered. Only a damaged answer itself may be lost, with an error.
+/// After any garbage on stdout, the next call is answered. Only a corrupted response may be lost, with an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m13_garbage_harms_no_call_but_the_one_whose_answer_it_damages() {
     let kinds = kinds();
     assert!(kinds.len() >= 25);
-    let house = House::new();
+    let fixture = Fixture::new();
     let mut lost = Vec::new();
     for (kind, is_damaged) in &kinds {
         let garbage = ["--garbage", kind, "--garbage-on", "tools/call", "--garbage-times", "1"];
-        let server = house.ready("mine", &garbage).await;
+        let server = fixture.ready("mine", &garbage).await;
         let limit_ms = if *is_damaged { 700 } else { 30_000 };
-        let first = house.perform("mine/echo", json!({ "text": "first" }), limit_ms).await;
+        let first = fixture.perform("mine/echo", json!({ "text": "first" }), limit_ms).await;
         if first.status != CallStatus::Ok {
             assert!(*is_damaged || kind == MISTAKEN, "{kind}: {first:?}");
             assert_eq!(first.status, CallStatus::Error, "{kind}");
             lost.push(kind.as_str());
         }
-        house.is_well("mine").await;
+        fixture.is_well("mine").await;
         assert_eq!(server.spawns(), 1, "{kind}");
         server.watched.actor.stop(None);
-        house.is_empty().await;
+        fixture.is_empty().await;
         std::fs::remove_file(&server.log).unwrap();
     }
     println!("figure: M13 {} kinds, the next call well after each; answers lost: {lost:?}", kinds.len());
 }
 
-/// The same before every answer, from the handshake on: also an answer that nobody asked for in the place of the first
-/// one, and an error that names no question.
+/// Garbage before every response, from the handshake on: also a response with an unknown id before the first one, and
+/// an error without an id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m13_garbage_before_every_answer_is_passed_over() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (kind, _) in kinds().into_iter().filter(|(kind, is_damaged)| !is_damaged && kind != MISTAKEN) {
-        let server = house.join("mine", &["--garbage", &kind]).await;
-        let begun = house.begin("mine/echo", json!({ "text": "x" }), 30_000).await;
+        let server = fixture.join("mine", &["--garbage", &kind]).await;
+        let begun = fixture.begin("mine/echo", json!({ "text": "x" }), 30_000).await;
         let begun = begun.unwrap_or_else(|complaint| panic!("{kind}: {complaint}"));
         assert_eq!(soon(begun).await.unwrap().output.plain(), "x", "{kind}");
         assert_eq!(server.spawns(), 1, "{kind}");
         server.watched.actor.stop(None);
-        house.is_empty().await;
+        fixture.is_empty().await;
         std::fs::remove_file(&server.log).unwrap();
     }
 }
 
-/// Goal: we never hold more than two lines of the greatest length above what we held before. The call fails as soon as
-/// its line is too long, and the connection stays.
+/// Goal: memory grows by at most two lines of the maximum length. The call fails as soon as its line is too long, and
+/// the connection stays.
 #[test]
 fn m14_a_line_without_end_fails_its_call_and_is_not_kept() {
     if is_run_elsewhere("lines::m14_a_line_without_end_fails_its_call_and_is_not_kept") {
@@ -77,13 +77,13 @@ fn m14_a_line_without_end_fails_its_call_and_is_not_kept() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let house = House::new();
-        let _endless = house.ready("endless", &["--mode", "bigline=300000000"]).await;
-        let pid = house.pid("endless");
+        let fixture = Fixture::new();
+        let _endless = fixture.ready("endless", &["--mode", "bigline=300000000"]).await;
+        let pid = fixture.pid("endless");
         let (base, _) = memory();
         for round in 1..=2 {
             let began = Instant::now();
-            let returned = house.perform("endless/echo", json!({ "text": "x" }), 300_000).await;
+            let returned = fixture.perform("endless/echo", json!({ "text": "x" }), 300_000).await;
             let (took, (_, peak)) = (began.elapsed(), memory());
             println!("figure: M14 call {round} failed in {took:?}, memory {base} MiB before, {peak} MiB at most");
             let text = returned.output.plain();
@@ -94,7 +94,7 @@ fn m14_a_line_without_end_fails_its_call_and_is_not_kept() {
             assert_eq!(returned.status, CallStatus::Error);
             assert!(peak <= base + 2 * CAP_MIB, "{base} {peak}");
         }
-        let status = house.status("endless");
+        let status = fixture.status("endless");
         assert_eq!((status.state, status.pid), (ServerState::Ready, Some(pid)));
     });
 }
@@ -107,17 +107,17 @@ fn m15_a_server_that_talks_on_stderr_is_drained() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let house = House::new();
-        let mut server = house.ready("mine", &["--mode", "stderr-flood=100000000"]).await;
+        let fixture = Fixture::new();
+        let mut server = fixture.ready("mine", &["--mode", "stderr-flood=100000000"]).await;
         let (base, _) = memory();
         let began = Instant::now();
-        house.is_well("mine").await;
+        fixture.is_well("mine").await;
         let took = began.elapsed();
         let (_, peak) = memory();
         println!("figure: M15 100 MB drained in {took:?}, memory {base} MiB before, {peak} MiB at most");
         assert!(took < Duration::from_secs(60) && peak <= base + 16, "{took:?} {base} {peak}");
-        signal(house.pid("mine"), Signal::KILL);
+        signal(fixture.pid("mine"), Signal::KILL);
         let end = server.end().await;
-        assert!(end.contains("its last words: xxx") && end.len() < 6 * 1024, "{}", end.len());
+        assert!(end.contains("last output: xxx") && end.len() < 6 * 1024, "{}", end.len());
     });
 }

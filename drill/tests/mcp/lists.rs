@@ -6,15 +6,15 @@ use bob_messages::chat::CallStatus;
 use bob_messages::reply::Reply;
 use serde_json::json;
 
-use crate::house::{House, Server};
+use crate::fixture::{Fixture, Server};
 use crate::process::{is_run_elsewhere, memory, soon, until};
 
 /// How many tools a drill server has that behaves.
 const OWN_TOOLS: usize = 18;
 
-async fn offered(house: &House) -> Vec<String> {
+async fn offered(fixture: &Fixture) -> Vec<String> {
     let (reply, listed) = Reply::channel();
-    house.plane.list(None, move |set| reply.send(set));
+    fixture.plane.list(None, move |set| reply.send(set));
     soon(listed).await.unwrap().tools().iter().map(|tool| tool.id.to_string()).collect()
 }
 
@@ -22,21 +22,21 @@ fn lists(server: &Server) -> usize {
     server.events("received").iter().filter(|event| event["method"] == "tools/list").count()
 }
 
-/// Goal: one look at the list in a second, however often the server says that it changed.
+/// Goal: the list is read at most once a second, however many change notifications arrive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m19_a_storm_of_changes_is_one_look_a_second() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let began = Instant::now();
-    let server = house.ready("mine", &["--mode", "changed-storm=1", "--page", "1000"]).await;
+    let server = fixture.ready("mine", &["--mode", "changed-storm=1", "--page", "1000"]).await;
     until("it is looked at again", || lists(&server) >= 4).await;
     let (looks, took) = (lists(&server), began.elapsed());
     println!("figure: M19 {looks} looks in {took:?}");
     // The first one belongs to the start.
     assert!(took >= Duration::from_secs(looks as u64 - 1), "{looks} {took:?}");
-    house.is_well("mine").await;
+    fixture.is_well("mine").await;
 }
 
-/// What is beyond a bound is left out; the rest can be used.
+/// Tools beyond a bound are left out; the rest can be used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m19_a_tool_beyond_the_bounds_is_left_out_alone() {
     for (mode, odd) in [
@@ -48,21 +48,21 @@ async fn m19_a_tool_beyond_the_bounds_is_left_out_alone() {
         ("big-schema=5000000", false),
         ("ref-cycle", true),
     ] {
-        let house = House::new();
-        let server = house.ready("mine", &["--mode", mode]).await;
-        let tools = offered(&house).await;
+        let fixture = Fixture::new();
+        let server = fixture.ready("mine", &["--mode", mode]).await;
+        let tools = offered(&fixture).await;
         assert_eq!(tools.len(), OWN_TOOLS + usize::from(odd), "{mode}: {tools:?}");
-        house.is_well("mine").await;
+        fixture.is_well("mine").await;
         assert_eq!(server.spawns(), 1);
         if mode == "ref-cycle" {
-            let begun = house.begin("mine/cyclic", json!({ "node": 1 }), 10_000).await;
+            let begun = fixture.begin("mine/cyclic", json!({ "node": 1 }), 10_000).await;
             // The schema cannot be met or cannot be read; either is an answer.
             let settled = match begun {
                 Ok(begun) => soon(begun).await.unwrap().status == CallStatus::Ok,
                 Err(complaint) => !complaint.is_empty(),
             };
             assert!(settled);
-            house.is_well("mine").await;
+            fixture.is_well("mine").await;
         }
     }
 }
@@ -72,14 +72,14 @@ async fn m19_a_tool_beyond_the_bounds_is_left_out_alone() {
 async fn m19_pages_come_to_an_end() {
     for (mode, count, most_pages) in [("endless-pages", 1, 2), ("fresh-pages", 128, 128), ("many-tools=10000", 512, 2)]
     {
-        let house = House::new();
-        let server = house.ready("mine", &["--mode", mode]).await;
-        assert_eq!(offered(&house).await.len(), count, "{mode}");
+        let fixture = Fixture::new();
+        let server = fixture.ready("mine", &["--mode", mode]).await;
+        assert_eq!(offered(&fixture).await.len(), count, "{mode}");
         assert!(lists(&server) <= most_pages, "{mode}: {} pages", lists(&server));
     }
 }
 
-/// Goal: memory is bounded by what is offered and by one line.
+/// Goal: memory is bounded by the offer and by one line.
 #[test]
 fn m19_a_large_list_is_not_kept() {
     if is_run_elsewhere("lists::m19_a_large_list_is_not_kept") {
@@ -87,11 +87,11 @@ fn m19_a_large_list_is_not_kept() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let house = House::new();
-        let _first = house.ready("first", &[]).await;
+        let fixture = Fixture::new();
+        let _first = fixture.ready("first", &[]).await;
         let (base, _) = memory();
         for (number, mode) in ["many-tools=10000", "big-schema=5000000", "deep-schema=100000"].iter().enumerate() {
-            house.ready(&format!("large{number}"), &["--mode", mode]).await;
+            fixture.ready(&format!("large{number}"), &["--mode", mode]).await;
             println!("figure: M19 {mode}: memory {base} MiB before, {} MiB at most", memory().1);
         }
         let (_, peak) = memory();

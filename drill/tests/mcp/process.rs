@@ -1,4 +1,4 @@
-//! What the system says about processes, ours and others.
+//! The process table.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn soon<F: Future>(future: F) -> impl Future<Output = F::Output> {
     }
 }
 
-/// Waits until a claim about the world holds; for facts that send no event. Says how long that took.
+/// Waits until a condition holds that has no event. Returns how long that took.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let started = Instant::now();
     while !holds() {
@@ -47,7 +47,7 @@ fn all() -> impl Iterator<Item = i32> {
     fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Those who run and have this in their command line.
+/// The live processes with this path in their command line.
 pub(crate) fn living(marked: &Path) -> Vec<i32> {
     let mark = marked.to_string_lossy();
     let is_marked = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| contains(&line, &mark));
@@ -58,7 +58,7 @@ fn contains(line: &[u8], mark: &str) -> bool {
     line.windows(mark.len()).any(|window| window == mark.as_bytes())
 }
 
-/// Whether nobody runs in this group.
+/// Whether no process of this group is running.
 pub(crate) fn is_gone(group: i32) -> bool {
     !all().any(|pid| stat(pid).is_some_and(|(state, _, of)| of == group && state != 'Z'))
 }
@@ -94,7 +94,7 @@ pub(crate) fn memory() -> (usize, usize) {
     (field("VmRSS:"), field("VmHWM:"))
 }
 
-/// Runs the test again in a process of its own and passes on its verdict. False: this is that process.
+/// Runs the test in a separate process and propagates its result. Returns `false` in that process.
 pub(crate) fn is_run_elsewhere(test: &str) -> bool {
     const MARK: &str = "BOB_TEST_OWN_PROCESS";
     if std::env::var_os(MARK).is_some() {

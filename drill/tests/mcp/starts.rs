@@ -8,7 +8,7 @@ use bob_messages::options::{CommandSpec, ServerStart, ServerTransport};
 use rustix::process::{Resource, Rlimit, Signal};
 use serde_json::json;
 
-use crate::house::{House, family, percentile};
+use crate::fixture::{Fixture, family, percentile};
 use crate::process::{held, is_flat, is_gone, is_run_elsewhere, lives, living, signal, soon, until, zombies};
 
 /// How long a test repeats its fault.
@@ -18,28 +18,28 @@ const FOR: Duration = Duration::from_secs(12);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m1_a_server_that_is_killed_during_calls_is_noticed_at_once() {
     const ROUNDS: usize = 40;
-    let house = House::new();
-    let mut server = house.ready("mine", &[]).await;
-    let _other = house.ready("other", &[]).await;
-    let beside = house.begin("other/sleep", json!({ "ms": 100 }), 60_000).await.unwrap();
+    let fixture = Fixture::new();
+    let mut server = fixture.ready("mine", &[]).await;
+    let _other = fixture.ready("other", &[]).await;
+    let beside = fixture.begin("other/sleep", json!({ "ms": 100 }), 60_000).await.unwrap();
     let (mut noticed, mut back) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let mut calls = Vec::new();
         for _ in 0..5 {
-            calls.push(house.begin("mine/sleep", json!({ "ms": 60_000 }), 60_000).await.unwrap());
+            calls.push(fixture.begin("mine/sleep", json!({ "ms": 60_000 }), 60_000).await.unwrap());
         }
         // Some rounds hit the calls on their way, some after they have arrived.
         tokio::time::sleep(Duration::from_millis(fastrand::u64(0..20))).await;
         let killed = Instant::now();
-        signal(house.pid("mine"), Signal::KILL);
+        signal(fixture.pid("mine"), Signal::KILL);
         for call in calls {
             let returned = soon(call).await.unwrap();
             noticed.push(killed.elapsed());
             assert!(returned.output.plain().contains("outcome unknown"), "{returned:?}");
             assert_eq!(returned.status, CallStatus::Unknown, "round {round}");
         }
-        // Asked before anybody has started the successor.
-        let asked = house.perform("mine/echo", json!({ "text": "again" }), 60_000);
+        // Called before the successor was started.
+        let asked = fixture.perform("mine/echo", json!({ "text": "again" }), 60_000);
         let restarted = async {
             server.end().await;
             server.start_again().await;
@@ -49,8 +49,8 @@ async fn m1_a_server_that_is_killed_during_calls_is_noticed_at_once() {
         back.push(killed.elapsed());
     }
     assert_eq!(soon(beside).await.unwrap().status, CallStatus::Ok);
-    assert_eq!((server.spawns(), house.status("other").restarts), (ROUNDS + 1, 0));
-    house.is_well("other").await;
+    assert_eq!((server.spawns(), fixture.status("other").restarts), (ROUNDS + 1, 0));
+    fixture.is_well("other").await;
     let (p99, next) = (percentile(noticed.clone(), 99), percentile(back, 100));
     println!(
         "figure: M1 {} calls told in {:?} (p50), {p99:?} (p99); next call ok in {next:?} (worst)",
@@ -60,10 +60,10 @@ async fn m1_a_server_that_is_killed_during_calls_is_noticed_at_once() {
     assert!(p99 < Duration::from_millis(300) && next < Duration::from_secs(6), "{p99:?} {next:?}");
 }
 
-/// Goal: nobody of the server's group 5 s after the stop.
+/// Goal: no process of the server's group 5 s after the stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m2_grandchildren_go_with_their_server() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for modes in [
         &["--mode", "launcher"][..],
         &["--mode", "ignore-term"],
@@ -71,8 +71,8 @@ async fn m2_grandchildren_go_with_their_server() {
         &["--mode", "launcher", "--mode", "grandchild"],
         &["--mode", "ignore-term", "--mode", "grandchild"],
     ] {
-        let server = house.ready("mine", modes).await;
-        let group = house.pid("mine");
+        let server = fixture.ready("mine", modes).await;
+        let group = fixture.pid("mine");
         let has_family = modes.contains(&"grandchild");
         until("its family is there", || !has_family || family(&server).len() == 3).await;
         let stopped = Instant::now();
@@ -81,17 +81,17 @@ async fn m2_grandchildren_go_with_their_server() {
         println!("figure: M2 {modes:?} gone in {took:?}");
         assert!(stopped.elapsed() < Duration::from_secs(15), "{modes:?}: {took:?}");
         assert_eq!(family(&server), [], "{modes:?}");
-        house.is_empty().await;
+        fixture.is_empty().await;
         std::fs::remove_file(&server.log).unwrap();
     }
 }
 
-/// A process in a session of its own is out of reach: that is known, and all others go nevertheless.
+/// A process in its own session is out of reach, which is a known limit; all others end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m2_a_process_that_left_the_group_holds_nothing_up() {
-    let house = House::new();
-    let server = house.ready("mine", &["--mode", "grandchild-setsid"]).await;
-    let group = house.pid("mine");
+    let fixture = Fixture::new();
+    let server = fixture.ready("mine", &["--mode", "grandchild-setsid"]).await;
+    let group = fixture.pid("mine");
     until("its family is there", || family(&server).len() == 3).await;
     server.watched.actor.stop(None);
     let took = until("its group is gone", || is_gone(group)).await;
@@ -125,21 +125,21 @@ fn m5_a_handshake_that_fails_leaves_nothing() {
 fn repeat(ways: &[&'static str], row: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let house = House::new();
+        let fixture = Fixture::new();
         for way in ways {
-            end_once(&house, "warm", way).await;
+            end_once(&fixture, "warm", way).await;
         }
-        house.is_empty().await;
-        // Each sees the same: its children are gone once they have been waited for.
+        fixture.is_empty().await;
+        // All see that its children are gone once they were reaped.
         until("nobody is a zombie", || zombies() == 0).await;
         let (before, began) = (held(), Instant::now());
         let (mut ends, mut samples, mut longest) = (0, 0, Duration::ZERO);
         while began.elapsed() < FOR {
             let ids: Vec<String> = (0..4).map(|lane| format!("lane{lane}")).collect();
-            let lanes = ids.iter().enumerate().map(|(lane, id)| end_once(&house, id, ways[(ends + lane) % ways.len()]));
+            let lanes = ids.iter().enumerate().map(|(lane, id)| end_once(&fixture, id, ways[(ends + lane) % ways.len()]));
             futures_util::future::join_all(lanes).await;
             ends += ids.len();
-            house.is_empty().await;
+            fixture.is_empty().await;
             samples += 1;
             // One that was killed this moment is reaped the next.
             longest = longest.max(until("nobody is a zombie", || zombies() == 0).await);
@@ -151,21 +151,21 @@ fn repeat(ways: &[&'static str], row: &str) {
     });
 }
 
-async fn end_once(house: &House, id: &str, way: &str) {
+async fn end_once(fixture: &Fixture, id: &str, way: &str) {
     let mode = if matches!(way, "crash" | "kill" | "protocol-echo") { "healthy" } else { way };
     let startup_timeout_ms = if matches!(way, "junk-init" | "silent-list") { 300 } else { 20_000 };
-    let mut server = house.join_as(id, &["--mode", mode], |spec| spec.startup_timeout_ms = startup_timeout_ms).await;
+    let mut server = fixture.join_as(id, &["--mode", mode], |spec| spec.startup_timeout_ms = startup_timeout_ms).await;
     match way {
         "crash" => {
-            let crashed = house.perform(&format!("{id}/crash"), json!({}), 60_000).await;
+            let crashed = fixture.perform(&format!("{id}/crash"), json!({}), 60_000).await;
             assert_eq!(crashed.status, CallStatus::Unknown);
         }
         "kill" => {
-            house.until_ready(id).await;
-            signal(house.pid(id), Signal::KILL);
+            fixture.until_ready(id).await;
+            signal(fixture.pid(id), Signal::KILL);
         }
         "protocol-echo" => {
-            house.until_ready(id).await;
+            fixture.until_ready(id).await;
             server.watched.actor.stop(None);
         }
         _ => {}
@@ -178,24 +178,24 @@ async fn end_once(house: &House, id: &str, way: &str) {
 /// Goal: never more processes than servers, plus one that is on its way out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m4_a_successor_waits_for_the_end_of_its_predecessor() {
-    let house = House::new();
-    let mut server = house.ready("mine", &[]).await;
+    let fixture = Fixture::new();
+    let mut server = fixture.ready("mine", &[]).await;
     let (began, mut rounds, mut most, mut samples) = (Instant::now(), 0, 0, 0);
     while began.elapsed() < FOR {
-        let before = house.pid("mine");
+        let before = fixture.pid("mine");
         match rounds % 2 {
             0 => server.watched.actor.kill(),
             _ => server.watched.actor.stop(None),
         }
         server.start_again().await;
-        let (mut changes, mut first) = (house.plane.changes(), true);
-        while house.status("mine").pid == Some(before) || std::mem::take(&mut first) {
-            let count = living(house.folder.path()).len();
+        let (mut changes, mut first) = (fixture.plane.changes(), true);
+        while fixture.status("mine").pid == Some(before) || std::mem::take(&mut first) {
+            let count = living(fixture.folder.path()).len();
             (most, samples) = (most.max(count), samples + 1);
             let _or_look_again = tokio::time::timeout(Duration::from_millis(1), changes.changed()).await;
         }
         assert!(!lives(before), "the old one lives beside the new one");
-        house.is_well("mine").await;
+        fixture.is_well("mine").await;
         rounds += 1;
     }
     println!("figure: M4 {rounds} replacements, at most {most} processes in {samples} samples");
@@ -203,19 +203,19 @@ async fn m4_a_successor_waits_for_the_end_of_its_predecessor() {
     assert_eq!(server.spawns(), rounds + 1);
 }
 
-/// Goal: one start for all who ask; they succeed or fail together.
+/// Goal: one start for all callers; they succeed or fail together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m8_a_thousand_sessions_start_a_server_once() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (id, mode, is_well) in [("cold", "slow-start=200", true), ("broken", "exit-init=3", false)] {
-        let server = house.join_as(id, &["--mode", mode], |spec| spec.start = ServerStart::Lazy).await;
+        let server = fixture.join_as(id, &["--mode", mode], |spec| spec.start = ServerStart::Lazy).await;
         assert_eq!(server.spawns(), 0);
         let tool = format!("{id}/echo");
         let asked = (0..1_000).map(|number| {
-            let (house, tool) = (&house, &tool);
+            let (fixture, tool) = (&fixture, &tool);
             async move {
                 let text = format!("{number}");
-                match house.begin(tool, json!({ "text": text }), 60_000).await {
+                match fixture.begin(tool, json!({ "text": text }), 60_000).await {
                     Ok(begun) => soon(begun).await.unwrap().output.plain() == text,
                     Err(complaint) => {
                         assert!(complaint.starts_with("not run: "), "{complaint}");
@@ -230,18 +230,18 @@ async fn m8_a_thousand_sessions_start_a_server_once() {
     }
 }
 
-/// The message names the server, the command and the reason; nobody else notices.
+/// The message names the server, the command and the reason; other servers are not affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m9_a_command_that_cannot_be_started_says_why() {
-    let house = House::new();
-    let _other = house.ready("other", &[]).await;
-    let text = house.folder.path().join("text");
+    let fixture = Fixture::new();
+    let _other = fixture.ready("other", &[]).await;
+    let text = fixture.folder.path().join("text");
     std::fs::write(&text, "no program").unwrap();
-    let missing = house.folder.path().join("no-such-program");
+    let missing = fixture.folder.path().join("no-such-program");
     for (program, folder, why) in
         [(missing.clone(), None, "ENOENT"), (text, None, "EACCES"), ("sh".into(), Some(missing), "folder")]
     {
-        let mut server = house
+        let mut server = fixture
             .join_as("mine", &[], |spec| {
                 let command = program.to_string_lossy().into_owned();
                 spec.transport = ServerTransport::Stdio(CommandSpec { command, args: vec![], env: vec![], folder });
@@ -251,7 +251,7 @@ async fn m9_a_command_that_cannot_be_started_says_why() {
         assert!(end.contains("the tool server `mine` does not start") && end.contains(why), "{why}: {end}");
         assert!(end.contains(&*program.to_string_lossy()), "{end}");
     }
-    house.is_well("other").await;
+    fixture.is_well("other").await;
 }
 
 #[test]
@@ -261,33 +261,33 @@ fn m9_without_descriptors_nothing_starts_and_nothing_breaks() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let house = House::new();
-        let _other = house.ready("other", &[]).await;
+        let fixture = Fixture::new();
+        let _other = fixture.ready("other", &[]).await;
         let whole = rustix::process::getrlimit(Resource::Nofile);
         let few = Rlimit { current: Some(held().0 as u64), ..whole };
         rustix::process::setrlimit(Resource::Nofile, few).unwrap();
-        let mut server = house.join("mine", &[]).await;
+        let mut server = fixture.join("mine", &[]).await;
         let end = server.end().await;
         assert!(end.contains("the tool server `mine` does not start") && end.contains("EMFILE"), "{end}");
-        house.is_well("other").await;
+        fixture.is_well("other").await;
         rustix::process::setrlimit(Resource::Nofile, whole).unwrap();
         server.start_again().await;
-        house.is_well("mine").await;
+        fixture.is_well("mine").await;
     });
 }
 
-/// Goal: nobody is left 5 s after the runtime went away in the middle of calls.
+/// Goal: no process is left 5 s after the runtime ended during calls.
 #[test]
 fn m10_a_runtime_that_is_dropped_takes_its_servers_along() {
     for mode in ["healthy", "ignore-term", "grandchild", "launcher"] {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (house, server, group, call) = runtime.block_on(async {
-            let house = House::new();
-            let server = house.ready("mine", &["--mode", mode]).await;
-            let call = house.begin("mine/sleep", json!({ "ms": 60_000 }), 60_000).await.unwrap();
+        let (fixture, server, group, call) = runtime.block_on(async {
+            let fixture = Fixture::new();
+            let server = fixture.ready("mine", &["--mode", mode]).await;
+            let call = fixture.begin("mine/sleep", json!({ "ms": 60_000 }), 60_000).await.unwrap();
             until("its family is there", || mode != "grandchild" || family(&server).len() == 3).await;
-            let group = house.pid("mine");
-            (house, server, group, call)
+            let group = fixture.pid("mine");
+            (fixture, server, group, call)
         });
         let dropped = Instant::now();
         runtime.shutdown_background();
@@ -296,7 +296,7 @@ fn m10_a_runtime_that_is_dropped_takes_its_servers_along() {
             std::thread::sleep(Duration::from_millis(2));
         }
         println!("figure: M10 {mode}: gone in {:?}", dropped.elapsed());
-        assert_eq!((family(&server), living(house.folder.path())), (vec![], vec![]), "{mode}");
+        assert_eq!((family(&server), living(fixture.folder.path())), (vec![], vec![]), "{mode}");
         drop(call);
     }
 }
@@ -306,22 +306,22 @@ fn m10_a_runtime_that_is_dropped_takes_its_servers_along() {
 fn m11_a_server_outlives_the_thread_that_started_it() {
     let begun = std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let house = runtime.block_on(async {
-            let house = House::new();
-            let server = house.ready("mine", &[]).await;
-            (house, server)
+        let fixture = runtime.block_on(async {
+            let fixture = Fixture::new();
+            let server = fixture.ready("mine", &[]).await;
+            (fixture, server)
         });
-        (runtime, house)
+        (runtime, fixture)
     });
-    let (runtime, (house, server)) = begun.join().unwrap();
+    let (runtime, (fixture, server)) = begun.join().unwrap();
     runtime.block_on(async {
-        let pid = house.pid("mine");
+        let pid = fixture.pid("mine");
         // Another thread of the machine has had its turn many times by then.
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(100)).await;
             assert!(lives(pid));
         }
-        house.is_well("mine").await;
-        assert_eq!((house.pid("mine"), server.spawns()), (pid, 1));
+        fixture.is_well("mine").await;
+        assert_eq!((fixture.pid("mine"), server.spawns()), (pid, 1));
     });
 }

@@ -1,4 +1,4 @@
-//! What a person decides about a call, and what became of it.
+//! Decisions about calls, and their effects.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub enum Decision {
     },
 }
 
-/// What became of a decision.
+/// The effect of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Heard {
@@ -38,6 +38,6 @@ pub enum Heard {
     Counts,
     /// No such question is open in the turn that runs; nothing changed.
     NotAsked,
-    /// The session has no actor here that could be asked; nothing changed.
+    /// The session has no live actor; nothing changed.
     NotLive,
 }

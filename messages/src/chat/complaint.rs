@@ -5,13 +5,13 @@ use super::{ContentPart, Message};
 /// How every message begins and ends that asks the model again after a malformed reply.
 const COMPLAINT: (&str, &str) = ("Your reply could not be used: ", ". Answer again.");
 
-/// The words that ask the model again after a malformed reply.
+/// The message that asks the model again after a malformed reply.
 pub(crate) fn complain(complaint: &str) -> String {
     let (begin, end) = COMPLAINT;
     format!("{begin}{complaint}{end}")
 }
 
-/// What a message of [`complain`] complains about.
+/// Extracts the complaint from a message of [`complain`].
 pub(crate) fn complaint(message: &Message) -> Option<&str> {
     let Message::User { parts } = message else { return None };
     let [ContentPart::Text { text }] = parts.as_slice() else { return None };

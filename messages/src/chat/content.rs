@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an image weighs in a prompt: about 1,600 tokens.
+/// Weight of an image in a prompt: about 1,600 tokens.
 const IMAGE_WEIGHT: usize = 6_400;
 
 /// One part of a message or of a tool's output.
@@ -32,7 +32,7 @@ pub enum ContentPart {
     Resource {
         /// Where it is from.
         uri: String,
-        /// What it is, when known.
+        /// Its MIME type, if known.
         mime_type: Option<String>,
         /// Its text, when it is text.
         text: Option<String>,
@@ -43,9 +43,9 @@ pub enum ContentPart {
     ResourceLink {
         /// Where it is.
         uri: String,
-        /// What people call it.
+        /// Its display name.
         name: String,
-        /// What it is, when known.
+        /// Its MIME type, if known.
         mime_type: Option<String>,
     },
 }
@@ -79,8 +79,8 @@ impl ContentPart {
         }
     }
 
-    /// How many bytes of text the part weighs in a prompt, about. What a model looks at or
-    /// listens to costs it far less than its bytes would as text.
+    /// Approximate weight of the part in a prompt, in bytes of text. Images and sounds cost a model far less than
+    /// their size as text.
     pub fn weight(&self) -> usize {
         match self {
             Self::Image { .. } => IMAGE_WEIGHT,
@@ -89,7 +89,7 @@ impl ContentPart {
         }
     }
 
-    /// Whether all of it can be said as text.
+    /// Whether the part can be rendered as text.
     pub fn is_text(&self) -> bool {
         match self {
             Self::Text { .. } | Self::Resource { .. } | Self::ResourceLink { .. } => true,

@@ -1,4 +1,4 @@
-//! What a tool returns, and what of it a model sees.
+//! The output of a tool, and its rendering for a model.
 
 use super::content::ContentPart;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct FileChange {
     pub path: String,
     /// Its text before; `None` when it did not exist.
     pub before: Option<String>,
-    /// Its text after; `None` when it is gone.
+    /// Its text after; `None` if it was deleted.
     pub after: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl FileChange {
     }
 }
 
-/// What a tool returns; the journal keeps it whole.
+/// The output of a tool; the journal keeps all of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// Content, in order.
@@ -45,14 +45,14 @@ pub struct ToolOutput {
     /// Where it looked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
-    /// What it changed.
+    /// The files that it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// Whether the tool itself says it failed.
+    /// Whether the tool reports a failure.
     pub is_error: bool,
-    /// Says that the result is not there yet and comes from outside: what is waited for, in words for people. The turn is
-    /// suspended when nothing else of its step is left to do, and the reply to its token becomes the call's result; what
-    /// else is in this output is then not kept. Of one that failed it says nothing.
+    /// Set if the result comes later from outside: a description of the wait. The turn is suspended when nothing else
+    /// of its step is left to do, and the reply to its token becomes the call's result; the rest of this output is
+    /// then dropped. Ignored for a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
 }
@@ -98,8 +98,8 @@ impl ToolOutput {
         whole.min(MODEL_RESULT_BYTES)
     }
 
-    /// The output as a model sees it, when that is less than it is: text cut as [`for_model`](Self::for_model) does, what
-    /// is no text as it is, and nothing of what is for people only.
+    /// Returns the output as a model sees it, if that is less: text truncated like [`for_model`](Self::for_model),
+    /// other content unchanged, and nothing that is only for users.
     pub fn as_seen(&self) -> Option<Self> {
         let size = |value: &Value| value.to_string().len();
         let beside =
@@ -118,8 +118,8 @@ impl ToolOutput {
         Some(Self { parts, is_error: self.is_error, ..Self::default() })
     }
 
-    /// What the model sees: the whole text, or its head and tail around a notice
-    /// when it is longer than [`MODEL_RESULT_BYTES`].
+    /// Returns the text for the model: all of it, or its head and tail around a notice if it is longer than
+    /// [`MODEL_RESULT_BYTES`].
     pub fn for_model(&self) -> String {
         let whole = self.plain();
         if whole.len() <= MODEL_RESULT_BYTES {

@@ -12,7 +12,7 @@ pub enum StoreError {
         /// The version it has.
         version: u64,
     },
-    /// Somebody else has taken the session over.
+    /// Another owner has taken over the session.
     #[error("the session was taken over by another owner (epoch {epoch})")]
     Fenced {
         /// The epoch it has now.
@@ -24,7 +24,7 @@ pub enum StoreError {
         /// Its name.
         owner: String,
     },
-    /// It may or may not have been stored; the same records may be sent again.
+    /// The records may or may not have been stored; sending them again is safe.
     #[error("it is not known whether the records were stored: {0}")]
     InDoubt(String),
     /// The store cannot be reached or written now.
@@ -44,7 +44,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether sending the same records again may help.
+    /// Whether sending the records again may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::InDoubt(_) | Self::Unavailable(_) => true,

@@ -23,8 +23,7 @@ pub struct Envelope {
     pub session_id: Option<SessionId>,
     /// Which turn; `None` for an event of the tree.
     pub turn_id: Option<TurnId>,
-    /// The trace: 32 hex digits. All zeros, which W3C Trace Context keeps for "none",
-    /// for an event of the tree.
+    /// The trace: 32 hex digits. All zeros, which W3C Trace Context keeps for "none", for an event of the tree.
     pub trace_id: String,
     /// The span: 16 hex digits; all zeros for an event of the tree.
     pub span_id: String,
@@ -33,7 +32,7 @@ pub struct Envelope {
     /// Which step, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// What happened.
+    /// The event.
     pub event: AgentEvent,
 }
 
@@ -91,9 +90,8 @@ impl Envelope {
         }
     }
 
-    /// The event as one flat JSON object: the envelope's keys and the event's side by
-    /// side; of a call its `call_id`, `tool` and `arguments`; of `turn.finished` all
-    /// keys of the outcome. Readers ignore what they do not know.
+    /// Converts to one flat JSON object: the keys of envelope and event; `call_id`, `tool` and `arguments` of a call;
+    /// all keys of the outcome for `turn.finished`. Readers must ignore unknown keys.
     pub fn to_json(&self) -> Value {
         let mut flat = Map::new();
         let mut lift = |value: Value| {

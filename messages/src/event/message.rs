@@ -1,4 +1,4 @@
-//! The messages of a session as events, told live and from its journal in the same way.
+//! Message events of a session, created in one way for live turns and from the journal.
 
 use super::{AgentEvent, StepEvent};
 use crate::chat::ContentPart;
@@ -11,7 +11,7 @@ pub fn answer_id(turn: &TurnId, step: u32) -> String {
     format!("{turn}-{step}")
 }
 
-/// What the user said with which this run of the turn began; `None` when nothing was: a decision resumed it.
+/// The user's input of this run; `None` if a decision resumed it.
 pub(crate) fn began(open: &OpenTurn) -> Option<AgentEvent> {
     let parts = match open.submission == open.input.turn {
         true => open.input.parts.clone(),
@@ -21,7 +21,7 @@ pub(crate) fn began(open: &OpenTurn) -> Option<AgentEvent> {
     Some(AgentEvent::MessageUser { message_id: format!("{}-user", open.submission), parts, steered: false })
 }
 
-/// What the user said into the turn, under the name of the request; older programs gave it none.
+/// A steering message, with its request id; journals of older versions have none.
 pub(crate) fn steered(turn: &TurnId, request: Option<&RequestId>, version: u64, parts: &[ContentPart]) -> AgentEvent {
     let message_id = match request {
         Some(request) => format!("{turn}-user-{request}"),
@@ -30,7 +30,7 @@ pub(crate) fn steered(turn: &TurnId, request: Option<&RequestId>, version: u64, 
     AgentEvent::MessageUser { message_id, parts: parts.to_vec(), steered: true }
 }
 
-/// The model answered, and this is what it took.
+/// The model's reply was received, with its usage.
 pub(crate) fn completed(step: u32, cost: &StepCost) -> StepEvent {
     let completed = AgentEvent::LlmCompleted {
         model: cost.model.clone(),
@@ -42,7 +42,7 @@ pub(crate) fn completed(step: u32, cost: &StepCost) -> StepEvent {
     completed.in_step(step)
 }
 
-/// The words and thoughts of an answer, where it has any.
+/// Text and reasoning of a reply, if it has any.
 pub(crate) fn answered(turn: &TurnId, step: u32, answered: &Answered) -> Option<StepEvent> {
     let Answered { text, reasoning, .. } = answered;
     (!text.is_empty() || reasoning.is_some()).then(|| {

@@ -1,12 +1,11 @@
-//! What front ends and telemetry may see: one event per transition, in one envelope.
+//! Events for front ends and telemetry: one per transition, in an envelope.
 //!
-//! Events are told beside the walk and change nothing. A stream carries contents
-//! whole; whoever writes them to a sink or a log redacts them there.
+//! Events have no effect on a turn. They have full contents; sinks and logs must redact them.
 //!
-//! A kind that is added is a variant of [`AgentEvent`], with its keys in `docs/events.schema.json` and its line in
-//! `docs/events.md`. Other places name only the kinds that they treat in a way of their own: `place` those that carry
-//! contents, which bound what waits for a reader; `rebuild`, and the key of the reader's seam, those that the journal
-//! tells; the spans, the screen and [`StreamView`] those that they show.
+//! A new kind is a variant of [`AgentEvent`], with its keys in `docs/events.schema.json` and its line in
+//! `docs/events.md`. Other places only handle specific kinds: `place` those with contents, for the limits of queues;
+//! `rebuild`, and the reader's deduplication key, those in the journal; the spans, the screen and [`StreamView`]
+//! those that they show.
 
 mod envelope;
 mod message;
@@ -37,16 +36,14 @@ use crate::tools::{Risk, ToolKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What can happen in a turn. Reads as the state diagram does. In which step it happens is said beside it, in a
-/// [`StepEvent`] and in the [`Envelope`].
+/// An event of a turn, in the order of the state diagram. Its step is in the [`StepEvent`] and in the [`Envelope`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum AgentEvent {
     /// The turn began.
     #[serde(rename = "turn.started")]
     TurnStarted {
-        /// Whose outcome this run's will be: the turn itself, or the request that
-        /// resumed it.
+        /// Whose outcome this run's will be: the turn itself, or the request that resumed it.
         submission: TurnId,
         /// The model it runs on.
         model: ModelName,
@@ -63,25 +60,25 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ParentTurn>,
     },
-    /// The user said something: the input of the turn, right behind its `turn.started`, the reply that resumed it, or
-    /// something said into the running turn.
+    /// A message of the user: the input of the turn, right after `turn.started`, the reply that resumed it, or a
+    /// steering message.
     #[serde(rename = "message.user")]
     MessageUser {
         /// Which message: unique in the session.
         message_id: String,
-        /// What was said.
+        /// The content.
         parts: Vec<ContentPart>,
-        /// It was said into the running turn.
+        /// Whether it is a steering message.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steered: bool,
     },
-    /// The model's words and thoughts of one answer that was understood, whole: what its pieces were, whether they were
-    /// seen or not. Not told of an answer without either.
+    /// Text and reasoning of one accepted reply, complete, regardless of earlier deltas. Omitted for a reply without
+    /// either.
     #[serde(rename = "message.assistant")]
     MessageAssistant {
         /// Which message; that of its pieces.
         message_id: String,
-        /// Its words: the answer, or what stands beside its calls.
+        /// The text: the answer, or text beside calls.
         text: String,
         /// Its thoughts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +99,7 @@ pub enum AgentEvent {
         #[serde(default)]
         cut_bytes: usize,
     },
-    /// The model was asked.
+    /// A model call began.
     #[serde(rename = "llm.requested")]
     LlmRequested {
         /// Which model.
@@ -123,14 +120,14 @@ pub enum AgentEvent {
         model: ModelName,
         /// How long it took.
         latency_ms: u64,
-        /// What it cost.
+        /// Its usage.
         usage: Option<Usage>,
         /// Why it stopped.
         stop_reason: StopReason,
         /// The provider's id of the response.
         response_id: Option<String>,
     },
-    /// The model failed for good.
+    /// The model call failed permanently.
     #[serde(rename = "llm.failed")]
     LlmFailed {
         /// Why.
@@ -145,9 +142,9 @@ pub enum AgentEvent {
         of: u32,
         /// How long it waits first.
         delay_ms: u64,
-        /// The model asked next; another one when a fallback takes over.
+        /// The model of the next attempt; a fallback may differ.
         model: ModelName,
-        /// What went wrong.
+        /// The error.
         reason: String,
     },
     /// The model's reply was understood.
@@ -161,7 +158,7 @@ pub enum AgentEvent {
     /// The model's reply was not understood.
     #[serde(rename = "action.malformed")]
     ActionMalformed {
-        /// What is wrong with it.
+        /// The error in the reply.
         complaint: String,
     },
     /// A call was seen, runs, or made progress.
@@ -169,13 +166,13 @@ pub enum AgentEvent {
     ToolCalled {
         /// The call.
         call: Arc<ToolCall>,
-        /// What people call the tool.
+        /// The tool's title.
         title: String,
-        /// What the tool does.
+        /// The tool's kind.
         kind: ToolKind,
         /// How far the call is.
         state: CallState,
-        /// How far it says it is, when it made progress.
+        /// Its progress, if reported.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         progress: Option<Progress>,
     },
@@ -185,7 +182,7 @@ pub enum AgentEvent {
         /// The result, whole.
         result: Arc<ToolResult>,
     },
-    /// A person is asked about a call.
+    /// A call needs approval.
     #[serde(rename = "approval.requested")]
     ApprovalRequested {
         /// The question.
@@ -194,9 +191,9 @@ pub enum AgentEvent {
         call: Arc<ToolCall>,
         /// How risky it is.
         risk: Risk,
-        /// Why a person is asked.
+        /// Why approval is needed.
         reason: String,
-        /// What may be answered.
+        /// The possible decisions.
         choices: Vec<String>,
         /// How the tool's definition differs from the one that was decided about before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -241,7 +238,7 @@ pub enum AgentEvent {
         server: ServerId,
         /// The leader of its process group.
         pid: i32,
-        /// How it ended: its exit code or signal, with its last words.
+        /// The exit code or signal, with the last output.
         status: String,
     },
     /// The history became too long for the model and was condensed; the journal has all of it.
@@ -251,13 +248,13 @@ pub enum AgentEvent {
         method: CondenseMethod,
         /// How many messages the prompt would have held.
         messages_before: usize,
-        /// How many of them it holds no more.
+        /// How many messages were omitted.
         messages_dropped: usize,
         /// The estimate of that prompt's tokens.
         tokens_before: u64,
         /// The estimate of the shortened prompt's tokens.
         tokens_after: u64,
-        /// How often a summary was asked for.
+        /// How many attempts were made.
         attempts: u32,
     },
     /// An actor was started again: one of a session in its turn, or one of the tree.
@@ -270,13 +267,12 @@ pub enum AgentEvent {
         /// Why.
         reason: String,
     },
-    /// The turn's skills were chosen, or taken up again after a crash. Not told of a turn
-    /// that gets none.
+    /// The turn's skills were selected, or restored after a crash. Omitted for a turn without skills.
     #[serde(rename = "skills.selected")]
     SkillsSelected {
         /// Those in the prompt, the best first.
         skills: Vec<SkillChoice>,
-        /// Names of those that would have been and have no room, or are gone meanwhile.
+        /// Names of skills left out for lack of space, or because they no longer exist.
         dropped: Vec<String>,
         /// How much of the prompt they take, in bytes.
         bytes: u64,
@@ -300,11 +296,11 @@ pub struct SkillChoice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "text", rename_all = "snake_case")]
 pub enum Delta {
-    /// Words.
+    /// Text.
     Text(String),
     /// Thoughts.
     Reasoning(String),
-    /// What was shown of this message is void: the call is tried again.
+    /// Discards the text of this message so far: the model call is retried.
     Reset,
 }
 
@@ -312,9 +308,9 @@ pub enum Delta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
-    /// The model asked for it.
+    /// Requested by the model.
     Proposed,
-    /// A person is asked about it.
+    /// Waiting for approval.
     AwaitingApproval,
     /// It runs.
     Running,
@@ -324,13 +320,13 @@ pub enum CallState {
     Finished,
 }
 
-/// How far a running call says it is.
+/// Progress of a running call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// How much is done, in the tool's own unit.
     pub done: f64,
-    /// How much there is, if the tool knows.
+    /// The total, if known.
     pub total: Option<f64>,
-    /// What it does now, for people.
+    /// A status text.
     pub message: Option<String>,
 }

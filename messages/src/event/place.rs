@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct StepEvent {
     /// The step, from 1.
     pub step: Option<u32>,
-    /// What happened.
+    /// The event.
     pub event: AgentEvent,
 }
 
@@ -36,8 +36,8 @@ impl AgentEvent {
         }
     }
 
-    /// The bytes of the texts it carries, for whoever bounds what waits; cheap to ask and not exact. What every event
-    /// has, and what is shared with the history anyway, is left out.
+    /// Approximate size of its texts in bytes, for limits of queues. Excludes fields of all events, and content
+    /// shared with the history.
     pub fn bytes(&self) -> usize {
         match self {
             Self::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } => text.len(),

@@ -1,10 +1,9 @@
-//! A session's events, rebuilt from its journal: records in, events out, nothing else.
+//! Rebuilds a session's events from its journal. Pure.
 //!
-//! What comes out is what a reader of the turns would have seen, as far as the journal knows it. Some events are only
-//! live: pieces of answers, `prompt.built`, `history.condensed`, `skills.selected`, `llm.requested`, `llm.retried`,
-//! `actor.restarted`, and of `tool.called` everything behind `proposed`. The journal does not know either which tools and
-//! servers were on offer; these fields are empty. Of what an older program wrote it knows neither thoughts nor what people
-//! call a tool. Numbers rise by one within each run of a turn, and times are those of the records.
+//! The result equals the live events as far as the journal has the data. Live-only are: text deltas, `prompt.built`,
+//! `history.condensed`, `skills.selected`, `llm.requested`, `llm.retried`, `actor.restarted`, and the states of
+//! `tool.called` after `proposed`. Fields of available tools and servers are empty. Journals of older versions lack
+//! reasoning and tool titles. Numbers increase by one within each run of a turn, and times are those of the records.
 
 use super::{AgentEvent, CallState, Envelope, StepEvent, message};
 use crate::Millis;
@@ -17,7 +16,7 @@ use crate::session_state::{OpenCall, Session, withdrawn};
 use crate::store::{Answered, Ended, Fact, Record};
 use std::sync::Arc;
 
-/// Reads a journal and tells its events, record by record.
+/// Converts records to events.
 #[derive(Debug, Clone)]
 pub struct Rebuild {
     session: Session,
@@ -25,7 +24,7 @@ pub struct Rebuild {
     seq: u64,
     /// The trace context of the request that began it.
     traceparent: Option<String>,
-    /// A suspended turn is closed because its person went on to something else: nobody was told.
+    /// A suspended turn is closed because its user continued with another input; no event is sent for that.
     is_closing: bool,
     /// A turn was resumed by a decision, which is in the next record.
     is_deciding: bool,
@@ -37,7 +36,7 @@ pub fn rebuild<'a>(session: &SessionId, records: impl IntoIterator<Item = &'a Ar
     records.into_iter().flat_map(|record| rebuild.read(record)).collect()
 }
 
-/// What the record before it tells of the end of a run.
+/// Data of the preceding record about the end of a run.
 struct Before {
     step: u32,
     limit: u64,
@@ -50,7 +49,8 @@ impl Rebuild {
         Self::behind(Session::new(session))
     }
 
-    /// Goes on behind the records that this session is of. Events of a run that began before them have other numbers.
+    /// Continues after the records that this session was folded from. Events of a run that began before them are
+    /// numbered differently.
     pub fn behind(session: Session) -> Self {
         Self { session, seq: 0, traceparent: None, is_closing: false, is_deciding: false }
     }
@@ -60,7 +60,7 @@ impl Rebuild {
         &self.session
     }
 
-    /// Reads the next record; the events it tells of, oldest first. A record that does not fit tells of none.
+    /// Returns the events of the next record, in order. A record that does not fit yields none.
     pub fn read(&mut self, record: &Record) -> Vec<Envelope> {
         let waiting = self.session.waiting.iter().find(|input| Some(&input.turn) == record.turn.as_ref());
         let taken_out = waiting
@@ -125,11 +125,11 @@ impl Rebuild {
         told.into_iter().map(|event| self.envelope(turn, record.at, event, is_apart)).collect()
     }
 
-    /// Notes what a resumption is: the reason of the suspension that it ends.
+    /// Remembers the reason of the suspension that a resumption ends.
     fn resumes(&mut self, fact: &Fact) -> Option<SuspendReason> {
         let Fact::Resumed { submission, .. } = fact else { return None };
         let open = self.session.open.as_ref()?;
-        // Whoever closes a turn that is given up does it under the name of whoever was told the question.
+        // An abandoned turn is closed under the submission that received the question.
         self.is_closing = open.submission == *submission;
         open.suspended.as_ref().map(|suspended| suspended.reason)
     }
@@ -195,7 +195,7 @@ impl Rebuild {
         told.extend(self.calls().iter().map(|open| proposed(step, open)));
     }
 
-    /// A run that goes on with open calls shows them again, with what was decided, and asks again what was not.
+    /// A resumed run repeats its open calls, with their decisions or open questions.
     fn calls_again(&self, told: &mut Vec<StepEvent>) {
         let step = self.step();
         for open in self.calls() {

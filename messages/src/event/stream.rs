@@ -1,5 +1,4 @@
-//! What a reader of one turn's stream gets: the part of the events that concerns
-//! the answer.
+//! The stream of one turn: the events that concern the answer. the answer.
 
 use super::{AgentEvent, CallState, Delta, Envelope, Progress};
 use crate::chat::{ContentPart, ToolCall, ToolResult};
@@ -14,38 +13,36 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a reader of one turn's stream gets. Every item names its session and turn
-/// in [`StreamItem`].
+/// An item of a turn's stream. [`StreamItem`] adds session and turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentStreamEvent {
-    /// The user said something: what the turn began with, or into it.
+    /// A message of the user: the turn's input, or a steering message.
     UserMessage {
         /// Which message: unique in the session.
         message_id: String,
-        /// What was said.
+        /// The content.
         parts: Vec<ContentPart>,
-        /// It was said into the running turn.
+        /// Whether it is a steering message.
         steered: bool,
     },
-    /// The model's words and thoughts of one answer, whole. Who was given its pieces has all of it already, or replaces
-    /// them.
+    /// Text and reasoning of one reply, complete. Replaces earlier deltas.
     AssistantMessage {
         /// Which message; that of its pieces.
         message_id: String,
-        /// Its words: the answer, or what stands beside its calls.
+        /// The text: the answer, or text beside calls.
         text: String,
         /// Its thoughts, cut to a bound.
         reasoning: Option<Reasoning>,
     },
-    /// Words of the answer.
+    /// A text delta of the answer.
     TextDelta {
         /// Of which message.
         message_id: String,
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// The words of this message so far are void.
+    /// Discards the text of this message so far.
     TextReset {
         /// Of which message.
         message_id: String,
@@ -63,18 +60,18 @@ pub enum AgentStreamEvent {
         call: Arc<ToolCall>,
         /// How far it is.
         state: CallState,
-        /// What people call the tool.
+        /// The tool's title.
         title: String,
-        /// What the tool does.
+        /// The tool's kind.
         kind: ToolKind,
-        /// How far it says it is, when it made progress.
+        /// Its progress, if reported.
         progress: Option<Progress>,
-        /// Where the tool looked and what it changed, when it is finished.
+        /// Files that the tool accessed, when it has finished.
         locations: Vec<Location>,
-        /// What it returned, whole, with its status; when it is finished.
+        /// The complete output with its status, when it has finished.
         output: Option<Arc<ToolResult>>,
     },
-    /// A person is asked.
+    /// A call needs approval.
     ApprovalRequested {
         /// The question.
         approval_id: ApprovalId,
@@ -82,7 +79,7 @@ pub enum AgentStreamEvent {
         call: Arc<ToolCall>,
         /// How risky it is.
         risk: Risk,
-        /// What may be answered.
+        /// The possible decisions.
         choices: Vec<String>,
     },
     /// The turn ended; comes last and once.
@@ -90,9 +87,9 @@ pub enum AgentStreamEvent {
         /// How, with usage and everything else.
         outcome: Box<TurnOutcome>,
     },
-    /// Something failed on the way; the turn says more in `Finished`.
+    /// An error during the turn; `Finished` has the outcome.
     Error {
-        /// What.
+        /// The error.
         error: AgentError,
     },
 }
@@ -112,11 +109,11 @@ pub struct StreamItem {
     pub call_id: Option<CallId>,
     /// The call of another session that this one works for, if it is a child.
     pub parent: Option<ParentTurn>,
-    /// What happened.
+    /// The item.
     pub event: AgentStreamEvent,
 }
 
-/// What a reader of one session sees of its events: it remembers the calls of the turn that runs, so that a result is
+/// Converts a session's events to stream items. Remembers the calls of the running turn, so that a result can be
 /// shown as the end of its call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamView {
@@ -133,7 +130,7 @@ struct Known {
 }
 
 impl StreamView {
-    /// What a reader gets of this event, the next one of the session; `None` for what only telemetry wants.
+    /// Converts the session's next event; `None` for events that only concern telemetry.
     pub fn item(&mut self, envelope: &Envelope) -> Option<StreamItem> {
         let event = self.event(&envelope.event)?;
         let message_id = match &envelope.event {
@@ -179,7 +176,7 @@ impl StreamView {
                 reasoning: reasoning.clone(),
             },
             AgentEvent::ToolCalled { call, title, kind, state, progress, .. } => {
-                // Who tells its progress does not know what people call the tool.
+                // Progress events lack the tool's title.
                 let before = self.calls.get(&call.id).filter(|_| *state == CallState::Progress).cloned();
                 let new = || Known { call: Arc::clone(call), title: title.clone(), kind: *kind };
                 let known = before.unwrap_or_else(new);

@@ -10,10 +10,10 @@ impl SessionId {
     /// The session of a chat in a channel: `of_chat("whatsapp", "49170@s.whatsapp.net")` is
     /// `whatsapp_49170-40s.whatsapp.net`.
     ///
-    /// Takes any two texts. Two pairs that differ have two ids, and these differ also where a file system takes upper and lower
-    /// case for the same: lower-case ASCII letters, digits and `.` stay, every other byte becomes `-` and two hexadecimal
-    /// digits, and `_` stands between the two. What would begin with another character gets `x-x` in front. An id
-    /// that would be longer than [`MAX_BYTES`](Self::MAX_BYTES) is its beginning, `-z` and a BLAKE3 hash of the whole.
+    /// Accepts any two texts. Different pairs have different ids, also on case-insensitive file systems: lower-case
+    /// ASCII letters, digits and `.` are kept, every other byte becomes `-` and two hexadecimal digits, and `_`
+    /// separates the two. An id that would begin with another character is prefixed with `x-x`. An id longer than
+    /// [`MAX_BYTES`](Self::MAX_BYTES) is truncated and followed by `-z` and a BLAKE3 hash of the whole.
     pub fn of_chat(channel: &str, chat: &str) -> Self {
         let mut id = String::with_capacity(channel.len() + chat.len() + 8);
         escape(channel, &mut id);
@@ -71,7 +71,7 @@ mod tests {
         let different: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(different.len(), 4);
         assert!(ids.iter().all(|id| id.as_str().len() == 126 && SessionId::parse(id.as_str()).is_ok()), "{ids:?}");
-        // What an id of this form is called by itself is another one.
+        // An id of this form, used as a channel, yields another id.
         assert_ne!(SessionId::of_chat(ids[2].as_str().split_once('_').unwrap().1, ""), ids[2]);
     }
 

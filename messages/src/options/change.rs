@@ -6,16 +6,16 @@ use crate::tools::Risk;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What somebody wants of a session's options, addressed by the session's name alone.
+/// A request to change a session's options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuring {
     /// The caller's name for it: repeating it changes nothing a second time.
     pub request_id: RequestId,
-    /// What is to be.
+    /// The change.
     pub change: SessionChange,
 }
 
-/// What is to become of a session's options.
+/// A change of a session's options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionChange {
@@ -25,7 +25,7 @@ pub enum SessionChange {
     Patch(Box<OptionsPatch>),
 }
 
-/// Which options change, and to what. What is [`Change::Keep`] stays.
+/// Changes by option. [`Change::Keep`] leaves an option unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OptionsPatch {
@@ -37,19 +37,19 @@ pub struct OptionsPatch {
     pub model: Change<ModelName>,
     /// The instructions.
     pub instructions: Change<String>,
-    /// What the agent is called.
+    /// The name of the agent.
     pub agent: Change<String>,
     /// The tools the session is limited to.
     pub allow_tools: Change<Arc<[String]>>,
-    /// Up to which risk nobody is asked.
+    /// The highest risk that needs no approval.
     pub approve: Change<Risk>,
-    /// The tool servers the session brings, all of them.
+    /// The tool servers that the session brings: the complete list.
     pub servers: Change<Arc<[ServerSpec]>>,
-    /// Whom the session works for.
+    /// The turn of another session that this one works for.
     pub parent: Change<ParentTurn>,
 }
 
-/// What becomes of one option.
+/// The change of one option.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change<T> {
@@ -84,7 +84,7 @@ impl<T: Clone> Change<T> {
 }
 
 impl OptionsPatch {
-    /// The patch after which the options are these, whatever they were.
+    /// Returns the patch that sets all options to these.
     pub fn to(options: &SessionOptions) -> Self {
         fn set<T: Clone>(value: &Option<T>) -> Change<T> {
             value.clone().map_or(Change::Clear, Change::Set)
@@ -102,7 +102,7 @@ impl OptionsPatch {
         }
     }
 
-    /// The options with what changes.
+    /// Returns the changed options.
     pub fn applied_to(&self, options: &SessionOptions) -> SessionOptions {
         let mut options = options.clone();
         self.cwd.apply(&mut options.cwd);

@@ -1,7 +1,7 @@
-//! What a tool server is and how it is reached: as it is configured, as a session brings it, and as a journal keeps it.
+//! The specification of a tool server: in the configuration, in a session's options, and in a journal.
 //!
-//! What a key may hide in (the values of an environment and of headers, and what follows the path of an address) is in
-//! memory only: it is never serialised and never printed.
+//! Values that may be keys (of environment variables and headers, and the part of an address after its path) are in
+//! memory only: they are never serialised or printed.
 
 use crate::ids::ServerId;
 use secrecy::{ExposeSecret, SecretString};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One tool server. Two that are equal can be one process: also their keys are the same.
+/// One tool server. Equal specs, including keys, can share one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSpec {
     /// Its name, the second part of its tools' names: `mcp/<id>/<tool>`.
@@ -25,17 +25,16 @@ pub struct ServerSpec {
     /// How long a start may take, from the process to the list of tools, in milliseconds.
     #[serde(default = "startup_timeout_ms", skip_serializing_if = "is_startup_timeout")]
     pub startup_timeout_ms: u64,
-    /// How long a call may run unless more is said of its tool, in milliseconds; `None`: as long as the call's context
-    /// says.
+    /// Timeout of a call, in milliseconds, unless its tool has one; `None` uses that of the call's context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_timeout_ms: Option<u64>,
-    /// When it is started; one that a session brings is always started at once.
+    /// When it is started; one that a session brings is started at once.
     #[serde(skip)]
     pub start: ServerStart,
-    /// Whether the runtime refuses to start without it; not for one that a session brings.
+    /// Whether the runtime requires it to start; not for one that a session brings.
     #[serde(skip)]
     pub required: bool,
-    /// The folders a server that asks is told, as absolute paths, the workspace first. One that a session brings is told
+    /// The folders that the server may query, as absolute paths, the workspace first. For one that a session brings,
     /// those of the session.
     #[serde(skip)]
     pub roots: Arc<[String]>,
@@ -59,10 +58,11 @@ pub struct CommandSpec {
     /// Its arguments, which are journaled: a key belongs into `env`.
     #[serde(default)]
     pub args: Vec<String>,
-    /// What it is given in its environment; only the names are journaled.
+    /// Its environment; only the names are journaled.
     #[serde(default)]
     pub env: Vec<Named>,
-    /// Where it runs. Left out, this is the session's working folder if a session brings it, and else our own.
+    /// Its working directory. Default: the session's working folder if a session brings it, otherwise that of this
+    /// process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
 }
@@ -70,10 +70,10 @@ pub struct CommandSpec {
 /// Where a tool server is reached over HTTP.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpSpec {
-    /// Its one address, `http://` or `https://`; what follows a `?` or `#`, and what precedes an `@`, is not journaled.
+    /// Its address, `http://` or `https://`; the part after `?` or `#`, and before `@`, is not journaled.
     #[serde(serialize_with = "serialize_url")]
     pub url: String,
-    /// What is sent with every request and to nobody else; only the names are journaled.
+    /// Headers of every request, sent to this address only; only the names are journaled.
     #[serde(default)]
     pub headers: Vec<Named>,
 }
@@ -108,7 +108,7 @@ impl Hidden {
         Self(Some(text.into()))
     }
 
-    /// The text; `None` where it came out of a journal.
+    /// The text; `None` if it was read from a journal.
     pub fn expose(&self) -> Option<&str> {
         self.0.as_ref().map(ExposeSecret::expose_secret)
     }
@@ -129,7 +129,7 @@ impl fmt::Debug for Hidden {
 }
 
 impl<'de> Deserialize<'de> for Hidden {
-    /// A value that stands there is a value that somebody gives: it is taken, and hidden from then on.
+    /// A value that is present is taken, and hidden from then on.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Option::<String>::deserialize(deserializer).map(|given| Self(given.map(Into::into)))
     }
@@ -153,7 +153,7 @@ impl fmt::Debug for HttpSpec {
 }
 
 impl ServerTransport {
-    /// In one word, to be shown.
+    /// The name of the transport.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
@@ -161,7 +161,7 @@ impl ServerTransport {
         }
     }
 
-    /// What the server is given that may be a key: its environment or its headers.
+    /// Values that may be keys: its environment or its headers.
     pub fn named(&self) -> &[Named] {
         match self {
             Self::Stdio(command) => &command.env,
@@ -178,7 +178,7 @@ impl ServerTransport {
 }
 
 impl ServerSpec {
-    /// A server with nothing set but what it must have: every tool offered, started at once, 20 seconds to start.
+    /// A server with defaults: every tool offered, started at once, 20 seconds to start.
     pub fn new(id: ServerId, transport: ServerTransport) -> Self {
         Self {
             id,
@@ -211,7 +211,7 @@ impl ServerSpec {
         self
     }
 
-    /// What a journal keeps of the server.
+    /// Returns the part that is journaled.
     #[must_use]
     pub fn stripped(&self) -> Self {
         let mut kept = Self { start: ServerStart::Eager, required: false, roots: Arc::default(), ..self.clone() };
@@ -222,8 +222,8 @@ impl ServerSpec {
         kept
     }
 
-    /// What is never serialised: the values of its environment or headers, and what stands in an address before the
-    /// host, or behind the path as a value.
+    /// Returns the parts that are never serialised: values of its environment or headers, and credentials and values
+    /// in its address.
     pub fn confided(&self) -> impl Iterator<Item = &str> {
         let url = match &self.transport {
             ServerTransport::Stdio(_) => None,
@@ -239,7 +239,7 @@ impl ServerSpec {
     }
 }
 
-/// How long a start may take unless said otherwise, in milliseconds.
+/// Default timeout of a start, in milliseconds.
 fn startup_timeout_ms() -> u64 {
     20_000
 }
@@ -253,7 +253,7 @@ fn serialize_url<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_str(&shown(url))
 }
 
-/// An address without what may be a key.
+/// An address without its secret parts.
 fn shown(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     match path.split_once("://") {
@@ -313,7 +313,7 @@ mod tests {
         assert!(of(&http.stripped()).is_empty());
     }
 
-    /// The form that journals have, and what a person may write besides.
+    /// The form in journals, and forms that a user may write.
     #[test]
     fn the_json_of_a_server_stays_as_it_is_and_a_value_that_stands_there_is_taken() {
         let text = r#"{"id":"x","reach":{"transport":"stdio","command":"c","env":[{"name":"K","value":"v"}]}}"#;

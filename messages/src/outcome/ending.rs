@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// Its user, or whoever speaks for them, cancelled it.
+    /// Cancelled by its user or program.
     Cancelled,
     /// `turn_timeout_ms` passed.
     TurnTimeout,

@@ -1,6 +1,6 @@
-//! A model's answer, a verdict and a tool's result, made from the records they became.
+//! Reconstructs model replies, verdicts and tool results from the records that they produced.
 
-use super::driver::{Asked, Driver};
+use super::driver::{Driver, Pending};
 use crate::brief::PromptLayers;
 use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
 use crate::error::AgentError;
@@ -15,21 +15,21 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a result says of a call whose intent could not be stored.
+/// Prefix of the result of a call whose intent could not be stored.
 const NOT_JOURNALED: &str = "not run: it could not be journaled first (";
 
-/// What is said of a part that the model does not take.
+/// Text about a content part that the model does not accept.
 const NOT_TAKEN: &str = " does not take ";
 
-/// What is said of a call that nobody could be asked about.
-const NOBODY: (&str, &str) = ("denied: it needs a person's approval (", ") and nobody can give it here");
+/// Text of a call that cannot be put to an approver.
+const NO_APPROVER: (&str, &str) = ("denied: it needs a person's approval (", ") and nobody can give it here");
 
-/// What answers one of these questions so that this fact follows; the likeliest first. `is_plain` says that an answer is
-/// taken as it stands, without an envelope.
-pub(super) fn to(asked: &[Asked], next: &Fact, is_plain: bool) -> Vec<TurnMessage> {
-    let infer = asked.iter().find_map(|asked| match asked {
-        Asked::Infer(ticket) => Some(*ticket),
-        Asked::Check(..) | Asked::Call(..) => None,
+/// Returns the replies to pending questions that would produce `next`, most likely first. `is_plain` means that model
+/// output is used as it is, without an envelope.
+pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMessage> {
+    let infer = pending.iter().find_map(|pending| match pending {
+        Pending::Infer(ticket) => Some(*ticket),
+        Pending::Check(..) | Pending::Call(..) => None,
     });
     let says = |answers: Vec<Result<LlmAnswer, LlmError>>| {
         let Some(ticket) = infer else { return Vec::new() };
@@ -40,20 +40,20 @@ pub(super) fn to(asked: &[Asked], next: &Fact, is_plain: bool) -> Vec<TurnMessag
         Fact::Malformed { text, cost, .. } => says(misread(text, cost).into_iter().map(Ok).collect()),
         Fact::Outcome(Ended { error: Some(AgentError::Llm(error)), .. }) => says(vec![Err(error.clone())]),
         Fact::Intent { call, traits } => {
-            let judged = judged(asked, |check| check.id == *call);
+            let judged = judged(pending, |check| check.id == *call);
             judged.map(|(ticket, check)| allow(ticket, check, *traits)).into_iter().collect()
         }
         Fact::ApprovalAsked { call, risk, reason, tool, .. } => {
-            let judged = judged(asked, |check| check.id == *call);
+            let judged = judged(pending, |check| check.id == *call);
             let tool = tool.clone().unwrap_or_default();
             let verdict = Verdict::Ask { risk: *risk, reason: reason.clone(), tool };
             judged.map(|(ticket, _)| TurnMessage::Checked { ticket, verdict: Some(verdict) }).into_iter().collect()
         }
-        Fact::Result(result) => result_of(asked, result).into_iter().collect(),
+        Fact::Result(result) => result_of(pending, result).into_iter().collect(),
         Fact::Waits { call, what } => {
             let output = ToolOutput::waits_for(what);
             let returned = ToolReturn { status: CallStatus::Ok, output, duration_ms: 0 };
-            came_back(asked, call, &returned).into_iter().collect()
+            returned_by(pending, call, &returned).into_iter().collect()
         }
         Fact::Options(_)
         | Fact::Configured { .. }
@@ -70,10 +70,10 @@ pub(super) fn to(asked: &[Asked], next: &Fact, is_plain: bool) -> Vec<TurnMessag
     }
 }
 
-fn judged(asked: &[Asked], is: impl Fn(&ToolCall) -> bool) -> Option<(Ticket, &Arc<ToolCall>)> {
-    asked.iter().find_map(|asked| match asked {
-        Asked::Check(ticket, call) if is(call) => Some((*ticket, call)),
-        Asked::Check(..) | Asked::Infer(_) | Asked::Call(..) => None,
+fn judged(pending: &[Pending], is: impl Fn(&ToolCall) -> bool) -> Option<(Ticket, &Arc<ToolCall>)> {
+    pending.iter().find_map(|pending| match pending {
+        Pending::Check(ticket, call) if is(call) => Some((*ticket, call)),
+        Pending::Check(..) | Pending::Infer(_) | Pending::Call(..) => None,
     })
 }
 
@@ -83,11 +83,11 @@ fn allow(ticket: Ticket, call: &ToolCall, traits: CallTraits) -> TurnMessage {
 }
 
 /// The first call that waits for its verdict is allowed: to change something, if it was about to, else to read.
-pub(super) fn let_through<'j, I: Iterator<Item = &'j Record>>(
-    asked: &[Asked],
+pub(super) fn allowed<'j, I: Iterator<Item = &'j Record>>(
+    pending: &[Pending],
     ahead: impl Fn() -> I,
 ) -> Option<TurnMessage> {
-    let (ticket, call) = judged(asked, |_any| true)?;
+    let (ticket, call) = judged(pending, |_any| true)?;
     let traits = ahead().find_map(|record| match &record.fact {
         Fact::Intent { call: of, traits } if *of == call.id => Some(*traits),
         _another => None,
@@ -96,17 +96,17 @@ pub(super) fn let_through<'j, I: Iterator<Item = &'j Record>>(
     Some(allow(ticket, call, traits.unwrap_or(reads)))
 }
 
-/// The call came back, or was answered when it was judged.
-fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
+/// The call returned, or was settled by its verdict.
+fn result_of(pending: &[Pending], result: &ToolResult) -> Option<TurnMessage> {
     let returned = ToolReturn { status: result.status, output: result.output.clone(), duration_ms: result.duration_ms };
     let text = result.output.plain();
-    let (ticket, _) = match judged(asked, |check| check.id == result.call) {
+    let (ticket, _) = match judged(pending, |check| check.id == result.call) {
         Some(judged) => judged,
-        None => return came_back(asked, &result.call, &returned),
+        None => return returned_by(pending, &result.call, &returned),
     };
     let verdict = match result.status {
-        CallStatus::Denied if text.starts_with(NOBODY.0) && text.ends_with(NOBODY.1) => {
-            let reason = text[NOBODY.0.len()..text.len() - NOBODY.1.len()].to_owned();
+        CallStatus::Denied if text.starts_with(NO_APPROVER.0) && text.ends_with(NO_APPROVER.1) => {
+            let reason = text[NO_APPROVER.0.len()..text.len() - NO_APPROVER.1.len()].to_owned();
             Verdict::Ask { risk: Risk::High, reason, tool: Arc::default() }
         }
         CallStatus::Denied if text == "denied" => Verdict::Deny { reason: String::new() },
@@ -120,17 +120,17 @@ fn result_of(asked: &[Asked], result: &ToolResult) -> Option<TurnMessage> {
     Some(TurnMessage::Checked { ticket, verdict: Some(verdict) })
 }
 
-/// The call came back with this, after it was judged or at once.
-fn came_back(asked: &[Asked], call: &CallId, returned: &ToolReturn) -> Option<TurnMessage> {
+/// The call returned this result, either after its verdict or immediately.
+fn returned_by(pending: &[Pending], call: &CallId, returned: &ToolReturn) -> Option<TurnMessage> {
     let returned = Box::new(returned.clone());
-    asked.iter().find_map(|asked| match asked {
-        Asked::Call(ticket, running) if running.id == *call => {
+    pending.iter().find_map(|pending| match pending {
+        Pending::Call(ticket, running) if running.id == *call => {
             Some(TurnMessage::ToolReturned { ticket: *ticket, returned: returned.clone() })
         }
-        Asked::Check(ticket, judged) if judged.id == *call => {
+        Pending::Check(ticket, judged) if judged.id == *call => {
             Some(TurnMessage::Checked { ticket: *ticket, verdict: Some(Verdict::Ran(returned.clone())) })
         }
-        Asked::Call(..) | Asked::Check(..) | Asked::Infer(_) => None,
+        Pending::Call(..) | Pending::Check(..) | Pending::Infer(_) => None,
     })
 }
 
@@ -139,7 +139,7 @@ fn said(answered: &Answered, is_plain: bool) -> LlmAnswer {
     let declined = matches!(answered.cost.stop_reason, StopReason::Refusal | StopReason::ContentFilter);
     let is_cut = answered.cost.stop_reason == StopReason::MaxTokens;
     let text = match answered.calls.as_slice() {
-        // An envelope is understood in either mode, whatever the words are; a refusal is taken as it is.
+        // Both modes parse an envelope; a refusal is passed through unchanged.
         [] if !declined && !is_plain => json!({ "type": "final", "content": answered.text }).to_string(),
         // A native call at the limit would count as cut.
         [call] if is_cut => return answer(enveloped(call), Vec::new(), &answered.cost),
@@ -193,14 +193,14 @@ fn call_of(text: &str) -> Option<RawCall> {
     Some(RawCall { name: name.to_owned(), arguments: arguments.to_owned(), signatures: Vec::new() })
 }
 
-/// What of an answer did not fit its schema, if this reply was malformed for that.
+/// Returns the schema error of the reply, if the record says that it was malformed.
 pub(super) fn misfit(next: &Fact) -> Option<String> {
     let Fact::Malformed { complaint, .. } = next else { return None };
     let (_, misfit) = complaint.split_once("the answer does not fit the schema: ")?;
     Some(misfit.strip_suffix(". Answer again.").unwrap_or(misfit).to_owned())
 }
 
-/// Why the append before this result failed, if it tells of one.
+/// Returns why the append before this result failed, if the result reports that.
 pub(super) fn not_stored(next: &Fact) -> Option<StoreError> {
     let Fact::Result(result) = next else { return None };
     let text = result.output.plain();
@@ -248,7 +248,7 @@ pub(super) fn tools(journal: &[Arc<Record>]) -> ToolSet {
 }
 
 impl Driver<'_> {
-    /// What the turn's model could do, as far as the journal tells: how it was to answer, and what it did not take.
+    /// Reconstructs the model's profile from the journal: how it was to reply and which content it did not accept.
     pub(super) fn profile(&self, model: ModelName) -> Result<Arc<ModelProfile>, LlmError> {
         let ended = self.ending();
         if let Some(Ended { error: Some(AgentError::Llm(error)), .. }) = ended
@@ -269,7 +269,7 @@ impl Driver<'_> {
         Ok(Arc::new(ModelProfile { model, capabilities }))
     }
 
-    /// What the files said that stand before the history: nothing is known of them but that one was missing.
+    /// Reconstructs the prompt files; the journal only tells whether one was missing.
     pub(super) fn layers(&self) -> Result<Arc<PromptLayers>, AgentError> {
         match self.ending().and_then(|ended| ended.error.clone()) {
             Some(AgentError::Invalid(why)) if why.contains(NOT_TAKEN) => Ok(Arc::default()),

@@ -1,4 +1,4 @@
-//! What must have been said, since the next record is what it is.
+//! Infers the message that produced the next record.
 
 use super::driver::{Driver, Owner};
 use crate::approvals::{Decision, Scope};
@@ -13,14 +13,14 @@ use crate::store::{Ended, Fact, Record};
 use crate::turn::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED, TurnMessage};
 use std::sync::Arc;
 
-/// What closes a question that its person went by.
+/// Result of a question that the person skipped.
 const NOT_ANSWERED: &str = "(the question was not answered)";
 
 /// Where the next record comes from.
 pub(super) enum Cause {
-    /// From one of these, said from outside; the likeliest first.
+    /// A message from outside; candidates, most likely first.
     Outside(Vec<TurnMessage>),
-    /// From what the machine has in hand, or from an answer to what it asked.
+    /// A message that the machine sent to itself, or a reply to one of its questions.
     Inside,
 }
 
@@ -56,8 +56,8 @@ impl Driver<'_> {
             }
             Fact::Resumed { .. } => {
                 let resumes = session.open.as_ref().and_then(|open| self.resume(session, open));
-                // What waited behind the question may be its answer: the machine takes it up itself.
-                let is_idle = owner.inner.is_empty();
+                // A queued input may be the answer to the question; the machine takes it from its queue.
+                let is_idle = owner.internal.is_empty();
                 resumes.filter(|_| is_idle).map_or(Cause::Inside, |message| Cause::Outside(vec![message]))
             }
             Fact::Result(_) | Fact::Outcome(_) => self.stop(session).map_or(Cause::Inside, Cause::Outside),
@@ -73,12 +73,13 @@ impl Driver<'_> {
         }
     }
 
-    /// Whether the options come with an input, as they do where nobody opened the session before.
+    /// Whether the first record of options belongs to an input, as it does when the session was not opened
+    /// explicitly.
     fn opens_with_its_input(&self) -> bool {
         self.ahead().nth(1).is_none_or(|record| matches!(record.fact, Fact::Input(_)))
     }
 
-    /// What opened the session, or changed its options, if this record is of that.
+    /// Returns the message that opened the session or changed its options, if this record was produced by one.
     pub(super) fn change(&self, record: &Record) -> Option<TurnMessage> {
         let (request_id, change) = match &record.fact {
             Fact::Options(options) => {
@@ -93,7 +94,7 @@ impl Driver<'_> {
         Some(TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) })
     }
 
-    /// The input whose records come next.
+    /// Returns the input whose records follow.
     pub(super) fn input(&self) -> Option<TurnMessage> {
         let input = self.ahead().find_map(|record| match &record.fact {
             Fact::Input(input) => Some(Arc::clone(input)),
@@ -102,7 +103,7 @@ impl Driver<'_> {
         Some(TurnMessage::Start { input, brief: self.brief(OnRestart::Report) })
     }
 
-    /// How turns are run, as far as the journal tells.
+    /// Reconstructs the rules of turns from the journal.
     pub(super) fn brief(&self, on_restart: OnRestart) -> Arc<Brief> {
         let model = self.journal[self.done..].iter().find_map(|record| match &record.fact {
             Fact::Started { model } => Some(model.clone()),
@@ -110,19 +111,19 @@ impl Driver<'_> {
         });
         let mut brief = Brief { snapshot_every: 0, ..Brief::new(model.unwrap_or_else(nobody)) };
         (brief.max_waiting, brief.on_restart) = (usize::MAX, on_restart);
-        // What files said and how long prompts were is in no journal.
+        // Texts of prompt files and prompt sizes are not journaled.
         (brief.reads_files, brief.condense) = (true, None);
         Arc::new(brief)
     }
 
-    /// What made a suspended turn go on, or closed it.
+    /// Returns the message that resumed or closed a suspended turn.
     pub(super) fn resume(&self, session: &Session, open: &OpenTurn) -> Option<TurnMessage> {
         let mut ahead = self.ahead();
         let Fact::Resumed { submission, reply, request_id, labels } = &ahead.next()?.fact else { return None };
         let is_closed =
             *submission == open.submission && self.ending().is_some_and(|ended| ended.content == NOT_ANSWERED);
         if is_closed {
-            // What waits closes it by itself.
+            // A queued input closes it without a message.
             return if session.waiting.is_empty() { self.input() } else { None };
         }
         let suspension = open.suspended.as_ref()?;
@@ -133,14 +134,14 @@ impl Driver<'_> {
                 request_id: request_id.clone(),
                 labels: labels.clone(),
                 parts: vec![ContentPart::text(reply)],
-                // One that brought any has a record of its own.
+                // A resumption with options has a record of them.
                 options: None,
                 ..(*open.input).clone()
             };
             return Some(TurnMessage::Start { input: Arc::new(said), brief: self.brief(OnRestart::Report) });
         }
         let said = match ahead.next().map(|record| &record.fact) {
-            // Words are no decision, and deny.
+            // Text is not a decision and denies.
             _ if !reply.is_empty() => ResumeReply::Answer(reply.clone()),
             Some(Fact::ApprovalDecided { approval, allowed, arguments, reason, scope }) if is_decided => {
                 let decision = decision(*allowed, arguments.as_ref(), reason, *scope);
@@ -152,11 +153,11 @@ impl Driver<'_> {
         Some(TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(said), brief })
     }
 
-    /// Who ended the running turn from outside, if the next records say that somebody did.
+    /// Returns the message that ended the running turn from outside, if the following records show one.
     fn stop(&self, session: &Session) -> Option<Vec<TurnMessage>> {
         let submission = session.running()?.submission.clone();
         let Some(ended) = self.ending() else {
-            // It was being closed when its owner died: results that nobody returned, and no end.
+            // The owner died while the turn was being closed: synthetic results without an outcome.
             let has_end = self.ahead().any(|record| matches!(record.fact, Fact::Outcome(_)));
             let is_result = |next: &&std::sync::Arc<Record>| matches!(next.fact, Fact::Result(_)) && is_settled(next);
             let is_closing = !has_end && self.next().filter(is_result).is_some();
@@ -173,19 +174,19 @@ impl Driver<'_> {
         let reason = reason_of(ended)?;
         let words = TurnMessage::Dismissed { words: ended.content.clone() };
         let stopped = TurnMessage::Stopped { reason, submission: None };
-        // Who goes on afterwards was not stopped: its input was taken back.
+        // An owner that continues was not stopped; its input was withdrawn.
         Some(match self.goes_on() {
             true => vec![TurnMessage::Withdrawn { submission }],
             false => vec![stopped, words],
         })
     }
 
-    /// How the run ends whose end is next, with nothing before it but results that nobody returned.
+    /// Returns the outcome of the run if only synthetic results precede it.
     pub(super) fn ending(&self) -> Option<&Ended> {
         let end = self.ahead().find(|record| !is_settled(record))?;
         match &end.fact {
             Fact::Outcome(ended) => Some(ended),
-            // A question that was gone by is resumed and closed in one.
+            // A skipped question is resumed and closed in one append.
             Fact::Resumed { .. } => {
                 self.ahead().skip(1).find(|record| !is_settled(record)).and_then(|record| match &record.fact {
                     Fact::Outcome(ended) => Some(ended),
@@ -196,7 +197,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Whether the same owner writes on after the next outcome.
+    /// Whether the same owner writes after the next outcome.
     fn goes_on(&self) -> bool {
         let mut behind = self.ahead().skip_while(|record| !matches!(record.fact, Fact::Outcome(_))).skip(1);
         behind.next().is_some()
@@ -212,7 +213,7 @@ pub(super) fn reason_of(ended: &Ended) -> Option<EndReason> {
     }
 }
 
-/// Whether this is a result that nobody returned, or a change of the options, which may come between any two records.
+/// Whether this is a synthetic result or a change of options; these may occur between any two records.
 pub(super) fn is_settled(record: &Record) -> bool {
     if matches!(record.fact, Fact::Configured { .. }) {
         return true;

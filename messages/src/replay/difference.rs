@@ -1,12 +1,12 @@
-//! What differs first between two values, for people.
+//! A readable description of the first difference between two values.
 
 use serde_json::Value;
 
 /// The most characters of each side that are shown.
 const SHOWN: usize = 60;
 
-/// Where two values differ first and what stands there on each side; `None` when they are the same. `sides` says whose
-/// the values are, for example `["the tape has", "asked was"]`.
+/// Returns where two values first differ and both values there; `None` when they are equal. `sides` labels the
+/// values, for example `["the tape has", "asked was"]`.
 pub fn first_difference(sides: [&str; 2], path: &str, one: &Value, other: &Value) -> Option<String> {
     Sides(sides).first(path, one, other)
 }
@@ -57,7 +57,7 @@ impl Sides<'_> {
 fn short(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text, false),
-        // A tool is known by its name.
+        // Tools are identified by name.
         Value::Object(fields) if fields.get("name").is_some_and(Value::is_string) => fields["name"].to_string(),
         other => cut(&other.to_string()),
     }

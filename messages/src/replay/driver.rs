@@ -1,14 +1,14 @@
-//! The machine, what it waits for, and the comparison of what it writes.
+//! Drives the machine along a journal and compares each record that it writes.
 //!
-//! Whatever the machine asks of its rooms is kept until the journal tells what was answered. What has one answer only
-//! (what it tells itself, that records are stored, which tools there are) is said when nothing else explains the next
-//! record, so that whatever came from outside in between has its place.
+//! Questions of the machine stay pending until the journal shows their replies. Internal messages (messages to
+//! itself, confirmations of appends, the tool list) are delivered when nothing else explains the next record, which
+//! leaves room for messages from outside.
 
 use super::answer;
 use super::cause::Cause;
+use super::compare::{comparable, is_same};
 use super::first_difference;
-use super::same::{comparable, is_same};
-use super::{Difference, Same};
+use super::{Difference, Replayed};
 use crate::brief::OnRestart;
 use crate::chat::ToolCall;
 use crate::ids::{ModelName, Ticket};
@@ -23,21 +23,21 @@ pub(super) struct Driver<'j> {
     pub(super) journal: &'j [Arc<Record>],
     /// How many records the machine wrote as they are in the journal.
     pub(super) done: usize,
-    /// Who writes at the moment.
+    /// The current owner of the session.
     pub(super) owner: Option<Owner>,
     /// Where something from outside may have come later than was tried, newest last.
     choices: Vec<(usize, Choice)>,
 }
 
-/// What else may have happened at a place.
+/// An alternative at one position of the journal.
 enum Choice {
-    /// Something inside came first; the machine as it was.
+    /// An internal message came first; holds the machine before the choice.
     Later(Box<Owner>),
     /// The owner began in one of these ways.
     Begins(Vec<Vec<TurnMessage>>),
 }
 
-/// How many of these places are kept: what went differently shows within a few records.
+/// How many alternatives are kept: a wrong choice shows within a few records.
 const CHOICES: usize = 64;
 
 /// How often another order is tried until the machine comes further than before.
@@ -48,17 +48,17 @@ const TRIES: usize = 256;
 pub(super) struct Owner {
     pub(super) turn: Turn,
     epoch: u64,
-    /// What can be said with nothing from outside.
-    pub(super) inner: VecDeque<Inner>,
-    /// What somebody outside must answer.
-    pub(super) asked: Vec<Asked>,
-    /// It was stopped, and says nothing any more.
+    /// Internal messages that are ready to be delivered.
+    pub(super) internal: VecDeque<Internal>,
+    /// Questions that wait for a reply from outside.
+    pub(super) pending: Vec<Pending>,
+    /// Set when the machine was stopped; it writes nothing further.
     stopped: bool,
 }
 
-/// What needs nobody outside.
+/// A message that needs no input from outside.
 #[derive(Clone)]
-pub(super) enum Inner {
+pub(super) enum Internal {
     Tell(TurnMessage),
     Load(Ticket),
     Saved(Ticket),
@@ -70,7 +70,7 @@ pub(super) enum Inner {
 
 /// A question to a model or a tool.
 #[derive(Clone)]
-pub(super) enum Asked {
+pub(super) enum Pending {
     Infer(Ticket),
     Check(Ticket, Arc<ToolCall>),
     Call(Ticket, Arc<ToolCall>),
@@ -83,7 +83,7 @@ impl<'j> Driver<'j> {
         Self { journal, done: 0, owner: None, choices: Vec::new() }
     }
 
-    pub(super) fn run(mut self) -> Step<Same> {
+    pub(super) fn run(mut self) -> Step<Replayed> {
         let mut furthest: Option<Box<Difference>> = None;
         let mut tries = 0;
         while let Some(next) = self.next() {
@@ -99,7 +99,7 @@ impl<'j> Driver<'j> {
             match (self.choices.pop(), furthest.take()) {
                 (Some((done, choice)), difference) if tries < TRIES => {
                     (self.done, furthest) = (done, difference);
-                    // What is wrong here is wrong at the next record as well.
+                    // An alternative cannot fix this: the next record would fail as well.
                     let _another_way = match choice {
                         Choice::Later(owner) => {
                             self.owner = Some(*owner);
@@ -116,7 +116,7 @@ impl<'j> Driver<'j> {
         epochs.dedup();
         let owners = epochs.len();
         let outcomes = self.journal.iter().filter(|record| matches!(record.fact, Fact::Outcome(_))).count();
-        Ok(Same { records: self.journal.len(), outcomes, owners })
+        Ok(Replayed { records: self.journal.len(), outcomes, owners })
     }
 
     /// The record that the machine is to write next.
@@ -124,13 +124,13 @@ impl<'j> Driver<'j> {
         self.journal.get(self.done)
     }
 
-    /// The records from the next one on that the same owner wrote.
+    /// The following records of the same owner.
     pub(super) fn ahead(&self) -> impl Iterator<Item = &'j Record> + use<'j> {
         let epoch = self.next().map(|next| next.epoch);
         self.journal[self.done..].iter().map(|record| &**record).take_while(move |record| Some(record.epoch) == epoch)
     }
 
-    /// Somebody takes the session over.
+    /// Starts a new owner of the session.
     fn begin(&mut self, epoch: u64, mut ways: Vec<Vec<TurnMessage>>) -> Step<()> {
         let begins = if ways.is_empty() { Vec::new() } else { ways.remove(0) };
         if !ways.is_empty() {
@@ -139,12 +139,12 @@ impl<'j> Driver<'j> {
         let session = self.journal[self.done].session.clone();
         let mut turn = Turn::new(session);
         turn.watched(false);
-        self.owner = Some(Owner { turn, epoch, inner: VecDeque::new(), asked: Vec::new(), stopped: false });
-        begins.into_iter().try_for_each(|message| self.say(message))
+        self.owner = Some(Owner { turn, epoch, internal: VecDeque::new(), pending: Vec::new(), stopped: false });
+        begins.into_iter().try_for_each(|message| self.deliver(message))
     }
 
-    /// Takes a record as it is that follows from what no journal holds, how long prompts were and which skills there
-    /// were: a machine that reads it goes on from there.
+    /// Accepts the next record unchecked, because it depends on inputs that no journal holds (prompt sizes, available
+    /// skills). The machine reloads from it.
     fn adopt(&mut self) -> Step<()> {
         let Some(epoch) = self.next().map(|next| next.epoch) else { return Ok(()) };
         self.done += 1;
@@ -158,7 +158,7 @@ impl<'j> Driver<'j> {
         self.choices.drain(..old);
     }
 
-    /// Says what makes the machine write the next record, or something on the way there.
+    /// Delivers a message that makes the machine write the next record, or that leads there.
     fn explain(&mut self) -> Step<()> {
         if self.owner.as_ref().is_some_and(|owner| owner.stopped) {
             return Err(self.differs(None, "its machine was stopped before it"));
@@ -172,14 +172,14 @@ impl<'j> Driver<'j> {
         let before = self.done;
         match self.cause() {
             Cause::Outside(messages) => {
-                if let Some(owner) = self.owner.as_ref().filter(|owner| !owner.inner.is_empty()) {
+                if let Some(owner) = self.owner.as_ref().filter(|owner| !owner.internal.is_empty()) {
                     self.choose(Choice::Later(Box::new(owner.clone())));
                 }
-                // What came too early changes nothing, or something else: what it came behind is said first.
+                // A message that came too early has no or another effect; an internal message is delivered first.
                 let kept = (self.owner.clone(), self.done);
                 let mut missed = None;
                 for message in messages {
-                    match self.say(message) {
+                    match self.deliver(message) {
                         Ok(()) if self.done > before || self.is_ending(&kept.0) => return Ok(()),
                         Ok(()) => {}
                         Err(difference) => missed = Some(difference),
@@ -198,34 +198,34 @@ impl<'j> Driver<'j> {
         }
     }
 
-    /// Says the next of what needs nobody outside; whether there was something.
+    /// Delivers the next internal message; returns whether there was one.
     fn pump(&mut self) -> Step<bool> {
-        let inner = self.owner.as_mut().and_then(|owner| owner.inner.pop_front());
-        let Some(inner) = inner else { return Ok(false) };
-        let message = match inner {
-            Inner::Tell(message) => message,
-            Inner::Load(ticket) => {
+        let internal = self.owner.as_mut().and_then(|owner| owner.internal.pop_front());
+        let Some(internal) = internal else { return Ok(false) };
+        let message = match internal {
+            Internal::Tell(message) => message,
+            Internal::Load(ticket) => {
                 let records = self.journal[..self.done].to_vec();
                 let epoch = self.owner.as_ref().map_or(0, |owner| owner.epoch);
                 let claim = Claim { epoch, version: records.len() as u64, records };
                 TurnMessage::Loaded { ticket, result: Ok(claim) }
             }
-            Inner::Saved(ticket) => {
+            Internal::Saved(ticket) => {
                 let failed = self.next().and_then(|next| answer::not_stored(&next.fact));
                 TurnMessage::Saved { ticket, result: failed.map_or(Ok(self.done as u64), Err) }
             }
-            Inner::Tools(ticket) => {
+            Internal::Tools(ticket) => {
                 let tools = Arc::new(answer::tools(self.journal));
                 TurnMessage::ToolsListed { ticket, tools, servers: Vec::new() }
             }
-            Inner::Profile(ticket, model) => TurnMessage::Profiled { ticket, result: self.profile(model) },
-            Inner::Layers(ticket) => TurnMessage::LayersRead { ticket, result: self.layers() },
-            Inner::Output(ticket) => {
+            Internal::Profile(ticket, model) => TurnMessage::Profiled { ticket, result: self.profile(model) },
+            Internal::Layers(ticket) => TurnMessage::LayersRead { ticket, result: self.layers() },
+            Internal::Output(ticket) => {
                 let misfit = self.next().and_then(|next| answer::misfit(&next.fact));
                 TurnMessage::OutputChecked { ticket, result: misfit.map_or(Ok(()), Err) }
             }
         };
-        self.say(message).map(|()| true)
+        self.deliver(message).map(|()| true)
     }
 
     /// Answers the question that the next record is the answer to.
@@ -233,7 +233,7 @@ impl<'j> Driver<'j> {
         let Some(next) = self.next() else { return Ok(()) };
         let is_plain = self.is_plain();
         let answers =
-            self.owner.as_ref().map(|owner| answer::to(&owner.asked, &next.fact, is_plain)).unwrap_or_default();
+            self.owner.as_ref().map(|owner| answer::to(&owner.pending, &next.fact, is_plain)).unwrap_or_default();
         if answers.is_empty() {
             return self.allow();
         }
@@ -243,9 +243,9 @@ impl<'j> Driver<'j> {
         for message in answers {
             (self.owner, self.done) = (kept.0.clone(), kept.1);
             if let Some(owner) = &mut self.owner {
-                owner.asked.retain(|asked| message.answers() != Some(asked.ticket()));
+                owner.pending.retain(|pending| message.answers() != Some(pending.ticket()));
             }
-            match self.say(message) {
+            match self.deliver(message) {
                 Ok(()) => return Ok(()),
                 Err(difference) => drop(first.get_or_insert(difference)),
             }
@@ -253,14 +253,14 @@ impl<'j> Driver<'j> {
         Err(first.unwrap_or_else(|| self.nothing()))
     }
 
-    /// Lets a call through whose verdict wrote nothing: until it was judged, others could not go on.
+    /// Allows a pending call whose verdict left no record, so that the calls behind it can proceed.
     fn allow(&mut self) -> Step<()> {
-        let message = self.owner.as_ref().and_then(|owner| answer::let_through(&owner.asked, || self.ahead()));
+        let message = self.owner.as_ref().and_then(|owner| answer::allowed(&owner.pending, || self.ahead()));
         let Some(message) = message else { return Err(self.nothing()) };
         if let Some(owner) = &mut self.owner {
-            owner.asked.retain(|asked| message.answers() != Some(asked.ticket()));
+            owner.pending.retain(|pending| message.answers() != Some(pending.ticket()));
         }
-        self.say(message)
+        self.deliver(message)
     }
 
     /// Whether the machine has come to its turn's end since.
@@ -269,29 +269,29 @@ impl<'j> Driver<'j> {
         ends(&self.owner).is_some_and(|end| ends(before) != Some(end))
     }
 
-    /// Says one thing to the machine, keeps what it asks, and compares what it writes.
-    fn say(&mut self, message: TurnMessage) -> Step<()> {
+    /// Delivers one message, stores the machine's questions, and compares the records that it writes.
+    fn deliver(&mut self, message: TurnMessage) -> Step<()> {
         let at = self.next().or(self.journal.last()).map_or(0, |record| record.at);
         let Some(owner) = &mut self.owner else { return Ok(()) };
         owner.stopped |= matches!(message, TurnMessage::Stopped { .. } | TurnMessage::Dismissed { .. });
         let mut written = Vec::new();
         for effect in owner.turn.apply(at, message) {
             match effect {
-                Effect::Tell(message) => owner.inner.push_back(Inner::Tell(message)),
-                Effect::Claim { ticket, .. } => owner.inner.push_back(Inner::Load(ticket)),
+                Effect::Tell(message) => owner.internal.push_back(Internal::Tell(message)),
+                Effect::Claim { ticket, .. } => owner.internal.push_back(Internal::Load(ticket)),
                 Effect::Append { ticket, append, .. } => {
                     written.extend(append.records);
-                    owner.inner.push_back(Inner::Saved(ticket));
+                    owner.internal.push_back(Internal::Saved(ticket));
                 }
-                Effect::ListTools { ticket, .. } => owner.inner.push_back(Inner::Tools(ticket)),
-                Effect::Profile { ticket, model } => owner.inner.push_back(Inner::Profile(ticket, model)),
-                Effect::Infer { ticket, .. } => owner.asked.push(Asked::Infer(ticket)),
-                Effect::Check { ticket, check, .. } => owner.asked.push(Asked::Check(ticket, check.call)),
-                Effect::Call { ticket, call, .. } => owner.asked.push(Asked::Call(ticket, call)),
-                Effect::AbandonAll => owner.asked.clear(),
-                Effect::ReadLayers { ticket, .. } => owner.inner.push_back(Inner::Layers(ticket)),
-                Effect::CheckOutput { ticket, .. } => owner.inner.push_back(Inner::Output(ticket)),
-                // Nobody is asked for these here: what came of them is taken from the journal.
+                Effect::ListTools { ticket, .. } => owner.internal.push_back(Internal::Tools(ticket)),
+                Effect::Profile { ticket, model } => owner.internal.push_back(Internal::Profile(ticket, model)),
+                Effect::Infer { ticket, .. } => owner.pending.push(Pending::Infer(ticket)),
+                Effect::Check { ticket, check, .. } => owner.pending.push(Pending::Check(ticket, check.call)),
+                Effect::Call { ticket, call, .. } => owner.pending.push(Pending::Call(ticket, call)),
+                Effect::AbandonAll => owner.pending.clear(),
+                Effect::ReadLayers { ticket, .. } => owner.internal.push_back(Internal::Layers(ticket)),
+                Effect::CheckOutput { ticket, .. } => owner.internal.push_back(Internal::Output(ticket)),
+                // Not simulated; their results are read from the journal.
                 Effect::ListSkills { .. } | Effect::Condense { .. } | Effect::Remember(_) => {}
                 Effect::Release { .. } | Effect::Report(_) | Effect::Emit(_) => {}
             }
@@ -306,7 +306,7 @@ impl<'j> Driver<'j> {
             return Ok(());
         }
         match self.next() {
-            // What the store never got: the owner, or the journal, ended before.
+            // Never stored: the owner or the journal ended before.
             None => Ok(()),
             Some(next) if next.epoch != written.epoch => Ok(()),
             Some(next) if is_same(next, written) => {
@@ -333,7 +333,7 @@ impl<'j> Driver<'j> {
 
     fn nothing(&self) -> Box<Difference> {
         let Some(owner) = &self.owner else { return self.differs(None, "nobody owns the session") };
-        let waits: Vec<String> = owner.asked.iter().map(Asked::shown).collect();
+        let waits: Vec<String> = owner.pending.iter().map(Pending::shown).collect();
         match waits.as_slice() {
             [] => self.differs(None, "it waits for nothing that would lead there"),
             waits => self.differs(None, &format!("it waits for {}", waits.join(" and "))),
@@ -342,22 +342,22 @@ impl<'j> Driver<'j> {
 }
 
 impl Owner {
-    /// How the turn ends, once the machine has said so to itself.
+    /// Returns how the turn ends, once the machine has decided so.
     pub(super) fn ends(&self) -> Option<&Ended> {
-        self.inner.iter().find_map(|inner| match inner {
-            Inner::Tell(TurnMessage::Done { ended }) => Some(&**ended),
-            Inner::Tell(_)
-            | Inner::Load(_)
-            | Inner::Saved(_)
-            | Inner::Tools(_)
-            | Inner::Profile(..)
-            | Inner::Layers(_)
-            | Inner::Output(_) => None,
+        self.internal.iter().find_map(|internal| match internal {
+            Internal::Tell(TurnMessage::Done { ended }) => Some(&**ended),
+            Internal::Tell(_)
+            | Internal::Load(_)
+            | Internal::Saved(_)
+            | Internal::Tools(_)
+            | Internal::Profile(..)
+            | Internal::Layers(_)
+            | Internal::Output(_) => None,
         })
     }
 }
 
-impl Asked {
+impl Pending {
     fn ticket(&self) -> Ticket {
         match self {
             Self::Infer(ticket) | Self::Check(ticket, _) | Self::Call(ticket, _) => *ticket,

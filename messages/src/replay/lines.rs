@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Unreadable {
     /// Which line, from 1; 0 when it is the whole.
     pub line: usize,
-    /// What is wrong with it.
+    /// Description of the error.
     pub why: String,
 }
 

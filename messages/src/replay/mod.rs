@@ -1,39 +1,39 @@
-//! Journals from outside: read from lines, compared with each other, and run through the machine again.
+//! Reading, comparing and replaying journals.
 //!
-//! [`replay`] says whether the machine of turns, as it is built now, would have written a journal: what was put in,
-//! answered, judged, returned and decided is said to it again, and what it writes is compared record by record. It asks
-//! no model, runs no tool and stores nothing. [`difference`] compares two journals apart from ids and times.
+//! [`replay`] checks whether the current turn machine would write a given journal: it feeds the recorded inputs,
+//! replies, verdicts, results and decisions to a machine and compares the records that it writes. It calls no model,
+//! runs no tool and stores nothing. [`difference`] compares two journals apart from ids and times.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `lines` | JSON lines to records |
-//! | `driver`, `same` | the machine, what it waits for, and the comparison |
-//! | `cause` | what must have been said, since the next record is what it is |
-//! | `owner` | how an owner of the session began: a start, a crash, a kill |
-//! | `answer` | a model's answer and a tool's result, made from the records they became |
-//! | `alike`, `difference` | two journals, apart from ids and times; what differs first |
+//! | `lines` | parses JSON lines into records |
+//! | `driver`, `compare` | drives the machine and compares records |
+//! | `cause` | infers the message that produced a record |
+//! | `owner` | infers how an owner began: a start, a crash, a kill |
+//! | `answer` | reconstructs model replies and tool results from records |
+//! | `normalise`, `difference` | compares journals apart from ids and times |
 
-mod alike;
 mod answer;
 mod cause;
+mod compare;
 mod difference;
 mod driver;
 mod lines;
+mod normalise;
 mod owner;
-mod same;
 
-pub use alike::difference;
 pub use difference::first_difference;
 pub use lines::{Unreadable, read};
+pub use normalise::difference;
 
 use crate::store::Record;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A journal that the machine would write again as it is.
+/// A successful replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Same {
+pub struct Replayed {
     /// Its records.
     pub records: usize,
     /// Its runs of turns that have an outcome.
@@ -42,16 +42,16 @@ pub struct Same {
     pub owners: usize,
 }
 
-/// Where the machine goes on differently.
+/// The first record that the machine would write differently.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// Which record of the session, from 1.
     pub record: u64,
-    /// What the journal has there.
+    /// The recorded value.
     pub expected: Value,
-    /// What the machine writes instead; null when it writes nothing.
+    /// The replayed value; null if the machine writes nothing.
     pub got: Value,
-    /// What differs first, in words.
+    /// Description of the difference.
     pub what: String,
 }
 
@@ -61,13 +61,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Runs the journal of one session through the machine. Pure: the same journal always comes to the same.
+/// Replays the journal of one session. Deterministic and without I/O.
 ///
-/// Times are not compared, nor are sizes that are only estimates: how many bytes a prompt had and a call's arguments.
+/// Times and estimated sizes (bytes of a prompt and of a call's arguments) are not compared.
 ///
 /// # Errors
-/// The first record that the machine would not have written so.
-pub fn replay(records: &[Arc<Record>]) -> Result<Same, Box<Difference>> {
+/// Returns the first record that the machine would write differently.
+pub fn replay(records: &[Arc<Record>]) -> Result<Replayed, Box<Difference>> {
     driver::Driver::new(records).run()
 }
 

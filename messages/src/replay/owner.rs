@@ -1,7 +1,7 @@
-//! How an owner of the session began: with an input, with a reply, or with what its predecessor left.
+//! Infers how an owner of the session began: with an input, with a reply, or with an open turn of its predecessor.
 //!
-//! A predecessor leaves by an orderly stop, by a crash of its actor, or by the end of its program. Which it was is seen
-//! in what the next one makes of an open turn.
+//! A predecessor ends by an orderly stop, by a crash of its actor, or by the end of its program; the records that
+//! close the open turn tell which.
 
 use super::cause::{is_settled, reason_of};
 use super::driver::Driver;
@@ -13,16 +13,16 @@ use crate::store::{Ended, Fact, Record};
 use crate::turn::{PROGRAM_STOPPED, Recover, TurnMessage};
 use std::sync::Arc;
 
-/// How a turn is closed whose actor, or whose program, died.
+/// Outcomes of turns whose actor, or whose program, died.
 const TOO_OFTEN: &str = "the turn's actor crashed too often";
 const PROGRAM_CRASHED: &str = "a crash of the program interrupted";
 
 impl Driver<'_> {
-    /// What the new owner may have been told before it read the journal; the likeliest first.
+    /// Returns the candidates for the messages that the owner received before it read the journal, most likely first.
     pub(super) fn beginnings(&self) -> Vec<Vec<TurnMessage>> {
         let mut ways = vec![self.beginning()];
         let session = self.next().map(|next| Session::fold(next.session.clone(), &self.journal[..self.done]));
-        // What came before the journal was read is taken up before anything begins.
+        // Messages received before the journal was read are handled first.
         let arrivals = self.arrivals();
         for first in (1..=arrivals.len()).rev() {
             ways.push(self.beginning().into_iter().chain(arrivals[..first].iter().cloned()).collect());
@@ -42,7 +42,7 @@ impl Driver<'_> {
         ways
     }
 
-    /// What may have come before the journal was read: inputs and changes, up to the turn that begins.
+    /// Inputs and changes that may have arrived before the journal was read, up to the turn that begins.
     fn arrivals(&self) -> Vec<TurnMessage> {
         let before = self.ahead().take_while(|record| !matches!(record.fact, Fact::Started { .. })).skip(1);
         let arrived = before.filter_map(|record| match &record.fact {
@@ -70,14 +70,14 @@ impl Driver<'_> {
             }
             (None, _) => vec![wake(Recover::Continue)],
         };
-        // What is taken back before the journal was read never begins.
+        // An input that was withdrawn before the journal was read never begins.
         if let (Fact::Withdrawn, Some(turn)) = (&next.fact, &next.turn) {
             begins.push(TurnMessage::Withdrawn { submission: turn.clone() });
         }
         begins
     }
 
-    /// What becomes of the turn that the last owner left open.
+    /// How the open turn of the previous owner was handled.
     fn recovery(&self, open: &OpenTurn) -> TurnMessage {
         let brief = self.brief(OnRestart::Report);
         let in_doubt = self.ahead().take_while(|record| is_settled(record)).any(|record| match &record.fact {
@@ -92,7 +92,7 @@ impl Driver<'_> {
         let recover = match ended {
             Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(TOO_OFTEN) => Recover::GiveUp,
             Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(PROGRAM_CRASHED) => {
-                // The same input again is known, and asks for nothing but that the journal be read.
+                // A repeated input is deduplicated and only causes the journal to be read.
                 return TurnMessage::Start { input: Arc::clone(&open.input), brief };
             }
             Some(_) if !in_doubt => match self.closing().and_then(reason_of) {
@@ -110,7 +110,7 @@ impl Driver<'_> {
         TurnMessage::Wake { brief, recover }
     }
 
-    /// How the open turn is closed at once, whatever comes in meanwhile.
+    /// Returns the outcome if the open turn was closed immediately.
     fn closing(&self) -> Option<&Ended> {
         let comes_in = |record: &&Record| {
             is_settled(record)

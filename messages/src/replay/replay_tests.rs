@@ -1,4 +1,4 @@
-//! What is no journal is refused with its line.
+//! A text that is not a journal is refused, with its line number.
 
 use super::read;
 

@@ -1,5 +1,4 @@
-//! What a question has brought before its answer: kept by the asker, so that it is not lost with an answer that never
-//! comes.
+//! Output produced before an answer, kept by the caller in case the answer never comes.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How many bytes are kept: the last ones.
 pub const MOST_BYTES: usize = 64 * 1024;
 
-/// The end of what was put out so far, at most [`MOST_BYTES`] of it. Clones share it. Writing and reading never wait for
-/// more than a copy of that size. One of nobody keeps nothing.
+/// The end of the output so far, at most [`MOST_BYTES`]. Clones share it. Reading and writing block at most for a
+/// copy of that size. The default keeps nothing.
 #[derive(Clone, Default)]
 pub struct SoFar(Option<Arc<Mutex<Tail>>>);
 
@@ -21,12 +20,12 @@ struct Tail {
 }
 
 impl SoFar {
-    /// Of somebody who reads it.
+    /// Creates a buffer that keeps output.
     pub fn kept() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// Adds what was just put out.
+    /// Appends output.
     pub fn push(&self, bytes: &[u8]) {
         let Some(tail) = &self.0 else { return };
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +37,7 @@ impl SoFar {
         }
     }
 
-    /// The end of it as text, with a notice of what was before; `None` when there was nothing.
+    /// The end of the output as text, with a notice about omitted bytes; `None` if empty.
     pub fn text(&self) -> Option<String> {
         let tail = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         if tail.total == 0 {
@@ -54,7 +53,7 @@ impl SoFar {
 }
 
 impl SoFar {
-    /// Why there is no result, with what was put out, if something was.
+    /// The reason for a missing result, with the output so far if there is any.
     pub fn behind(&self, why: String) -> String {
         match self.text() {
             Some(output) => format!("{why}; its output so far:\n{output}"),

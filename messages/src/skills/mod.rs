@@ -1,17 +1,16 @@
-//! Skills: what is known of them, and which a turn gets.
+//! Skills, and their selection for a turn.
 //!
-//! A skill is a text for the model with a name and a description, as the Agent Skills
-//! specification has it (`SKILL.md`). This room holds the words for skills and the pure
-//! choice among them; reading folders is the work of an adapter, and what enters a prompt
-//! passes through `turn/prompt.rs`. Nothing here runs anything: what runs is a tool.
+//! A skill is a text for the model with a name and a description, as in the Agent Skills specification (`SKILL.md`).
+//! This module has the types and the pure selection; an adapter reads folders, and `turn/prompt.rs` builds the
+//! prompt. Skills are never executed; only tools are.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! |---|---|
 //! | `select` | which skills a request gets, and in which form they fit |
 //! | `render` | the layer of the prompt: a table, then the bodies |
-//! | `sections` | what of a body is an example, and what a checklist |
+//! | `sections` | examples and checklists in a body |
 //! | `words` | mentions and keywords of a text |
-//! | `patterns` | which tools a list of a skill means |
+//! | `patterns` | matches tools with the list of a skill |
 
 mod patterns;
 mod render;
@@ -32,37 +31,37 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the head of a `SKILL.md` says.
+/// The front matter of a `SKILL.md`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrontMatter {
     /// Its name, which is also that of its folder.
     pub name: String,
-    /// What it does and when to use it.
+    /// Its purpose and when to use it.
     pub description: String,
     /// Under which terms it may be used.
     pub license: Option<String>,
-    /// What it needs of its surroundings, in words; shown, and not judged.
+    /// Its requirements as text; shown, not checked.
     pub compatibility: Option<String>,
-    /// Whatever else its author says of it.
+    /// Further metadata.
     pub metadata: BTreeMap<String, String>,
-    /// Names and patterns of the tools it may use; `None` says nothing about tools.
+    /// Names and patterns of the tools it may use; `None` does not restrict them.
     pub allowed_tools: Option<Arc<[String]>>,
 }
 
 /// One skill, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skill {
-    /// What its head says.
+    /// Its front matter.
     pub front: FrontMatter,
-    /// What follows the head.
+    /// The text after the front matter.
     pub body: String,
     /// The folder it is in; files it names are relative to that.
     pub folder: String,
     /// A hash of the whole `SKILL.md`, in hex.
     pub hash: String,
-    /// The words of its name.
+    /// Words of its name.
     name_words: Vec<String>,
-    /// The words of its description that are not in its name.
+    /// Words of its description that are not in its name.
     words: Vec<String>,
 }
 
@@ -80,12 +79,12 @@ impl Skill {
     }
 }
 
-/// The skills there are, each name once, and what is wrong with the others.
+/// All skills, with unique names, and errors of the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillIndex {
     /// The skills; their order means nothing.
     pub skills: Vec<Arc<Skill>>,
-    /// What was found wrong while they were read.
+    /// Errors found while reading.
     pub findings: Vec<SkillFinding>,
 }
 
@@ -107,7 +106,7 @@ pub struct SkillFinding {
     pub column: u32,
     /// Whether the skill is left out for it.
     pub is_broken: bool,
-    /// What is wrong, and what to do.
+    /// The error, with advice.
     pub message: String,
 }
 
@@ -170,13 +169,12 @@ pub struct SelectedSkill {
     pub form: SkillForm,
 }
 
-/// The choice of one turn. Journaled, so that the turn has the same skills after a crash.
+/// The selection for one turn. Journaled, so that the turn has the same skills after a crash.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedSkills {
     /// The skills, the best first.
     pub skills: Vec<SelectedSkill>,
-    /// The tools the turn is limited to by its skills, as names and patterns; `None`
-    /// when they do not limit it.
+    /// The tools the turn is limited to by its skills, as names and patterns; `None` when they do not limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_tools: Option<Arc<[String]>>,
     /// How many bytes of the prompt they may take.

@@ -1,9 +1,8 @@
 //! Which tools the list of a skill means: the patterns of the policy's lists, read without
 //! a library, since this crate has none for it.
 
-/// Whether a pattern means this name. `*` is any text inside one part of a name, `**` any
-/// text, `?` one letter; a lone `*` is every name. What is no name of a tool here, such as
-/// `Bash(git:*)`, means none.
+/// Whether a pattern matches this name. `*` is any text inside one part of a name, `**` any text, `?` one character;
+/// a lone `*` matches every name. A pattern that is no tool name here, such as `Bash(git:*)`, matches none.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern = if pattern == "*" { "**" } else { pattern };
     fits(pattern.as_bytes(), name.as_bytes())

@@ -4,7 +4,7 @@ use super::sections::in_form;
 use super::{SelectedSkill, SelectedSkills, Skill, SkillForm, SkillIndex};
 use std::fmt::Write;
 
-/// What stands before the skills.
+/// Introduction of the layer.
 const HEAD: &str =
     "# Skills\nChosen for this request; follow those that apply.\n\n| skill | what it is for |\n|---|---|\n";
 
@@ -19,8 +19,7 @@ pub struct Layer {
     pub missing: Vec<String>,
 }
 
-/// The layer of a choice that was made earlier. A skill that is gone, or that has changed
-/// and no longer fits what the skills may take, is left out.
+/// Renders an earlier selection. A skill that no longer exists, or no longer fits after a change, is left out.
 pub fn render(index: &SkillIndex, chosen: &SelectedSkills) -> Layer {
     let budget = usize::try_from(chosen.budget_bytes).unwrap_or(usize::MAX);
     let (mut text, mut bodies) = (HEAD.to_owned(), String::new());

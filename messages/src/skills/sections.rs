@@ -1,8 +1,8 @@
-//! What of a skill's body is an example, and what a checklist.
+//! Finds examples and checklists in a skill's body.
 //!
-//! An example is a section whose heading has the word; it ends at the next heading of its
-//! own rank. A checklist is a section whose heading has that word, and every line that is
-//! an item with a box (`- [ ]`). Fenced code holds no headings and no items.
+//! An example is a section whose heading has that word; it ends at the next heading of its level. A checklist is a
+//! section whose heading has that word, and every list item with a box (`- [ ]`). Fenced code has no headings and no
+//! items.
 
 use super::SkillForm;
 
@@ -34,7 +34,7 @@ fn lines(body: &str) -> impl Iterator<Item = Line<'_>> {
         let is_fenced = fence.is_some();
         fence = match (fence, fence_of(trimmed)) {
             (None, opened) => opened,
-            // It ends with at least as many of its own marks and nothing behind them.
+            // A fence is closed by at least as many of its own marks alone on a line.
             (Some((mark, most)), Some((closing, many)))
                 if mark == closing && many >= most && trimmed.trim_end().chars().all(|letter| letter == mark) =>
             {
@@ -67,7 +67,7 @@ fn fence_of(line: &str) -> Option<(char, usize)> {
     (many >= 3).then_some((mark, many))
 }
 
-/// The rank of a heading, from 1, and its words.
+/// Level of a heading, from 1, and its text.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('#');
     let rank = line.len() - title.len();

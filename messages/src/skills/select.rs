@@ -1,15 +1,13 @@
-//! Which skills a request gets: a pure function of the request, the skills there are, the
-//! tools on offer and the rules.
+//! Selects the skills for a request: a pure function of the request, the skills, the available tools and the rules.
 //!
-//! **Fitting.** A skill that names its tools fits when one of them is on offer, or when it
-//! names none; the tools on offer are those that policy and session leave. **Score.** 1.0
-//! when it is called by its name, 0.4 when it shares a label with the request, and 0.05
-//! for each shared keyword up to 0.2, a word of its name counting twice; what has less than
-//! 0.1 is not about it. **Order.** By score, then by name; the best `top_k` are taken.
+//! **Eligibility.** A skill that lists tools is eligible if one of them is available, or if it lists none; the
+//! available tools are those that policy and session allow. **Score.** 1.0 if the request mentions its name, 0.4 if
+//! it shares a label with the request, and 0.05 for each shared keyword up to 0.2, where a word of its name counts
+//! twice; less than 0.1 is irrelevant. **Order.** By score, then by name; the best `top_k` are taken.
 //!
-//! **Room.** What the skills may take is never exceeded. Examples go first, from the last
-//! skill up; then whole skills, from the last up; the one that is left keeps its head and
-//! its checklists. These steps are the same for every budget, so more room never shows less.
+//! **Size.** The limit is never exceeded. Examples are cut first, from the last skill up; then whole skills, from the
+//! last up; the last remaining one keeps its front matter and its checklists. The steps do not depend on the limit,
+//! so more space never shows less.
 
 use super::render::bytes;
 use super::words::Heard;
@@ -24,16 +22,16 @@ const MENTION: u32 = 1_000;
 const LABEL: u32 = 400;
 /// The score of a shared keyword, and of all of them together at most.
 const KEYWORD: (u32, u32) = (50, 200);
-/// What a skill must have to be chosen.
+/// The minimum score.
 const LEAST: u32 = 100;
 
 /// How many bytes a token is taken for.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What is asked, as far as skills are concerned.
+/// The relevant part of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// What the user says.
+    /// The user's text.
     pub text: &'a str,
     /// The request's labels.
     pub labels: &'a BTreeMap<String, String>,
@@ -41,11 +39,11 @@ pub struct Asked<'a> {
     pub tools: &'a ToolSet,
     /// The model's context, in tokens.
     pub context_tokens: u32,
-    /// The most a layer may have, in bytes, whatever the rules say.
+    /// Limit of the layer in bytes, regardless of the rules.
     pub most_bytes: usize,
 }
 
-/// What was chosen, and what was not for lack of room.
+/// The selected skills, and those left out for lack of space.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The choice.
@@ -60,7 +58,7 @@ pub fn select(index: &SkillIndex, asked: Asked<'_>, rules: &SkillRules) -> Selec
     let scored = index.skills.iter().map(|skill| (score(skill, &heard, asked.labels), skill));
     let mut ranked: Vec<(u32, &Arc<Skill>)> = scored.filter(|(score, _)| *score >= LEAST).collect();
     ranked.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name().cmp(other.name())));
-    // What a skill can do here is looked at for as many as are needed, and no others.
+    // Tools are only checked for as many skills as needed.
     let usable = ranked.into_iter().filter(|(_, skill)| is_usable(skill, asked.tools));
     let ranked: Vec<_> = usable.take(rules.top_k).collect();
     let most = u64::try_from(asked.most_bytes).unwrap_or(u64::MAX);
@@ -95,8 +93,7 @@ fn score(skill: &Skill, heard: &Heard, labels: &BTreeMap<String, String>) -> u32
     mention + label + keywords
 }
 
-/// A label is shared when the skill's metadata has the same pair, or names the label's
-/// value among its `labels`.
+/// A label is shared if the skill's metadata has an equal pair, or its `labels` contain the label's value.
 fn shares_label(skill: &Skill, labels: &BTreeMap<String, String>) -> bool {
     let metadata = &skill.front.metadata;
     let listed = metadata.get("labels").map(String::as_str).unwrap_or_default();
@@ -125,8 +122,8 @@ fn fitting(best: &[&Skill], budget: usize) -> Vec<SkillForm> {
     without_examples.chain(fewer).chain(least).find_map(forms).unwrap_or_default()
 }
 
-/// The tools a turn with these skills is limited to: what any of them names. One that says
-/// nothing about tools may use whatever the session may, and then there is no limit.
+/// The tools that a turn with these skills is limited to: the union of their lists. A skill without a list removes
+/// the limit.
 fn limit(skills: &[&Skill]) -> Option<Arc<[String]>> {
     if skills.is_empty() {
         return None;

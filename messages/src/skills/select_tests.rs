@@ -21,7 +21,7 @@ fn index(fronts: impl IntoIterator<Item = FrontMatter>) -> SkillIndex {
     SkillIndex { skills: fronts.into_iter().map(skill).collect(), findings: Vec::new() }
 }
 
-fn house() -> SkillIndex {
+fn skills() -> SkillIndex {
     let mut invoices = skill("invoices", "Checks invoices and sums amounts");
     invoices.metadata = BTreeMap::from([("labels".into(), "billing, money".into()), ("team".into(), "finance".into())]);
     let mut review = skill("code-review", "Reviews changes of Rust code for mistakes");
@@ -53,7 +53,7 @@ fn chosen(text: &str, labels: &[(&str, &str)], rules: &SkillRules) -> Selection 
     let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let tools = tools(&["local/read_file", "local/write_file", "local/search_files"]);
     let asked = Asked { text, labels: &labels, tools: &tools, context_tokens: 100_000, most_bytes: 64 * 1024 };
-    select(&house(), asked, rules)
+    select(&skills(), asked, rules)
 }
 
 fn scores(text: &str, labels: &[(&str, &str)]) -> Vec<(String, u32)> {
@@ -106,7 +106,7 @@ fn examples_go_first_then_skills_then_all_but_the_essentials() {
     let at = |tokens: u64| {
         let rules = SkillRules { token_budget_tokens: Some(tokens), ..SkillRules::default() };
         let selection = chosen(text, &[], &rules);
-        let layer = render(&house(), &selection.chosen);
+        let layer = render(&skills(), &selection.chosen);
         assert!(layer.text.len() as u64 <= tokens * 4, "{tokens}: {}", layer.text);
         assert!(layer.missing.is_empty());
         let shown: Vec<_> = layer.shown.iter().map(|skill| (skill.name.clone(), skill.form)).collect();
@@ -143,7 +143,7 @@ fn examples_go_first_then_skills_then_all_but_the_essentials() {
 #[test]
 fn a_choice_is_rendered_again_without_what_is_gone() {
     let selection = chosen("$letters $invoices", &[], &SkillRules::default());
-    let mut index = house();
+    let mut index = skills();
     index.skills.retain(|skill| skill.name() != "invoices");
     let layer = render(&index, &selection.chosen);
     assert_eq!(layer.missing, ["invoices"]);

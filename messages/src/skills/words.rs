@@ -1,11 +1,11 @@
-//! Mentions and keywords: what of a text can be compared with a skill.
+//! Mentions and keywords of a text.
 
 use std::collections::BTreeSet;
 
-/// How much of a request is compared, in bytes; what follows is not looked at.
+/// How much of a request is considered, in bytes.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Words that say nothing about what a text is about.
+/// Stop words.
 const EMPTY_WORDS: &str = "a about after all also and any are before but can does each else for from has have how \
     into its just like make more most need not only other our out please should some such than that the their \
     them then there these they this those use used user uses using want was were what when where which who will \
@@ -14,7 +14,7 @@ const EMPTY_WORDS: &str = "a about after all also and any are before but can doe
 /// A request as far as skills are concerned.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// What was said with nothing but punctuation taken off, in lower case.
+    /// The text's words without punctuation, in lower case.
     spoken: BTreeSet<String>,
     /// Its keywords.
     words: BTreeSet<String>,
@@ -38,14 +38,13 @@ impl Heard {
         called('$') || called('/') || (name.contains('-') && self.spoken.contains(name))
     }
 
-    /// How many of these words it has.
+    /// Counts how many of these words the text contains.
     pub(super) fn count(&self, words: &[String]) -> usize {
         words.iter().filter(|word| self.words.contains(*word)).count()
     }
 }
 
-/// The keywords of a text: lower case, without words that say nothing, in the singular
-/// as far as an `s` tells.
+/// The keywords of a text: lower case, without stop words, without a plural `s`.
 pub(super) fn words(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase);
     words.filter(|word| word.chars().count() > 2).filter(|word| !is_empty(word)).map(singular).collect()

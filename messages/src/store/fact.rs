@@ -1,4 +1,4 @@
-//! What a journal tells: the facts of a session and of its turns.
+//! The facts of a session and of its turns.
 
 use crate::Millis;
 use crate::approvals::{AskedTool, Scope};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What can be a fact. The journal never holds a rendered request.
+/// A fact in the journal. The journal never contains a rendered request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "body", rename_all = "snake_case")]
 pub enum Fact {
@@ -35,9 +35,9 @@ pub enum Fact {
     Malformed {
         /// The reply, as text.
         text: String,
-        /// What is wrong with it, as the model was told.
+        /// The error, as sent to the model.
         complaint: String,
-        /// What the call cost.
+        /// Its usage.
         cost: StepCost,
     },
     /// A call with side effects is about to run.
@@ -47,7 +47,7 @@ pub enum Fact {
         /// How it may be run again.
         traits: CallTraits,
     },
-    /// A person is asked about a call.
+    /// Approval of a call was requested.
     ApprovalAsked {
         /// The question.
         approval: ApprovalId,
@@ -55,7 +55,7 @@ pub enum Fact {
         call: CallId,
         /// How risky it is.
         risk: Risk,
-        /// Why a person is asked.
+        /// Why approval is needed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
         /// The tool as it is shown.
@@ -70,7 +70,7 @@ pub enum Fact {
         allowed: bool,
         /// The arguments instead of the model's, when the person changed them.
         arguments: Option<Value>,
-        /// Why not, when the person said no.
+        /// The reason of a denial.
         reason: String,
         /// How far the decision reaches beyond the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,24 +78,24 @@ pub enum Fact {
     },
     /// A call has its result.
     Result(Arc<ToolResult>),
-    /// The user said something into the running turn.
+    /// A steering message was added to the running turn.
     Steered {
-        /// What.
+        /// The content.
         parts: Vec<ContentPart>,
         /// The name of the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<RequestId>,
-        /// It came while the model was being asked: it stands behind the answer, which cannot know it.
+        /// It arrived during a model call: it follows the reply, which does not take it into account.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         behind: bool,
     },
-    /// A suspended turn goes on.
+    /// A suspended turn was resumed.
     Resumed {
         /// Under which submission; its caller gets the outcome.
         submission: TurnId,
         /// The reply to the question.
         reply: String,
-        /// The name of the request that brought the reply, when a plain input did.
+        /// The request id of the reply, if a plain input was the reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<RequestId>,
         /// That input's labels.
@@ -113,25 +113,25 @@ pub enum Fact {
         /// All options as they are then.
         options: SessionOptions,
     },
-    /// What the model is told of the history from here on; the records before are as they were.
+    /// The history for the model from here on; earlier records are unchanged.
     Condensed(Condensed),
     /// The turn's skills were chosen: once, also over crashes.
     SkillsSelected(SelectedSkills),
-    /// A call came back without its result, which comes from outside.
+    /// A call returned without a result, which comes from outside.
     Waits {
         /// Which call.
         call: CallId,
-        /// What it waits for, in words for people.
+        /// What it waits for.
         what: String,
     },
-    /// The session as all records before this one tell of it; it says nothing new.
+    /// The session folded from all earlier records; redundant.
     Snapshot(Snapshot),
 }
 
-/// What one model call cost and where it came from.
+/// Usage and origin of one model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepCost {
-    /// Tokens, when the provider said.
+    /// Tokens, if reported.
     pub usage: Option<Usage>,
     /// How many bytes the prompt had; corrects the token estimate.
     pub prompt_bytes: u64,
@@ -148,31 +148,30 @@ pub struct StepCost {
 /// One model call that ended with an action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
-    /// The model's words.
+    /// The text.
     pub text: String,
-    /// Its calls; empty for a final answer. A question to the user is a call of
-    /// the pseudo tool `ask_user`.
+    /// Its calls; empty for a final answer. A question to the user is a call of the pseudo tool `ask_user`.
     pub calls: Vec<Arc<ToolCall>>,
-    /// What people are shown of the calls' tools, one for each call, in order. Empty where nothing is known of any, and in
-    /// journals of older programs.
+    /// Titles of the calls' tools, one for each call, in order. Empty if none is known, and in journals of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolTitle>,
-    /// What the model thought aloud, cut to [`Reasoning::MOST_BYTES`]; for readers, never sent back to the model. Older
-    /// programs did not keep it.
+    /// The model's reasoning, truncated to [`Reasoning::MOST_BYTES`]; for readers, never sent back to the model.
+    /// Missing in journals of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// What the call cost.
+    /// Its usage.
     pub cost: StepCost,
 }
 
 impl Answered {
-    /// Words and calls of which readers are shown nothing else.
+    /// A reply of only text and calls.
     pub fn bare(text: impl Into<String>, calls: Vec<Arc<ToolCall>>, cost: StepCost) -> Self {
         Self { text: text.into(), calls, tools: Vec::new(), reasoning: None, cost }
     }
 }
 
-/// What a model thought aloud, as it is kept.
+/// A model's reasoning, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
     /// Its beginning, or all of it.
@@ -202,15 +201,15 @@ fn is_none_left_out(bytes: &u64) -> bool {
 /// How a run of a turn ended, as far as it does not follow from other records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// In one word.
+    /// The reason of the end.
     pub finish_reason: FinishReason,
     /// Which guard tripped.
     pub guard_reason: Option<GuardReason>,
-    /// What the caller is told.
+    /// The answer to the caller.
     pub content: String,
-    /// What the turn waits for, when it is suspended.
+    /// The suspension, if it is suspended.
     pub suspended: Option<Suspension>,
-    /// What failed.
+    /// The error.
     pub error: Option<AgentError>,
     /// How long the run took, in milliseconds, by a clock that does not jump; time before a crash of the program is not
     /// in it. Of a journal that does not say, it is the difference of two times of day.
@@ -218,17 +217,16 @@ pub struct Ended {
     pub duration_ms: Option<u64>,
 }
 
-/// What a suspended turn waits for.
+/// A suspension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspension {
-    /// For whom.
+    /// The reason.
     pub reason: SuspendReason,
-    /// What resumes it.
+    /// Resumes the turn.
     pub token: ResumeToken,
-    /// The question, for people.
+    /// The question as text.
     pub question: String,
-    /// When the token stops being good, by the clock of whoever suspended the turn;
-    /// `None` means never.
+    /// When the token expires, by the clock of the process that suspended the turn; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
 }
@@ -236,9 +234,8 @@ pub struct Suspension {
 /// A session as the records before this one tell of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// What its fields mean; [`SNAPSHOT_FORM`](crate::session_state::SNAPSHOT_FORM) for what this program writes.
+    /// The format; [`SNAPSHOT_FORM`](crate::session_state::SNAPSHOT_FORM) when written by this version.
     pub form: u32,
-    /// The session as JSON text: a record with it nests no deeper than any other, and whoever passes it over does not
-    /// read it.
+    /// The session as JSON text, so that the record's nesting is bounded, and readers may skip it without parsing.
     pub session: Arc<str>,
 }

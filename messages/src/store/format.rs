@@ -1,21 +1,21 @@
-//! The formats of records: what this program writes, reads and refuses.
+//! The formats of records.
 //!
-//! A record says its format. One of an older format is read by the steps from its format to
-//! today's; one of a newer format, and a fact of a kind that is not known here, is refused as
-//! [`TooNew`](BadRecord::TooNew) and is no damage. Unknown fields are ignored.
+//! A record has a format. One of an older format is converted step by step to the current one; one of a newer format,
+//! and an unknown kind of fact, is refused as [`TooNew`](BadRecord::TooNew), not as damaged. Unknown fields are
+//! ignored.
 //!
-//! The format rises by one when a program that knows only the last one would misread a
-//! journal: with a new kind of fact, a new value where a list of values is closed, or a field
-//! whose meaning changed. A new field that has a default needs no new format.
+//! The format is raised by one if a program that knows only the previous one would misread a journal: for a new kind
+//! of fact, a new value of a closed enumeration, or a field whose meaning changed. A new field with a default needs
+//! no new format.
 //!
-//! | format | what is new |
+//! | format | change |
 //! |---|---|
-//! | 1 | the first |
-//! | 2 | may contain snapshots; a program that knows only 1 refuses it. Format 1 stands in it as it is |
+//! | 1 | initial |
+//! | 2 | may contain snapshots; refused by programs that know only 1. Records of format 1 are unchanged |
 //!
-//! To raise it: add a [`Step`] to [`Formats::KNOWN`] and, where the step changes records, its
-//! function and a step in `actors/src/store/sqlite/steps.rs`; write the row above; keep the
-//! journals of the format that was (`tests/fixtures/journals`).
+//! To raise it: add a [`Step`] to [`Formats::KNOWN`] and, if the step changes records, its function and a step in
+//! `actors/src/store/sqlite/steps.rs`; add a row above; keep the journals of the previous format
+//! (`tests/fixtures/journals`).
 
 #[cfg(test)]
 #[path = "format_tests.rs"]
@@ -33,10 +33,10 @@ pub const FORMAT: u32 = Formats::KNOWN.newest();
 /// How a record of one format becomes one of the next.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// The next format can say more; what is written in the older one stands as it is.
+    /// The next format is a superset; older records are valid in it.
     Adds,
-    /// Changes the record, given as a JSON object, or says why that cannot be done. The
-    /// record's `format` is set afterwards.
+    /// Converts the record, given as a JSON object, or returns why that is impossible. The record's `format` is set
+    /// afterwards.
     Changes(fn(&mut Value) -> Result<(), String>),
 }
 
@@ -50,18 +50,17 @@ pub struct Formats {
 /// Why a text is no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadRecord {
-    /// It is of this format, which is newer, or of a kind that only a program of this format
-    /// or a later one can know.
+    /// It is of this format, which is newer, or of a kind that only a program of this format or a later one can know.
     TooNew(u32),
-    /// What is wrong with it.
+    /// The error.
     Damaged(String),
 }
 
 impl Formats {
-    /// What this program reads.
+    /// The formats of this version.
     pub const KNOWN: Self = Self::new(1, &[Step::Adds]);
 
-    /// Formats from this one on. Programs use [`KNOWN`](Self::KNOWN); a test may know others.
+    /// Formats from `oldest` on. Programs use [`KNOWN`](Self::KNOWN); tests may use others.
     pub const fn new(oldest: u32, steps: &'static [Step]) -> Self {
         Self { oldest, steps }
     }
@@ -82,11 +81,10 @@ impl Formats {
         (self.oldest + 1..).zip(self.steps).skip(have)
     }
 
-    /// Reads a record of any of the formats.
+    /// Reads a record of any supported format.
     ///
     /// # Errors
-    /// `TooNew` for one of a newer format and for a kind of fact that is not known here;
-    /// `Damaged` for anything else that is no record.
+    /// `TooNew` for a newer format or an unknown kind of fact; `Damaged` for anything else that is not a record.
     pub fn read(&self, json: &[u8]) -> Result<Record, BadRecord> {
         // Nearly all records need no step and are read at once.
         let read = serde_json::from_slice::<Record>(json);
@@ -97,7 +95,7 @@ impl Formats {
         }
     }
 
-    /// A record's JSON as a program that knows only the newest format reads it; `None` where it stands as it is.
+    /// Converts a record's JSON to the newest format; `None` if it is unchanged.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -171,9 +169,9 @@ fn no_record(error: &serde_json::Error) -> BadRecord {
 }
 
 impl Fact {
-    /// The kinds of facts this program knows, as they are written.
+    /// The kinds of facts of this version, as serialised.
     pub fn kinds() -> &'static [&'static str] {
-        // Whoever derives the reading of a fact knows them; it says so when it is asked for another one.
+        // The derived deserialiser lists them in the error for an unknown variant.
         let other = MapDeserializer::new(std::iter::once(("kind", "")));
         match Self::deserialize(other) {
             Err(Asked::Kinds(kinds)) => kinds,
@@ -182,7 +180,7 @@ impl Fact {
     }
 }
 
-/// What is said of a fact whose kind is not known.
+/// The error for an unknown kind of fact.
 #[derive(Debug)]
 enum Asked {
     Kinds(&'static [&'static str]),

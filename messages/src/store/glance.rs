@@ -1,5 +1,4 @@
-//! What a list of sessions shows of one: told from its records as they are written, so that
-//! no journal is read for it.
+//! The listing entry of a session, maintained as records are written, so that listings read no journal.
 
 use crate::Millis;
 use crate::chat::ContentPart;
@@ -18,9 +17,9 @@ const LOOKED_AT: usize = 4_096;
 /// A session at a glance: its title, its state, how many turns it had.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Glance {
-    /// The first words of its first message that has any: one line without control characters.
+    /// The beginning of its first message with text: one line without control characters.
     pub title: Option<Box<str>>,
-    /// What it does, as far as its journal tells.
+    /// Its state, as far as the journal shows.
     pub state: SessionState,
     /// How many turns have ended.
     pub turns: u64,
@@ -34,14 +33,14 @@ pub struct Glance {
     pub created_at: Option<Millis>,
 }
 
-/// What a session does, as far as its journal tells.
+/// The state of a session, as far as the journal shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// Nothing.
     #[default]
     Idle,
-    /// A turn has begun and not ended: it runs, or the program that ran it is gone.
+    /// A turn has begun and not ended: it is running, or its process has ended.
     Running,
     /// A turn waits for the answer to a question.
     Question,
@@ -52,7 +51,7 @@ pub enum SessionState {
 }
 
 impl SessionState {
-    /// The state in one word, as stores and lists write it.
+    /// The name of the state in stores and lists.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -63,14 +62,14 @@ impl SessionState {
         }
     }
 
-    /// The state of this word.
+    /// Parses the name of a state.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Idle, Self::Running, Self::Question, Self::Approval, Self::Waiting]
             .into_iter()
             .find(|state| state.as_str() == word)
     }
 
-    /// What this record says of the state; `None` when it says nothing.
+    /// The state after this record; `None` if unchanged.
     pub fn told_by(fact: &Fact) -> Option<Self> {
         match fact {
             Fact::Outcome(ended) => Some(match ended.suspended.as_ref().map(|suspended| suspended.reason) {
@@ -120,7 +119,7 @@ impl Glance {
         }
     }
 
-    /// The session's options, if this record tells them: as they were given last, be it for a later turn.
+    /// The session's options, if this record sets them, also for a later turn.
     pub fn options_told_by(fact: &Fact) -> Option<&SessionOptions> {
         match fact {
             Fact::Options(options) | Fact::Configured { options, .. } => Some(options),
@@ -130,7 +129,7 @@ impl Glance {
     }
 }
 
-/// The first words of a message: one line, no more than so many characters.
+/// The title from a message: one line of limited length.
 pub fn title(parts: &[ContentPart]) -> Option<Box<str>> {
     parts.iter().find_map(|part| match part {
         ContentPart::Text { text } => first_words(text),

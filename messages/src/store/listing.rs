@@ -1,4 +1,4 @@
-//! Sessions from outside: what a store tells of them without reading their journals.
+//! Sessions as listed by a store without reading their journals.
 
 use crate::Millis;
 use crate::ids::SessionId;
@@ -16,7 +16,7 @@ pub struct SessionFilter {
     /// Only those that work for this session.
     #[serde(default)]
     pub parent: Option<SessionId>,
-    /// At most so many on a page; 0 means 100.
+    /// Maximum of sessions on a page; 0 means 100.
     pub limit: usize,
 }
 
@@ -40,10 +40,10 @@ pub struct SessionSummary {
     pub updated_at: Millis,
     /// The size of its journal in bytes; 0 where a store does not know.
     pub bytes: u64,
-    /// The first words of its first message; `None` also where a store does not know.
+    /// The beginning of its first message; `None` also if the store does not record it.
     #[serde(default)]
     pub title: Option<Box<str>>,
-    /// What it does, as far as its journal tells; `None` where a store does not know.
+    /// Its state, as far as the journal shows; `None` if the store does not record it.
     #[serde(default)]
     pub state: Option<SessionState>,
     /// How many of its turns have ended; `None` where a store does not know.
@@ -61,13 +61,13 @@ pub struct SessionSummary {
 }
 
 impl SessionSummary {
-    /// A session of which nothing else is known.
+    /// A session with only its id, time and size.
     pub fn bare(session: SessionId, updated_at: Millis, bytes: u64) -> Self {
         let (title, state, turns, parent) = (None, None, None, None);
         Self { session, updated_at, bytes, title, state, turns, parent, cwd: None, created_at: None }
     }
 
-    /// Adds what a glance at the journal shows.
+    /// Adds the listing entry.
     #[must_use]
     pub fn seen(self, glance: &Glance) -> Self {
         let Glance { title, state, turns, parent, cwd, created_at } = glance.clone();

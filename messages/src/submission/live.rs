@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct LiveSession {
     /// Its id.
     pub session: SessionId,
-    /// What it does.
+    /// Its state.
     pub state: LiveState,
     /// For how long it has done so, in milliseconds.
     pub age_ms: u64,
@@ -22,7 +22,7 @@ pub struct LiveSession {
     pub last_error: Option<String>,
 }
 
-/// What a live session does.
+/// The state of a live session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveState {
@@ -32,7 +32,7 @@ pub enum LiveState {
     Waiting,
     /// A turn runs.
     Running,
-    /// A person is being asked; the turn counts as running.
+    /// Waiting for approval; the turn counts as running.
     Asking,
     /// Its actor is being stopped.
     Stopping,

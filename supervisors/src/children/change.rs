@@ -25,7 +25,7 @@ impl ChildSet {
         let key = child.key;
         match std::mem::replace(&mut child.phase, Phase::Stopped) {
             Phase::Running { actor, .. } => {
-                end(actor.clone(), "it is not wanted any more", child.spec.shutdown_ms);
+                end(actor.clone(), "it was removed", child.spec.shutdown_ms);
                 child.enter(Phase::Removing { actor: Some(actor), successor });
             }
             Phase::Removing { actor, .. } => child.phase = Phase::Removing { actor, successor },
@@ -52,7 +52,7 @@ impl ChildSet {
         match actor {
             Some(actor) if self.unclaimed.remove(&actor.get_id()).is_none() => {
                 *waits_for = Some(actor.clone());
-                end(actor, "it is not wanted any more", child.spec.shutdown_ms);
+                end(actor, "it was removed", child.spec.shutdown_ms);
             }
             Some(_) | None => self.left(index),
         }

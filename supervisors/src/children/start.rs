@@ -139,7 +139,7 @@ impl ChildSet {
     }
 }
 
-/// Makes one start. It ends in time and never panics. The error is text for people.
+/// Makes one start. Returns within its time limit and never panics. The error is a message for the user.
 async fn begin(spec: &ChildSpec, supervisor: ActorCell) -> Result<ActorCell, String> {
     let limit = Duration::from_millis(spec.start_ms);
     let start = AssertUnwindSafe(async { (spec.start)(supervisor, spec.placement.clone()).await }).catch_unwind();

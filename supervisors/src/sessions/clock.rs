@@ -78,7 +78,7 @@ impl SessionsState {
         let at = Instant::now() + Duration::from_millis(clock.approval_timeout_ms);
         let approval = question.approval_id.clone();
         let key = self.deadlines.insert(at, Due::Approval(session.clone(), approval.clone()), myself);
-        let asking = super::people::ask(&self.started.rooms, question);
+        let asking = super::decisions::ask(&self.started.rooms, question);
         clock.approvals.push(OpenQuestion { approval, key, _task: asking });
     }
 
@@ -120,7 +120,7 @@ impl SessionsState {
                     }
                 }
                 Due::Approval(session, approval) => {
-                    let decision = Decision::Deny { reason: "nobody decided in time".into() };
+                    let decision = Decision::Deny { reason: "the approval timed out".into() };
                     self.send(&session, TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
                 }
                 Due::Idle(session) => let_go += usize::from(self.idle_due(&session, let_go, myself)),

@@ -1,5 +1,4 @@
-//! Which submissions are admitted, queued and refused. What must be there is unwrapped: a test fails
-//! where it stands.
+//! Which submissions are admitted, queued and refused. Expected values are unwrapped: a test fails at the line.
 
 use super::*;
 use bob_messages::submission::{LiveSession, LiveState};
@@ -60,7 +59,7 @@ async fn o1_so_many_run_so_many_wait_and_the_next_is_overloaded_at_once() {
         let kept = fixture.store.load(&named(number)).await.unwrap();
         assert!(kept.is_empty(), "what waits is not accepted: {kept:?}");
     }
-    // Each place that becomes free goes to the one who waits longest.
+    // Each free slot goes to the session that waits longest.
     for number in 0..4 {
         assert!(fixture.cancel_in(&named(number), None).await);
         assert_eq!(paid(pending.remove(0)).await.turn_id, TurnId::new(format!("stall{number}")));

@@ -121,7 +121,7 @@ async fn what_a_crash_of_the_program_left_is_not_touched() {
     let records = fixture.records().await;
     assert_eq!(records.len(), before + 1, "the open turn is as it was");
     assert!(Session::fold(session(), &records).running().is_some());
-    // The same while the actor is still there.
+    // Again while the actor is live.
     assert_eq!(told(fixture.change("two")).await, Ok(()));
     let outcome = paid(fixture.submit("t2", limits(90_000))).await;
     assert_eq!(outcome.finish_reason, FinishReason::Final);

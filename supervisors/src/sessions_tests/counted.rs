@@ -1,10 +1,10 @@
-//! What is counted of all this.
+//! Metrics of sessions.
 
 use super::*;
 use bob_actors::metrics::MetricsSnapshot;
 
 impl Fixture {
-    /// What is counted once the supervisor has dealt with everything said so far.
+    /// The metrics after the supervisor has handled all messages.
     async fn counted(&self) -> MetricsSnapshot {
         self.load().await;
         self.tree.rooms.metrics.snapshot()

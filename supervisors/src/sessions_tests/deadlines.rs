@@ -1,10 +1,9 @@
-//! The turn's time and a call's, kept to the millisecond whatever the turn is doing, on a clock that stands still until it
-//! is waited for.
+//! Deadlines of turns and calls, exact to the millisecond in every state, on a paused clock.
 
 use super::*;
 use bob_actors::tools::Invocation;
 
-/// The turn's time in these tests: what a turn has unless it is configured.
+/// The default limit of a turn.
 const TURN_MS: u64 = 90_000;
 
 /// The call's.
@@ -25,7 +24,7 @@ async fn with_tools(llm: ScriptedLlm, store: Arc<dyn SessionStore>) -> Fixture {
     let (rooms, feed) = (Rooms::default(), Feed::new(Vec::new()));
     let tree = start(TreeSpec {
         sessions: sessions::child(&rooms, &feed, SessionRules::default()),
-        servers: crate::tools::Roster::default(),
+        servers: crate::tools::DesiredServers::default(),
         further: Vec::new(),
         rooms,
         feed,
@@ -96,7 +95,7 @@ async fn c7_a_calls_deadline_is_kept_to_the_millisecond_and_is_a_result() {
     assert!(format!("{call:?}").contains("timed out after 15000 ms"), "{call:?}");
 }
 
-/// Both at the same moment: the turn's is the one that is told, and the call has its one result.
+/// Both at one moment: the turn's deadline is reported, and the call has its one result.
 #[tokio::test(start_paused = true)]
 async fn c7_a_turn_and_its_call_whose_time_ends_together_end_once() {
     let limits = Limits { turn_timeout_ms: CALL_MS, tool_timeout_ms: CALL_MS, ..Limits::default() };

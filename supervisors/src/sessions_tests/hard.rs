@@ -1,11 +1,11 @@
-//! Everything at once: each caller is answered once and no slot is lost.
-//! What must be there is unwrapped: a test fails where it stands.
+//! All operations at once: each caller is answered once and no slot is lost. Expected values are unwrapped: a test
+//! fails at the line.
 
 use super::*;
 use bob_messages::store::{Fact, StoreError};
 use std::collections::BTreeSet;
 
-/// What a whole story needs.
+/// State of a test.
 struct Story {
     fixture: Fixture,
     random: fastrand::Rng,

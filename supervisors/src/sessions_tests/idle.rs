@@ -93,8 +93,8 @@ async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one
     assert_eq!(met, all.into(), "it came before, while and after");
 }
 
-/// Random pauses around the time of idleness, three sessions, two places: every message
-/// is answered once, in order, with everything said before it.
+/// Random pauses around the idle time, three sessions, two slots: every message is answered once, in order, with all
+/// earlier ones.
 #[tokio::test(start_paused = true)]
 async fn random_pauses_lose_and_double_nothing() {
     for seed in 0..40 {
@@ -134,8 +134,8 @@ async fn random_pauses_lose_and_double_nothing() {
     }
 }
 
-/// Two thousand sessions whose actors are let go after a millisecond: each message meets
-/// an actor that is there, that leaves, or that is gone.
+/// Two thousand sessions that are passivated after a millisecond: a message meets an actor that is live, ending, or
+/// gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn o1_two_thousand_sessions_that_come_and_go_lose_and_double_nothing() {
     let rules =

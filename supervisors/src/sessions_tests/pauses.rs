@@ -1,5 +1,5 @@
-//! Time that pauses: whoever took long to decide, came back late or has a clock that jumps costs a turn none of its
-//! repetitions. One failure of the provider follows in each of these.
+//! Paused time: a slow decision, a late resumption or a jump of the clock does not reduce a turn's retries. One
+//! failure of the provider follows in each test.
 
 use super::*;
 use bob_actors::clock::WallClock;
@@ -20,8 +20,8 @@ fn fails_once_behind(tool: &'static str) -> ScriptedLlm {
     })
 }
 
-/// A fixture with a clock on the wall that each call of a tool moves by so much.
-async fn house_whose_clock_jumps(llm: ScriptedLlm, store: Arc<dyn SessionStore>, by_ms: i64) -> Fixture {
+/// A fixture whose wall clock is advanced by each tool call.
+async fn tree_whose_clock_jumps(llm: ScriptedLlm, store: Arc<dyn SessionStore>, by_ms: i64) -> Fixture {
     let wall = Arc::new(AtomicI64::new(1_700_000_000_000));
     let shows = Arc::clone(&wall);
     let clock = WallClock::by(move || shows.load(Ordering::Relaxed));
@@ -37,7 +37,7 @@ async fn house_whose_clock_jumps(llm: ScriptedLlm, store: Arc<dyn SessionStore>,
     let feed = Feed::new(Vec::new());
     let tree = start(TreeSpec {
         sessions: sessions::child(&rooms, &feed, SessionRules::default()),
-        servers: crate::tools::Roster::default(),
+        servers: crate::tools::DesiredServers::default(),
         further: Vec::new(),
         rooms,
         feed,
@@ -70,7 +70,7 @@ async fn l16_a_turn_that_waited_long_for_a_person_is_repeated_as_any_other() {
 #[tokio::test(start_paused = true)]
 async fn l16_a_wall_clock_that_jumps_takes_no_repetition_and_changes_no_duration() {
     for by_ms in [HOUR_MS, -HOUR_MS] {
-        let fixture = house_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), by_ms).await;
+        let fixture = tree_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), by_ms).await;
         let began = Instant::now();
         let outcome = paid(fixture.submit("t1", limits(TURN_MS))).await;
         assert_eq!(outcome.finish_reason, FinishReason::Final, "{by_ms}: {:?}", outcome.error);
@@ -84,15 +84,15 @@ async fn l16_a_wall_clock_that_jumps_takes_no_repetition_and_changes_no_duration
 async fn l16_a_turn_that_is_finished_long_after_its_program_died_is_repeated_as_any_other() {
     let store = MemoryStore::new();
     let stalls = ScriptedLlm::from_fn(|_| ScriptedReply::Stall);
-    let first = house_whose_clock_jumps(stalls, store.clone(), 0).await;
+    let first = tree_whose_clock_jumps(stalls, store.clone(), 0).await;
     let pending = first.submit("t1", limits(TURN_MS));
     while first.store.load(&session()).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // The program is gone without a word.
+    // The program ends without a shutdown.
     drop((pending, first));
     tokio::time::sleep(Duration::from_secs(3_600)).await;
-    let second = house_whose_clock_jumps(fails_once_behind("test/jump"), store, HOUR_MS).await;
+    let second = tree_whose_clock_jumps(fails_once_behind("test/jump"), store, HOUR_MS).await;
     let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief()).clone() });
     let outcome = paid(second.say(&session(), "t1", limits(TURN_MS), &brief)).await;
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{:?}", outcome.error);
@@ -101,7 +101,7 @@ async fn l16_a_turn_that_is_finished_long_after_its_program_died_is_repeated_as_
 
 #[tokio::test(start_paused = true)]
 async fn a1_an_actor_that_is_started_again_goes_on_with_the_time_of_its_turn() {
-    let fixture = house_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), 0).await;
+    let fixture = tree_whose_clock_jumps(fails_once_behind("test/jump"), MemoryStore::new(), 0).await;
     let began = Instant::now();
     let pending = fixture.submit("t1", limits(TURN_MS));
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -11,10 +11,10 @@ const RACES: usize = 2_000;
 /// Races in one fixture, so that its sessions do not fill the memory.
 const IN_ONE_HOUSE: usize = 250;
 
-/// A cancel comes at one of so many places; the last ones are behind the end.
+/// A cancel occurs at one of these places; the last ones are after the end.
 const PLACES: u32 = 70;
 
-/// Counts how often each turn was said to have ended.
+/// Counts the end events of each turn.
 #[derive(Default)]
 struct Ends(Mutex<HashMap<TurnId, u32>>);
 
@@ -30,7 +30,7 @@ impl EventSink for Ends {
     }
 }
 
-/// One race: how the turn ended as its caller was told.
+/// One race; returns how the turn ended according to its caller.
 async fn race(fixture: &Fixture, ends: &Ends, random: &mut fastrand::Rng, number: usize) -> FinishReason {
     let (session, turn) = (SessionId::parse(&format!("s{number}")).unwrap(), format!("t{number}"));
     let pending = fixture.say(&session, &turn, limits(90_000), &brief());

@@ -1,4 +1,4 @@
-//! A turn that an earlier process left runs before the next input, by its own clock.
+//! A turn of an earlier process runs before the next input, with its own clock.
 
 use super::*;
 use bob_messages::brief::OnRestart;
@@ -27,7 +27,7 @@ pub(super) async fn interrupted(text: &str, limits: Limits) -> Arc<dyn SessionSt
     store
 }
 
-/// Answers after a while of virtual time; what began with `stall` never.
+/// Answers after some virtual time; inputs that begin with `stall` are never answered.
 fn slow_echo(delay_ms: u64) -> ScriptedLlm {
     let stalls = Rule { when: Some("stall".into()), replies: vec![ScriptedReply::Stall], delay_ms: 0, stall: false };
     let answers = Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms, stall: false };
@@ -100,7 +100,7 @@ async fn a_recovered_turn_nobody_is_owed_can_be_cancelled_and_is_waited_for_at_t
     }
 }
 
-/// A store whose first claim waits until it is let go on, over what was left.
+/// A store whose first claim is held until released, over the data of an earlier process.
 fn held(store: Arc<dyn SessionStore>) -> (Arc<Semaphore>, Arc<dyn SessionStore>) {
     let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(store));
     store.plan(Some(Operation::Claim), 1, Fault::Hold(Arc::clone(&held)));
@@ -154,8 +154,8 @@ async fn a_recovered_turn_that_is_asked_for_at_the_door_leaves_no_place_taken() 
     assert_eq!(paid(fixture.go_on("t3", limits(90_000))).await.content, "fine", "there is a place for it");
 }
 
-/// Two inputs that an earlier process took, and in whose session the first is asked for
-/// again: its end and the second's begin are heard one behind the other.
+/// Two inputs that an earlier process accepted; the first is submitted again: its end precedes the start of the
+/// second.
 #[tokio::test(start_paused = true)]
 async fn an_input_left_behind_takes_no_place_from_others_for_good() {
     let fixture = Fixture::new(model(vec![ScriptedReply::Stall], 0)).await;

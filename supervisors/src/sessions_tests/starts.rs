@@ -2,11 +2,11 @@
 
 use super::*;
 use bob_actors::watchdog::Watchdog;
-use bob_drill::traps::{Edge, Harm, Trap, Traps, Victim};
+use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 
-async fn house_that_fails_to_start(times: u32, replies: Vec<ScriptedReply>) -> Fixture {
+async fn tree_that_fails_to_start(times: u32, replies: Vec<ScriptedReply>) -> Fixture {
     let traps = Traps::default();
-    let trap = Trap::new(Victim::Turn(session()), Edge::Before("Starting"), Harm::Kill).times(times);
+    let trap = Trap::new(Target::Turn(session()), Edge::Before("Starting"), Fault::Kill).times(times);
     traps.arm(trap);
     let rooms = Rooms { watchdog: Watchdog::with_hook(Some(traps.hook())), ..Rooms::default() };
     Fixture::around(rooms, model(replies, 0), MemoryStore::new(), Vec::new(), SessionRules::default()).await
@@ -15,7 +15,7 @@ async fn house_that_fails_to_start(times: u32, replies: Vec<ScriptedReply>) -> F
 #[tokio::test(start_paused = true)]
 async fn a2_an_actor_that_dies_before_it_began_is_started_again() {
     for times in 1..=3 {
-        let fixture = house_that_fails_to_start(times, vec![ScriptedReply::text("fine")]).await;
+        let fixture = tree_that_fails_to_start(times, vec![ScriptedReply::text("fine")]).await;
         let outcome = paid(fixture.submit("t1", limits(90_000))).await;
         assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{times} times");
         assert_eq!(fixture.load().await, SessionsLoad { live: 1, running: 0, waiting: 0 });
@@ -24,7 +24,7 @@ async fn a2_an_actor_that_dies_before_it_began_is_started_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a2_one_that_never_begins_is_told_of_and_the_session_is_usable_afterwards() {
-    let fixture = house_that_fails_to_start(5, vec![ScriptedReply::text("fine")]).await;
+    let fixture = tree_that_fails_to_start(5, vec![ScriptedReply::text("fine")]).await;
     let outcome = paid(fixture.submit("t1", limits(90_000))).await;
     assert_eq!(outcome.finish_reason, FinishReason::Error, "{outcome:?}");
     let outcome = paid(fixture.submit("t2", limits(90_000))).await;
@@ -33,7 +33,7 @@ async fn a2_one_that_never_begins_is_told_of_and_the_session_is_usable_afterward
 
 #[tokio::test(start_paused = true)]
 async fn a2_one_that_is_stopped_before_it_began_and_never_begins_has_its_outcome() {
-    let fixture = house_that_fails_to_start(1, vec![ScriptedReply::text("fine")]).await;
+    let fixture = tree_that_fails_to_start(1, vec![ScriptedReply::text("fine")]).await;
     let first = fixture.submit("t1", limits(90_000));
     // Both are in the mailbox before the actor's start is looked at.
     assert!(fixture.cancel(None).await);

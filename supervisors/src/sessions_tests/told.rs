@@ -1,10 +1,10 @@
-//! A store that fails for a while in the middle of a session's work: who may send again finds nothing in the journal,
-//! and what is kept runs once, with the next message.
+//! A store that fails for a while during a session's work: a retryable input is not in the journal, and a journaled
+//! one runs once, with the next message.
 
 use super::*;
 use bob_messages::store::{Fact, StoreError};
 
-/// Whether this answer says that the same may be sent again.
+/// Whether this reply allows a retry.
 fn may_be_sent_again(answer: &Result<Box<TurnOutcome>, AgentError>) -> bool {
     match answer {
         Ok(outcome) => outcome.is_retryable(),

@@ -1,10 +1,9 @@
 //! The tool servers that sessions bring, as children of the tools supervisor.
 //!
-//! Owns which sessions use which of them. Sessions that bring the same (the same id, command,
-//! arguments, environment, folder and roots, or address and headers) share one actor and its
-//! process; nobody else sees its tools. It ends some time after the last of them let go. A
-//! server is started because the embedding program brought it, here and now: what a journal
-//! names was brought to an earlier process, and nothing of it is started.
+//! Owns the assignment of servers to sessions. Sessions with equal specs (id, command, arguments, environment, folder
+//! and roots, or address and headers) share one actor and process; other sessions do not see its tools. A server ends
+//! some time after the last session detached it. It is started only when the embedding program passes it to this
+//! process, never because a journal names it.
 
 pub use super::registry::BroughtBounds;
 
@@ -19,19 +18,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long a server stays after the last session that brought it, unless said otherwise.
+/// Default time until a server ends after the last session detached it.
 pub const ENDS_AFTER: Duration = Duration::from_secs(600);
 
 impl ToolServers {
-    /// Gives a session these servers, from its next turn on. Those it does not share start now;
-    /// nobody is waited for. `roots` are the session's folders: what a server is told that
-    /// asks, and where one runs that names no folder. One whose keys are not given again is
-    /// the one the session has under this description.
+    /// Attaches these servers to a session from its next turn on. Those it does not share start now, without waiting.
+    /// `roots` are the session's folders: servers may query them, and one without a folder runs in the first. A spec
+    /// without keys refers to the server that the session has under this description.
     ///
     /// # Errors
-    /// When two have the same id, one has an id no server may have or that of another one of
-    /// the configuration, a key is missing, or there would be more than the
-    /// [bounds](Surroundings::brought_bounds) allow. Then nothing changes.
+    /// Returns an error if two have one id, an id is invalid or belongs to another server of the configuration, a key
+    /// is missing, or the [bounds](Surroundings::brought_bounds) are exceeded. Then nothing changes.
     pub fn bring(
         &self,
         session: &SessionId,
@@ -40,7 +37,7 @@ impl ToolServers {
     ) -> Result<(), InvalidServers> {
         let inner = self.inner();
         if inner.surroundings.is_replay {
-            // What they return is on the tape; nothing of them is started.
+            // Their results are on the tape; none is started.
             let on_tape = |launch: &ServerSpec| Gift { launch: launch.stripped(), host: None, lease: None };
             let _replaced = inner.surroundings.plane.give(session, launches.iter().map(on_tape).collect());
             return Ok(());
@@ -78,8 +75,8 @@ impl ToolServers {
         Ok(())
     }
 
-    /// The session works in other folders from its next turn on: the servers it has are told so,
-    /// as far as its options still name them. Nothing is started that it does not have.
+    /// Reports the session's folders from its next turn on to its servers, as far as its options still name them.
+    /// Starts no server that it does not have.
     ///
     /// # Errors
     /// As [`bring`](Self::bring).
@@ -95,8 +92,7 @@ impl ToolServers {
         if had.is_empty() { Ok(()) } else { self.bring(session, &had, roots) }
     }
 
-    /// Sees to it that these servers of a session are within the bounds. Servers that nobody uses any more end for
-    /// it before their time.
+    /// Ensures that these servers of a session are within the bounds. Ends unused servers early if necessary.
     fn make_room(
         &self,
         servers: &mut Servers,
@@ -142,14 +138,14 @@ impl ToolServers {
             let before = servers.ending.iter().find(|before| before.spec == spec);
             let arguments = inner.surroundings.arguments(before, spec);
             let (host, child) = inner.surroundings.guest(&name, arguments.clone());
-            inner.roster.replace(&name, Some(child.clone()));
+            inner.desired.replace(&name, Some(child.clone()));
             servers.brought.push(Server { name, arguments, child, host, lease: Weak::new(), leases: 0 });
             servers.brought.len() - 1
         });
         let server = &mut servers.brought[at];
         if server.host.is_down() {
-            // Whoever brings it again asks for it by hand.
-            inner.roster.replace(&server.name, Some(server.child.clone()));
+            // Bringing it again counts as a manual restart.
+            inner.desired.replace(&server.name, Some(server.child.clone()));
         }
         let lease = server.lease.upgrade().unwrap_or_else(|| {
             server.leases += 1;
@@ -186,11 +182,11 @@ impl Inner {
     fn end_now(&self, servers: &mut Servers, name: &str) {
         let Some(at) = servers.brought.iter().position(|server| server.name == name) else { return };
         servers.ending.push(servers.brought.remove(at).arguments);
-        self.roster.replace(name, None);
+        self.desired.replace(name, None);
     }
 }
 
-/// Whether a configured server is what a session brings: then it uses that one.
+/// Whether a configured server equals one that a session brings, which then uses the configured one.
 fn is_same(configured: &ServerSpec, brought: &ServerSpec, launch: &ServerSpec) -> bool {
     let names_no_folder = matches!(&launch.transport, ServerTransport::Stdio(command) if command.folder.is_none());
     match (&configured.transport, &brought.transport) {
@@ -202,7 +198,7 @@ fn is_same(configured: &ServerSpec, brought: &ServerSpec, launch: &ServerSpec) -
     }
 }
 
-/// The server that is to be started for a launch, with the keys of `whole`. Which folders it sees belongs to what it is.
+/// The spec to start for a launch, with the keys of `whole`. The folders it sees are part of its identity.
 fn placed(whole: &ServerSpec, launch: &ServerSpec, roots: &Arc<[String]>) -> ServerSpec {
     let (start, required, roots) = (ServerStart::Eager, false, Arc::clone(roots));
     let mut spec = ServerSpec { start, required, roots, ..whole.clone() };

@@ -1,12 +1,12 @@
-//! Which tool servers a runtime has: those of its configuration, and those that sessions brought.
+//! The tool servers of a runtime: those of its configuration, and those that sessions brought.
 
 use crate::children::ChildSpec;
 use bob_actors::mcp::McpServerArguments;
 use bob_actors::tools::plane::{GuestHost, Lease};
 use std::sync::Weak;
 
-/// How many different servers sessions may bring. One that is shared counts once; one that nobody uses any more and
-/// that is still there makes room for another.
+/// Limits of different tool servers that sessions may bring. A shared one counts once; an unused one that still runs
+/// is ended for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BroughtBounds {
     /// In a runtime.
@@ -28,22 +28,22 @@ pub(super) struct Servers {
     pub(super) configured: Vec<McpServerArguments>,
     /// Those that left the configuration and may still be ending: one that comes back waits for that.
     pub(super) left: Vec<McpServerArguments>,
-    /// Those that were brought and are wanted.
+    /// Servers of sessions in use.
     pub(super) brought: Vec<Server>,
-    /// Those that were brought and may still be ending.
+    /// Servers of sessions that may still be ending.
     pub(super) ending: Vec<McpServerArguments>,
-    /// How many were ever brought; makes their names in the tree.
+    /// Counts all servers of sessions, to name them in the tree.
     pub(super) count: u64,
 }
 
-/// A server that sessions brought.
+/// A server brought by sessions.
 pub(super) struct Server {
     /// Its name in the tree, which no configured server can have.
     pub(super) name: String,
     pub(super) arguments: McpServerArguments,
     pub(super) child: ChildSpec,
     pub(super) host: GuestHost,
-    /// What the sessions that use it share.
+    /// Shared by the sessions that use it.
     pub(super) lease: Weak<Lease>,
     /// Counts its leases, so that the end of an old one finds it in use.
     pub(super) leases: u64,

@@ -1,14 +1,14 @@
 //! The tool servers of a runtime as children of the tools supervisor.
 //!
-//! Owns what each server is now, so that a reload knows what changed. It joins the
-//! servers to the tool plane, hands their actors what they need, and carries the word
-//! of their fate to the plane. It starts nothing itself and never talks to a server.
+//! Owns the current specs, to compute the changes of a reload. It adds the servers to the tool registry, passes
+//! arguments to their actors, and reports failures and restarts to the registry. It starts nothing itself and never
+//! talks to a server.
 
 #[cfg(test)]
 #[path = "servers_tests.rs"]
 mod tests;
 
-use super::Roster;
+use super::DesiredServers;
 use super::registry::{BroughtBounds, Servers};
 use crate::children::{ChildEvent, ChildSpec};
 use bob_actors::address::Address;
@@ -29,8 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How a server's process is stopped: 2.5 s at most, so that a whole runtime ends within
-/// 3 s after its turns.
+/// How a server's process is stopped: 2.5 s at most, so that a whole runtime ends within 3 s after its turns.
 const LADDER: Ladder = Ladder {
     after_eof: Duration::from_secs(1),
     after_term: Duration::from_secs(1),
@@ -40,12 +39,12 @@ const LADDER: Ladder = Ladder {
 /// The most bytes an id may have.
 const MAX_ID_BYTES: usize = 64;
 
-/// What all servers of a runtime share.
+/// Shared arguments of all servers.
 #[derive(Clone)]
 pub struct Surroundings {
     /// Where their tools are published.
     pub plane: ToolPlane,
-    /// Where it is told that they were started again.
+    /// Receives restart events.
     pub feed: Arc<Feed>,
     /// Warns of actors whose handlers block.
     pub watchdog: Watchdog,
@@ -55,29 +54,29 @@ pub struct Surroundings {
     pub policy: Policy,
     /// Ends their processes when this program cannot.
     pub watcher: Watcher,
-    /// Who answers what they ask a person.
+    /// Port for forms of servers.
     pub elicit: Option<Arc<dyn Elicit>>,
-    /// What writes their calls down, if anything does.
+    /// Records calls, if a tape is recorded.
     pub recorder: Option<Recorder>,
-    /// Whether all tools are those of a tape: then no session brings a server.
+    /// Whether all tools come from a tape: then sessions bring no servers.
     pub is_replay: bool,
-    /// How long a server that sessions brought stays after the last of them.
+    /// How long a session's server keeps running after the last session detached it.
     pub brought_end_after: Duration,
     /// How many of those there may be.
     pub brought_bounds: BroughtBounds,
 }
 
-/// The tool servers of one runtime. Clones are the same servers.
+/// The tool servers of one runtime. Clones share them.
 #[derive(Clone)]
 pub struct ToolServers(Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) surroundings: Surroundings,
-    pub(super) roster: Roster,
+    pub(super) desired: DesiredServers,
     servers: Mutex<Servers>,
 }
 
-/// What a reload did.
+/// The changes of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reloaded {
     /// Servers that are new.
@@ -102,37 +101,36 @@ impl InvalidServers {
 }
 
 impl ToolServers {
-    /// The servers of a runtime; they start with its tree.
+    /// Creates the servers of a runtime; they start with its tree.
     ///
     /// # Errors
-    /// When two servers have the same id, or one has an id that no server may have.
+    /// Returns an error if an id is duplicate or invalid.
     pub fn new(surroundings: Surroundings, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
         check(&specs)?;
         let now: Vec<_> = specs.into_iter().map(|spec| surroundings.arguments(None, spec)).collect();
         let children = now.iter().map(|arguments| surroundings.child(arguments.clone())).collect();
         let servers = Mutex::new(Servers { configured: now, ..Servers::default() });
-        Ok(Self(Arc::new(Inner { surroundings, roster: Roster::of(children), servers })))
+        Ok(Self(Arc::new(Inner { surroundings, desired: DesiredServers::of(children), servers })))
     }
 
-    /// The roster of the servers, which the tools supervisor reads.
-    pub fn roster(&self) -> Roster {
-        self.0.roster.clone()
+    /// The desired of the servers, which the tools supervisor reads.
+    pub fn desired(&self) -> DesiredServers {
+        self.0.desired.clone()
     }
 
     pub(super) fn inner(&self) -> &Arc<Inner> {
         &self.0
     }
 
-    /// From now on these are the servers. One that is as it was is left alone; of one
-    /// that changed, or left and comes back, the old process has ended before the new one
-    /// starts. A required server that does not start is shown and retried like any other. Nobody is waited
-    /// for.
+    /// Replaces the list of servers. An unchanged one keeps running; one that changed, or is removed and added again,
+    /// starts after its old process has ended. A required server that does not start is reported and retried like any
+    /// other. Does not wait.
     ///
     /// # Errors
     /// As [`new`](Self::new), and in a replay; then nothing changes.
     pub fn reload(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, InvalidServers> {
         check(&specs)?;
-        let Inner { surroundings, roster, .. } = &*self.0;
+        let Inner { surroundings, desired, .. } = &*self.0;
         if surroundings.is_replay {
             return Err(InvalidServers::new(
                 "all tools here are those of a tape, beside which no server starts".into(),
@@ -155,13 +153,13 @@ impl ToolServers {
             list.push(id.clone());
             let before = before.or_else(|| left.iter().find(|arguments| arguments.spec.id == id));
             let arguments = surroundings.arguments(before, spec);
-            roster.replace(id.as_str(), Some(surroundings.child(arguments.clone())));
+            desired.replace(id.as_str(), Some(surroundings.child(arguments.clone())));
             next.push(arguments);
         }
         let is_gone = |arguments: &McpServerArguments| next.iter().all(|other| other.spec.id != arguments.spec.id);
         left.retain(|arguments| is_gone(arguments) && !arguments.is_vacant());
         for gone in now.into_iter().filter(is_gone) {
-            roster.replace(gone.spec.id.as_str(), None);
+            desired.replace(gone.spec.id.as_str(), None);
             surroundings.plane.leave(&gone.spec.id);
             reloaded.stopped.push(gone.spec.id.clone());
             left.push(gone);
@@ -210,7 +208,7 @@ impl Surroundings {
         let was_started = AtomicBool::new(false);
         let make = move || {
             let mut arguments = arguments.clone();
-            // Whoever is started again was needed before, or is asked for by hand.
+            // A restart implies that the server was needed before, or is requested by the user.
             if was_started.swap(true, Ordering::Relaxed) {
                 arguments.spec.start = ServerStart::Eager;
             }
@@ -226,7 +224,7 @@ impl Surroundings {
     }
 }
 
-/// Carries the word of a server's fate to the plane.
+/// Reports a child event to the registry.
 fn tell(server: &ServerId, shelf: &Shelf, fate: ChildEvent<'_>) {
     match fate {
         ChildEvent::Restarting { why } => {
@@ -280,6 +278,6 @@ pub(super) fn check(specs: &[ServerSpec]) -> Result<(), InvalidServers> {
 
 impl fmt::Debug for ToolServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolServers").field("roster", &self.0.roster).finish_non_exhaustive()
+        f.debug_struct("ToolServers").field("desired", &self.0.desired).finish_non_exhaustive()
     }
 }

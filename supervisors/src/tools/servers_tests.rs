@@ -13,7 +13,7 @@ use bob_messages::reply::Reply;
 use ractor::{Actor, ActorRef};
 use std::path::{Path, PathBuf};
 
-/// A server that says nothing, ever, until its input ends.
+/// A server that is silent until its input ends.
 fn mute(id: &str) -> ServerSpec {
     ServerSpec::stdio(ServerId::new(id), "cat", ["/dev/stdin"])
 }
@@ -34,10 +34,10 @@ impl Tools {
         Self::after(specs, |_plane| {}).await
     }
 
-    /// The same, with something that happens before any actor is there.
+    /// Starts the fixture after `before` was called without any actor.
     async fn after(specs: Vec<ServerSpec>, before: impl FnOnce(&ToolPlane)) -> Self {
         let rooms = Rooms::default();
-        let house = Surroundings {
+        let surroundings = Surroundings {
             plane: rooms.tools.clone(),
             watchdog: rooms.watchdog.clone(),
             feed: Feed::new(Vec::new()),
@@ -50,12 +50,12 @@ impl Tools {
             brought_end_after: super::super::brought::ENDS_AFTER,
             brought_bounds: BroughtBounds::default(),
         };
-        let servers = ToolServers::new(house, specs).unwrap();
+        let servers = ToolServers::new(surroundings, specs).unwrap();
         before(&rooms.tools);
         let local = super::super::local(&rooms, Vec::new(), Policy::default());
-        let arguments = ToolsSupervisorArguments { local, servers: servers.roster() };
+        let arguments = ToolsSupervisorArguments { local, servers: servers.desired() };
         let (supervisor, _ends) = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap();
-        servers.roster().supervisor().fill(supervisor.clone());
+        servers.desired().supervisor().fill(supervisor.clone());
         Self { plane: rooms.tools, servers, supervisor }
     }
 
@@ -219,11 +219,11 @@ async fn when_the_supervisor_is_started_again_it_has_the_servers_of_now() {
     tools.supervisor.kill();
     tools.supervisor.get_cell().wait(Some(LONG)).await.unwrap();
     let local = super::super::local(&Rooms::default(), Vec::new(), Policy::default());
-    let arguments = ToolsSupervisorArguments { local, servers: tools.servers.roster() };
+    let arguments = ToolsSupervisorArguments { local, servers: tools.servers.desired() };
     tools.supervisor = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap().0;
     let names: Vec<String> = tools.nodes().await.into_iter().map(|node| node.name).collect();
     assert_eq!(names, ["local", "new"]);
-    // It was asked to end by the reload, and may take its time.
+    // The reload requested its end, which may take a while.
     let gone = async {
         while lives(old) {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -239,19 +239,19 @@ async fn a_reload_while_the_supervisor_is_being_started_again_is_not_lost() {
     tools.supervisor.get_cell().wait(Some(LONG)).await.unwrap();
     let local = super::super::local(&Rooms::default(), Vec::new(), Policy::default());
     let (begin, servers) = (Arc::clone(&local.start), tools.servers.clone());
-    // The roster was read by then, and whoever starts the supervisor does not have it yet.
+    // The list was read by then, and the starting task does not have the server yet.
     let start: crate::children::ChildStart = Arc::new(move |supervisor, placement| {
         servers.reload(vec![mute("old"), mute("new")]).unwrap();
         begin(supervisor, placement)
     });
     let local = ChildSpec { start, ..local };
-    let arguments = ToolsSupervisorArguments { local, servers: tools.servers.roster() };
+    let arguments = ToolsSupervisorArguments { local, servers: tools.servers.desired() };
     tools.supervisor = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap().0;
-    tools.servers.roster().supervisor().fill(tools.supervisor.clone());
+    tools.servers.desired().supervisor().fill(tools.supervisor.clone());
     tools.pid("new").await;
 }
 
-/// A server that writes its process id to a file and then goes on like this.
+/// A server that writes its process id to a file and then runs a script.
 fn counted(id: &str, script: &str) -> (ServerSpec, PathBuf) {
     let file = std::env::temp_dir().join(format!("bob-{}", uuid::Uuid::now_v7()));
     let script = format!(r#"echo $$ >> "$1"; {script}"#);
@@ -304,7 +304,7 @@ async fn m4_a_server_that_left_and_comes_back_waits_for_its_old_process() {
     std::fs::remove_file(file).unwrap();
 }
 
-/// Goal: six processes, the first and five restarts, however well each of them begins; then none until somebody asks.
+/// Goal: six processes, the first and five restarts, however well each begins; then none until a manual restart.
 #[tokio::test]
 async fn m7_a_server_that_is_ready_and_ends_again_is_given_up() {
     let answer =

@@ -7,7 +7,7 @@ use bob::{
     AgentEvent, AgentRequest, AgentRuntime, Brief, FnTool, Limits, Runtime, ScriptedLlm, ScriptedReply, ToolOutput,
     tool,
 };
-use bob_drill::traps::{Edge, Harm, Trap, Victim};
+use bob_drill::traps::{Edge, Fault, Target, Trap};
 use bob_messages::brief::OnRestart;
 use bob_messages::event::CallState;
 use serde_json::json;
@@ -23,7 +23,7 @@ fn endless(name: &str) -> FnTool {
     })
 }
 
-/// Stalls, calls the endless tool or answers, as it is asked to.
+/// Stalls, calls the endless tool or answers, on request.
 fn obedient() -> ScriptedLlm {
     ScriptedLlm::from_fn(|request| {
         let said = format!("{:?}", request.messages.last());
@@ -47,7 +47,7 @@ pub(crate) async fn timeouts(stage: &Stage) {
     runtime.shutdown().await;
 }
 
-/// Waits until the model was asked so often, and the tool was called so often.
+/// Waits for these numbers of model calls and tool calls.
 async fn seen(recorder: &Recorder, asked: usize, running: usize) {
     recorder.seen_times(asked, |event| matches!(event, AgentEvent::LlmRequested { .. })).await;
     let runs = |event: &AgentEvent| matches!(event, AgentEvent::ToolCalled { state: CallState::Running, .. });
@@ -74,11 +74,11 @@ fn spawn(runtime: &Runtime, request: AgentRequest) -> tokio::task::JoinHandle<()
     tokio::spawn(async move { drop(runtime.run(request).await) })
 }
 
-/// The turn's actor dies when it is to hear an answer: its successor goes on from the journal.
+/// The turn's actor is killed before it receives an answer: its successor resumes from the journal.
 pub(crate) async fn crash(stage: &Stage) {
     let (runtime, traps) = trapped(stage.with(obedient()).tools(Arc::new(endless("test/endless")))).await;
     for (at, text) in [("ParseAction", "hello"), ("Done", "hello again"), ("BuildPrompt", "hello once more")] {
-        traps.arm(Trap::new(Victim::Turn(session("s")), Edge::Before(at), Harm::Panic));
+        traps.arm(Trap::new(Target::Turn(session("s")), Edge::Before(at), Fault::Panic));
         stage.say(&runtime, say(text)).await;
     }
     runtime.shutdown().await;
@@ -109,7 +109,7 @@ pub(crate) async fn program_dies(stage: &Stage) {
         seen(&recorder, 1, 1).await;
         turn.abort();
         let _it_was_aborted = turn.await;
-        // Nobody closes anything: the tree goes with its last handle.
+        // No shutdown: the tree ends with its last handle.
         let mut ended = runtime.ended();
         drop(runtime);
         within(ended.wait_for(Option::is_some)).await.expect("its end is told");

@@ -1,7 +1,7 @@
-//! The scripted scenes: what is said to a house, and with which model and tools it is recorded.
+//! The scripted scenes: the inputs of a runtime, and the model and tools it is recorded with.
 //!
-//! A scene plays the same way before the world and before its tape. What differs from one playing to the next (chance,
-//! clocks, who comes first) has no place in it, but for scenes that say that they are timed.
+//! A scene is deterministic, for recording and for replay. It must not depend on chance, clocks or scheduling, except
+//! for scenes marked as timed.
 
 mod calls;
 mod endings;

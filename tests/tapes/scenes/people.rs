@@ -1,4 +1,4 @@
-//! People: what they forbid, what they are asked, and what they decide.
+//! Users: denials, questions and decisions.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ pub(crate) async fn approvals(stage: &Stage) {
         let token = asked.token.expect("a token");
         within(runtime.resume(token, ResumeReply::Decision(decision))).await.expect("it is taken");
     }
-    // One that is not answered is closed by whatever is said next.
+    // An unanswered question is closed by the next message.
     stage.say(&runtime, AgentRequest { approvals: ApprovalsMode::Suspend, ..say("do it again") }).await;
     stage.say(&runtime, AgentRequest { approvals: ApprovalsMode::Deny, ..say("never mind") }).await;
     runtime.shutdown().await;

@@ -1,4 +1,4 @@
-//! Words: plain, in envelopes, malformed, tried again, and many at once.
+//! Text replies: plain, in envelopes, malformed, retried, and concurrent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::stage::Stage;
 use crate::support::runtime::{Nothing, build, model_name, say, session, within};
 
-/// The last thing the user said, or what came back from a tool.
+/// The last message of the user, or the last result of a tool.
 fn last(request: &bob::LlmRequest) -> String {
     format!("{:?}", request.messages.last())
 }
@@ -85,7 +85,7 @@ pub(crate) async fn retries(stage: &Stage) {
     runtime.shutdown().await;
 }
 
-/// Six sessions ask the same at the same time; each is answered by a number of its own.
+/// Six sessions send equal requests concurrently; each gets its own number.
 pub(crate) async fn crowd(stage: &Stage) {
     let numbers = Arc::new(AtomicUsize::new(0));
     let number = tool("test/number", "Draws a number.", move |_: Nothing, _| {

@@ -1,5 +1,4 @@
-//! What went wrong with a server, for people and for models: each text reads after the
-//! server's name.
+//! Error texts about a server, for users and models; each follows the server's name.
 
 use super::trouble::Trouble;
 use super::trouble::clip;
@@ -18,7 +17,7 @@ pub(super) fn misfit(error: &ClientInitializeError) -> Misfit {
         ClientInitializeError::TransportError { error, .. } => match http(error) {
             Some(Http::Trouble(trouble)) => Misfit { closed: true, ..Misfit::new(trouble.to_string()) },
             Some(Http::SessionLost) | None => {
-                let why = format!("cannot be told the handshake: {}", clip(&error.to_string()));
+                let why = format!("cannot be sent the handshake: {}", clip(&error.to_string()));
                 Misfit { closed: true, ..Misfit::new(why) }
             }
         },
@@ -33,7 +32,7 @@ pub(super) fn misfit(error: &ClientInitializeError) -> Misfit {
     }
 }
 
-/// Why a server that has shaken hands cannot be used; `what` it does not do.
+/// The error for a server without a required feature, `what`.
 pub(super) fn unfit(error: &ServiceError, what: &str) -> Misfit {
     let closed = matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_));
     let (why, lost) = match error {
@@ -62,7 +61,7 @@ pub(super) fn failure(error: &ServiceError) -> Failure {
     }
 }
 
-/// What an error of the way to a server over HTTP says.
+/// The text of an error of the HTTP transport.
 enum Http<'a> {
     Trouble(&'a Trouble),
     SessionLost,

@@ -1,7 +1,6 @@
-//! What a server may ask of us: the folders, and a question to a person.
+//! Requests of a server to its client: the folders, and forms.
 //!
-//! Only these two are declared. A ping is answered by rmcp; sampling and everything
-//! else is declined by it.
+//! Only these two capabilities are declared. rmcp answers pings and declines sampling and everything else.
 
 #![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
 
@@ -32,7 +31,7 @@ pub(in crate::mcp) struct Handler {
     server: ServerId,
     roots: Arc<[String]>,
     elicit: Option<Arc<dyn Elicit>>,
-    /// Told when the server says that its tools have changed.
+    /// Notified when the server's tools have changed.
     changed: Arc<Notify>,
     asking: Semaphore,
     /// Whose progress the server may report.
@@ -68,8 +67,8 @@ impl Handler {
 }
 
 impl ClientHandler for Handler {
-    /// The version is the last with a handshake. Offering a later one would make a
-    /// server that only repeats what it is told seem to speak it.
+    /// The latest version with a handshake. With a later one, a server that echoes the version would appear to
+    /// support it.
     fn get_info(&self) -> ClientConfig {
         let mut can = ClientCapabilities::default();
         can.roots = Some(RootsCapabilities::default());
@@ -111,7 +110,7 @@ impl ClientHandler for Handler {
     }
 }
 
-/// A folder as servers are told it.
+/// A folder as sent to servers.
 fn as_root(folder: &str) -> Option<Root> {
     let url = reqwest::Url::from_file_path(folder).ok()?;
     let name = Path::new(folder).file_name().map(|name| name.to_string_lossy().into_owned());

@@ -1,7 +1,7 @@
-//! A transport that lets nothing but the answer to the handshake pass for it.
+//! A transport that accepts only the response to the handshake as such.
 //!
-//! A server may say something before it answers: a reply to a question nobody asked, or an error that names no
-//! question. A reader that takes the first reply for the answer would give the server up.
+//! A server may send other messages first: a response with an unknown id, or an error without an id. A client that
+//! takes the first response for the handshake would fail.
 
 use rmcp::RoleClient;
 use rmcp::model::{JsonRpcMessage, RequestId};

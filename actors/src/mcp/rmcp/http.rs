@@ -1,9 +1,8 @@
 //! A tool server over streamable HTTP.
 //!
-//! [`Web`] is rmcp's HTTP client with what rmcp leaves open: whom a request may reach, how
-//! an old session is recognised, what may be said of an error, and an end. It follows a
-//! redirect within one origin only, sends the configured headers nowhere else, opens
-//! nothing a server names, and never sends a request twice.
+//! [`Web`] is rmcp's HTTP client with additions: restricted destinations, detection of lost sessions, redaction of
+//! errors, and an orderly end. It follows redirects within one origin only, sends the configured headers to that
+//! origin only, opens no address named by a server, and never sends a request twice.
 
 use super::trouble::{self, Key, Trouble};
 use super::{Misfit, clip};
@@ -35,15 +34,13 @@ use tokio_util::sync::CancellationToken;
 /// How long connecting may take at most.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an idle connection is kept; a server that vanished meanwhile is met with a
-/// new one.
+/// How long an idle connection is kept; a restarted server is reached over a new one.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// After this much silence the system asks whether the far end is still there.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// How large one event of a stream may be, in bytes. Bodies that are no streams have the
-/// same bound.
+/// How large one event of a stream may be, in bytes. Bodies that are no streams have the same bound.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// How many redirects one request may take.
@@ -52,31 +49,29 @@ const MAX_REDIRECTS: usize = 3;
 /// How many requests of one connection may be under way at once.
 const MAX_REQUESTS: usize = 1024;
 
-/// How often a cut stream is taken up again before its call is given up; about three
-/// seconds together.
+/// How often a cut stream is taken up again before its call is given up; about three seconds together.
 const RESUMPTIONS: usize = 4;
 
 /// Before the second of them; doubled each time.
 const RESUME_AFTER: Duration = Duration::from_millis(200);
 
-/// Before any stream but the first is opened, whatever the server says: one that closes
-/// every stream at once must not keep us busy.
+/// Pause before each stream but the first, whatever the server requests: one that closes every stream immediately
+/// must not cause a busy loop.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long the first question waits for the stream on which a server speaks unasked.
-/// Before it is there, what the server says is lost, and a server that counts streams
-/// takes a late one for another that is taken up again.
+/// How long the first request waits for the server-to-client stream. Before it is open, messages of the server are
+/// lost, and a server that counts streams mistakes a late one for a resumed one.
 const WAY_BACK_WITHIN: Duration = Duration::from_secs(1);
 
-/// What today's servers answer, with status 400, where the specification says 404: the
-/// session is not known. Other errors have the same number.
+/// The code of existing servers for an unknown session, with status 400, where the specification requires 404. It is
+/// used for other errors as well.
 const SESSION_UNKNOWN: ErrorCode = ErrorCode(-32000);
 
 type Answer<T> = Result<T, StreamableHttpError<Trouble>>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// Speaks HTTP with one server. Clones are the same client.
+/// The HTTP client of one server. Clones share it.
 #[derive(Clone)]
 pub(super) struct Web(Arc<Inner>);
 
@@ -85,7 +80,7 @@ struct Inner {
     key: Key,
     /// Everything under way ends with it.
     closed: CancellationToken,
-    /// Told when the server may be gone.
+    /// Notified when the server may be gone.
     suspect: Arc<Notify>,
     streamed: AtomicBool,
     /// Cancelled when the first stream is there or refused.
@@ -99,7 +94,7 @@ impl Web {
         let url = Url::parse(&spec.url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| Misfit::new("has no usable `url`: it must begin with http:// or https://"))?;
         let key = Key::new(&url, &spec.headers);
-        // Whoever comes second finds a provider installed, which is as good.
+        // Fails if a provider is installed already, which is fine.
         let _installed_before = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .default_headers(headers(spec)?)
@@ -118,8 +113,8 @@ impl Web {
         Ok(Self(Arc::new(Inner { http, key, closed, suspect, streamed, way_back })))
     }
 
-    /// How rmcp's transport works with it. A lost session is made anew by the keeper,
-    /// which knows which calls may be repeated.
+    /// The configuration of rmcp's transport. Lost sessions are replaced by the keeper, which knows which calls may
+    /// be repeated.
     pub(super) fn config(spec: &HttpSpec) -> StreamableHttpClientTransportConfig {
         let mut retry = ExponentialBackoff::default();
         retry.max_times = Some(RESUMPTIONS);
@@ -132,8 +127,7 @@ impl Web {
         config
     }
 
-    /// Whether the server still knows the session. A server that gives no answer says
-    /// nothing about it.
+    /// Whether the server still knows the session. No response counts as yes.
     async fn knows(&self, uri: &Arc<str>, session: &Arc<str>, headers: &Headers) -> bool {
         let id = RequestId::from(NumberOrString::String("bob-session".into()));
         let ping = ClientJsonRpcMessage::request(ClientRequest::PingRequest(PingRequest::default()), id);
@@ -220,13 +214,13 @@ impl StreamableHttpClient for Web {
         {
             return Err(StreamableHttpError::SessionExpired);
         }
-        // An error that names no request answers the one it came for.
+        // An error without an id belongs to the request of this connection.
         error.id = error.id.or(asked);
         error.error.message = self.0.key.hidden_in(&error.error.message).into();
         Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), named))
     }
 
-    /// A farewell: nobody waits for what the server says to it.
+    /// Ends the session, without waiting for the response.
     async fn delete_session(
         &self,
         uri: Arc<str>,
@@ -294,7 +288,7 @@ fn headers(spec: &HttpSpec) -> Result<HeaderMap, Misfit> {
     Ok(headers)
 }
 
-/// Redirects that keep the request as it is are followed within the origin that was asked.
+/// Follows redirects that preserve the request, within its origin.
 fn redirect(attempt: Attempt<'_>) -> Action {
     let to = attempt.url().origin();
     let stays = attempt.previous().first().is_some_and(|asked| asked.origin() == to);

@@ -1,4 +1,4 @@
-//! A server's result as a tool's output, whole but for what nothing could hold.
+//! Converts a server's result to a tool's output, complete up to size limits.
 
 use super::tools::is_within;
 use bob_messages::chat::ContentPart;
@@ -9,8 +9,7 @@ use serde_json::Value;
 /// How deep structured content may be.
 const MAX_DEPTH: usize = 64;
 
-/// How large structured content may be as JSON, in bytes. Servers say the same as
-/// text, so little is lost with a larger one.
+/// Limit of structured content as JSON, in bytes. Servers repeat it as text, so little is lost.
 const MAX_STRUCTURED_BYTES: usize = 1 << 20;
 
 pub(super) fn from(result: CallToolResult) -> ToolOutput {

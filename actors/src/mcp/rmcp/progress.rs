@@ -1,7 +1,7 @@
-//! Calls on their way, and what servers say of how far each is.
+//! Running calls, and progress notifications of servers.
 //!
-//! rmcp gives each request a token of its own, under which a server may report. While a call is on its way its token
-//! stands for it here; what is said under any other token is not heard.
+//! rmcp gives each request a progress token. While a call is running, its token is registered here; notifications
+//! with other tokens are ignored.
 
 use crate::tools::ProgressSink;
 use futures_util::FutureExt;
@@ -23,7 +23,7 @@ impl OnTheirWay {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server says how far a call is.
+    /// Handles a progress notification.
     pub(super) fn tell(&self, said: &ProgressNotificationParam) {
         let sink = self.all().get(&said.progress_token).cloned();
         if let Some(sink) = sink {
@@ -32,7 +32,7 @@ impl OnTheirWay {
     }
 }
 
-/// A call that is waited for. Dropped before its answer, it tells the server that nobody waits any more.
+/// A pending call. Dropping it before the response sends a cancel notification.
 struct Waiting {
     peer: Peer<RoleClient>,
     request: Option<RequestId>,
@@ -44,18 +44,18 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.calls.all().remove(&self.token);
         if let Some(request) = self.request.take() {
-            let why = "nobody waits for it any more".to_owned();
+            let why = "the call was abandoned".to_owned();
             let taken_back = CancelledNotificationParam::new(Some(request), Some(why));
-            // Asked once, it is handed to the connection; whether it left is not waited for.
+            // Polled once, the notification is queued; its delivery is not awaited.
             let _handed_over = self.peer.notify_cancelled(taken_back).now_or_never();
         }
     }
 }
 
-/// Calls a tool. Dropping the future takes the call back.
+/// Calls a tool. Dropping the future cancels the call.
 ///
 /// # Errors
-/// What became of the request instead of an answer.
+/// Returns why there is no response.
 pub(super) async fn call(
     peer: &Peer<RoleClient>,
     calls: &OnTheirWay,

@@ -1,8 +1,7 @@
 //! A server's tools as descriptors, with their bounds.
 //!
-//! A tool that is beyond a bound, has a name no tool may have, or a name another has,
-//! is left out; the list says which and why. Names are never changed: a tool that
-//! cannot keep its name is not offered under another.
+//! A tool that exceeds a bound, or has an invalid or duplicate name, is left out with a note. Names are never
+//! changed: a tool that cannot keep its name is not offered under another.
 
 use bob_messages::ids::{ServerId, ToolName};
 use bob_messages::tools::{Risk, RiskSource, ToolDescriptor, ToolKind, ToolSource};
@@ -37,7 +36,7 @@ pub(in crate::mcp) struct ToolFilter {
     pub(in crate::mcp) offered: Option<Vec<String>>,
 }
 
-/// What a server offers.
+/// The tools of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::mcp) struct Listed {
     /// Its tools, in its order.
@@ -72,7 +71,7 @@ pub(super) struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Takes a page; says whether another one is wanted.
+    /// Adds a page; returns whether to request another.
     pub(super) fn take(&mut self, page: Vec<Tool>) -> bool {
         for tool in page {
             if self.tools.len() == MAX_TOOLS {
@@ -94,7 +93,7 @@ impl Listing<'_> {
         true
     }
 
-    /// Remembers what is left out.
+    /// Adds a note about a tool that is left out.
     pub(super) fn note(&mut self, what: &str) {
         if self.notes.len() < MAX_NAMED {
             self.notes.push(what.to_owned());

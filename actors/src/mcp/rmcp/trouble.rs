@@ -1,7 +1,7 @@
-//! What went wrong with a request over HTTP, and what may be said of it.
+//! Errors of HTTP requests, as safe texts.
 //!
-//! A server's words are shortened and stripped, and what it repeats of a key is hidden.
-//! A challenge (`WWW-Authenticate`) is never followed.
+//! A server's text is shortened and stripped, and keys in it are redacted. A challenge (`WWW-Authenticate`) is never
+//! followed.
 
 use crate::secrets::Secrets;
 use bob_messages::options::Named;
@@ -13,13 +13,13 @@ use std::error::Error;
 /// How much of a server's complaint is repeated, in bytes.
 const COMPLAINT_BYTES: usize = 2 * 1024;
 
-/// What a request came to that got no answer. Each reads after the server's name.
+/// Why a request failed. Each text follows the server's name.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
     /// It did not leave.
     #[error("{0}")]
     NotSent(String),
-    /// The server said no.
+    /// An error response.
     #[error("{0}")]
     Refused(String),
     /// It may have done its work.
@@ -27,7 +27,7 @@ pub(super) enum Trouble {
     Doubtful(String),
 }
 
-/// What is sent to a server to be let in, and where it is asked.
+/// The credentials for a server, and its address.
 pub(super) struct Key {
     origin: String,
     names: Vec<String>,
@@ -49,34 +49,33 @@ impl Key {
         }
     }
 
-    /// A server's words without the key.
+    /// A server's text without the credentials.
     pub(super) fn hidden_in(&self, text: &str) -> String {
         self.secrets.hidden_in(text)
     }
 
-    /// Why the server lets nobody in, and what can be done.
+    /// The error for rejected credentials, with advice.
     fn refused(&self, status: u16, challenge: &str) -> Trouble {
         let sent: Vec<_> = self.names.iter().map(|name| format!("{name:?}")).collect();
         let advice = match (status, sent.is_empty()) {
-            (401, true) => "asks for a key (HTTP 401): give it as one of the `headers` of this server".to_owned(),
-            (401, false) => format!(
-                "takes no key from us (HTTP 401): see the `headers` of this server, which send {}",
-                sent.join(", ")
-            ),
+            (401, true) => "requires a key (HTTP 401): configure one in `headers` of this server".to_owned(),
+            (401, false) => {
+                format!("rejects the credentials (HTTP 401): check the `headers` of this server, {}", sent.join(", "))
+            }
             (_, true) => {
-                format!("lets nobody in without a key (HTTP {status}): give it as one of the `headers` of this server")
+                format!("requires a key (HTTP {status}): configure one in `headers` of this server")
             }
             (_, false) => format!(
-                "forbids it (HTTP {status}): see what the `headers` of this server, {}, are good for",
+                "denies access (HTTP {status}): check the permissions of the credentials in `headers` of this server, {}",
                 sent.join(", ")
             ),
         };
-        let more = more_at(challenge).map(|url| format!("; it says more at {:?}", clip(&self.hidden_in(&url))));
+        let more = more_at(challenge).map(|url| format!("; see {:?}", clip(&self.hidden_in(&url))));
         Trouble::Refused(format!("{advice}{}", more.unwrap_or_default()))
     }
 }
 
-/// The page a challenge names, if it may be shown. Nobody opens it.
+/// The page named in a challenge, if it is safe to show. It is not opened.
 fn more_at(challenge: &str) -> Option<String> {
     let (_, rest) = challenge.split_once("resource_metadata=")?;
     let named = match rest.strip_prefix('"') {
@@ -84,12 +83,12 @@ fn more_at(challenge: &str) -> Option<String> {
         None => rest.split([',', ' ']).next()?,
     };
     let url = Url::parse(named).ok().filter(|url| url.scheme() == "https")?;
-    // Somebody may paste it into a shell.
+    // A user may paste it into a shell.
     let is_plain = url.path().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._~-%".contains(&byte));
     Some(format!("{}{}", url.origin().ascii_serialization(), if is_plain { url.path() } else { "/" }))
 }
 
-/// Reads rmcp's error. What rmcp itself acts upon stays what it is.
+/// Converts rmcp's error. Errors that rmcp handles itself are unchanged.
 pub(super) fn of(error: StreamableHttpError<reqwest::Error>, key: &Key) -> StreamableHttpError<Trouble> {
     use StreamableHttpError as E;
     let trouble = match error {
@@ -102,10 +101,10 @@ pub(super) fn of(error: StreamableHttpError<reqwest::Error>, key: &Key) -> Strea
         E::InsufficientScope(asked) => key.refused(403, &asked.www_authenticate_header),
         E::UnexpectedServerResponse(said) => match said.strip_prefix("HTTP ").and_then(status_and_words) {
             Some((status, words)) => of_status(status, words, key),
-            None => Trouble::Doubtful(format!("answers with what is not of the protocol: {}", said_by(&said, key))),
+            None => Trouble::Doubtful(format!("sends an invalid response: {}", said_by(&said, key))),
         },
         E::ResponseBodyTooLarge { max_size } => {
-            Trouble::Doubtful(format!("answers with more than {max_size} bytes, which nobody here reads"))
+            Trouble::Doubtful(format!("sends a response larger than {max_size} bytes"))
         }
         E::UnexpectedContentType(_) => Trouble::Doubtful(
             "answers with neither JSON nor events; is `url` the address of a server of the Model Context Protocol?"
@@ -121,7 +120,7 @@ fn of_http(error: &reqwest::Error, key: &Key) -> Trouble {
     if error.is_redirect() {
         Trouble::Refused(cause)
     } else if error.is_connect() && error.is_timeout() {
-        Trouble::NotSent(format!("cannot be reached at {}: nobody answers there", key.origin))
+        Trouble::NotSent(format!("cannot be reached at {}: the connection timed out", key.origin))
     } else if error.is_connect() {
         Trouble::NotSent(format!("cannot be reached at {}: {cause}", key.origin))
     } else if let Some(status) = error.status() {
@@ -136,8 +135,8 @@ fn of_status(status: u16, words: &str, key: &Key) -> Trouble {
     let words = if words.is_empty() { words } else { format!(": {words}") };
     match status {
         401 | 403 => key.refused(status, ""),
-        404 => Trouble::Refused(format!("is not at this `url` (HTTP 404){words}")),
-        429 | 503 => Trouble::Refused(format!("takes no more just now (HTTP {status}){words}")),
+        404 => Trouble::Refused(format!("was not found at this `url` (HTTP 404){words}")),
+        429 | 503 => Trouble::Refused(format!("is overloaded (HTTP {status}){words}")),
         500.. => Trouble::Doubtful(format!("fails with HTTP {status}{words}")),
         _ => Trouble::Refused(format!("answers with HTTP {status}{words}")),
     }
@@ -162,7 +161,7 @@ fn root_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static)
     cause
 }
 
-/// A stranger's words, short enough for an error, without control characters.
+/// Foreign text, shortened for an error, without control characters.
 pub(super) fn clip(text: &str) -> String {
     let (short, more) = match text.len() <= COMPLAINT_BYTES {
         true => (text, ""),

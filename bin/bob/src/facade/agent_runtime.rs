@@ -1,4 +1,4 @@
-//! What an embedding program may ask of a runtime: the trait, apart from the one that implements it.
+//! The [`AgentRuntime`] trait, apart from its implementation.
 
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::stream::AgentStream;
@@ -22,8 +22,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What an embedding program may do with a runtime. Object-safe; every method may
-/// be called from any task.
+/// The operations of a runtime. Object-safe; every method may be called from any task.
 pub trait AgentRuntime: Send + Sync {
     /// Runs one turn to its outcome. Dropping the future leaves the turn running;
     /// cancel it by [`cancel`](Self::cancel) or the request's token.
@@ -32,34 +31,35 @@ pub trait AgentRuntime: Send + Sync {
     /// Runs one turn and streams its events as they happen.
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
 
-    /// The events of a session, for any number of readers: those its journal tells of from `from` on, then live, without
-    /// a gap and none twice, also when a turn runs at this moment. Which events are only live is in
-    /// [`rebuild`](bob_messages::event::rebuild). The session's journal is read page by page. A session that does not exist yet
-    /// is waited for. A reader that falls more than 1,024 events or 16 MiB behind misses what is only live and joins
-    /// again with the journal: it slows nobody, and turns do not end with their readers.
+    /// Returns the events of a session, for any number of readers: first those rebuilt from the journal after `from`,
+    /// then live ones, without gaps or duplicates, also while a turn is running.
+    /// [`rebuild`](bob_messages::event::rebuild) lists the events that only exist live. The journal is read page by
+    /// page. If the session does not exist yet, the stream waits for it. A reader that falls more than 1,024 events
+    /// or 16 MiB behind loses live-only events and resumes from the journal; slow or dropped readers never affect a
+    /// turn.
     ///
     /// # Errors
-    /// `Invalid` when `from` names a turn the session does not have; `Store` when the journal cannot be read.
+    /// `Invalid` when `from` names an unknown turn; `Store` when the journal cannot be read.
     fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>>;
 
-    /// Stops the session's running turn; its caller gets the `Cancelled` outcome.
-    /// `false` when nothing runs.
+    /// Stops the session's running turn; its caller gets the `Cancelled` outcome. `false` when nothing runs.
     fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool>;
 
-    /// Says something into the session's running turn. It is journaled at once and taken in at the next safe boundary:
-    /// behind the results of the calls that are open, or behind the answer the model is giving, which is then not the
-    /// end of the turn unless no step is left. It answers no question and decides about no call.
+    /// Adds a message to the session's running turn. It is journaled at once and delivered to the model at the next
+    /// safe boundary: after the results of open calls, or after the reply in progress, which then does not end the
+    /// turn unless no step is left. It neither answers a question nor decides about a call.
     ///
-    /// Comes when it is durable: `true`, or `false` when no turn runs, and then nothing was kept of it. Dropping the
-    /// future leaves open whether it was taken.
+    /// Resolves once the message is durable: `true`, or `false` when no turn is running; then nothing is kept. If the
+    /// future is dropped, the message may or may not have been accepted.
     ///
     /// # Errors
-    /// `Invalid` when it is empty, has more than 1 MiB, or has parts that the turn's model does not take; `Busy` when too
-    /// much waits for the turn's next step; `Store` when the turn has it and the journal may not.
+    /// `Invalid` when the message is empty, larger than 1 MiB, or has parts that the turn's model does not accept;
+    /// `Busy` when too many messages wait for the next step; `Store` when the turn has the message but it may not be
+    /// durable.
     fn steer(&self, session: SessionId, parts: Vec<ContentPart>) -> BoxFuture<'_, Result<bool, AgentError>>;
 
-    /// Steers the running turn under a name: a caller that does not know whether it arrived repeats it, and it is taken once.
-    /// The newest 256 names of a session are known.
+    /// Like [`steer`](Self::steer), with a request id: a caller that does not know whether a message arrived can
+    /// repeat it, and it is accepted once. The newest 256 ids of a session are remembered.
     fn steer_as(
         &self,
         session: SessionId,
@@ -67,30 +67,30 @@ pub trait AgentRuntime: Send + Sync {
         parts: Vec<ContentPart>,
     ) -> BoxFuture<'_, Result<bool, AgentError>>;
 
-    /// Goes on with a suspended turn, also after a restart of the program. The token names its session.
+    /// Resumes a suspended turn, also after a restart of the program. The token identifies the session.
     ///
     /// # Errors
-    /// `Invalid` when no suspended turn has this token: it was answered already, its session went on to something else,
-    /// or its time is over; and when the token names no session.
+    /// `Invalid` when no suspended turn has this token (it was answered already, the session continued with another
+    /// input, or it expired), or when the token is malformed.
     fn resume(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
 
-    /// Resumes a suspended turn and streams its events as they happen.
+    /// Resumes a suspended turn and streams its events.
     ///
     /// # Errors
-    /// When the token names no session. Whether it is good is told by the end of the stream.
+    /// `Invalid` when the token is malformed. Whether it is valid is reported by the end of the stream.
     fn resume_stream(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
 
-    /// Decides about a call that waits for a person: in a running turn whose request says
-    /// [`ApprovalsMode::Wait`](bob_messages::input::ApprovalsMode), or one that suspended on it. `true` when the
-    /// decision counts: it is the first about this question. `false` changes nothing: no such question is open, or
-    /// somebody or the clock was first. The question is named by the `approval.requested` event, and by what
-    /// [`ApprovalPort`](super::ApprovalPort) is asked. A turn that an earlier process left at the question is taken up
-    /// again, and one that is suspended goes on; their outcomes are in the session. Decide once more when the future
-    /// was dropped: whether the decision was heard is not known then.
+    /// Decides about a call that waits for approval: in a running turn whose request uses
+    /// [`ApprovalsMode::Wait`](bob_messages::input::ApprovalsMode), or in a suspended turn. Returns `true` if this
+    /// decision took effect, and `false` if there is no such open question, because another decision or the deadline
+    /// came first. The question's id is in the `approval.requested` event and in the question passed to
+    /// [`ApprovalPort`](super::ApprovalPort). A turn that an earlier process left at the question is recovered, and a
+    /// suspended one resumed; their outcomes are in the session. If the future is dropped, repeat the call: the
+    /// decision may not have arrived.
     ///
     /// # Errors
-    /// What the store says, and `Busy` when another process has the session, or when a turn that is taken up again has
-    /// no place within five seconds: it waits for one, and is to be decided about then.
+    /// Errors of the store; `Busy` when another process owns the session, or when a recovered turn is not admitted
+    /// within five seconds: it stays queued, and the decision must be repeated.
     fn decide(
         &self,
         session: SessionId,
@@ -98,31 +98,28 @@ pub trait AgentRuntime: Send + Sync {
         decision: Decision,
     ) -> BoxFuture<'_, Result<bool, AgentError>>;
 
-    /// A page of the sessions the store holds, newest first, with titles and states. Reads no
-    /// journals: what a session shows here was noted as it was written.
+    /// Returns a page of the stored sessions, newest first, with titles and states. Reads an index that is updated
+    /// with every append, not the journals.
     fn sessions(&self, filter: SessionFilter, cursor: Option<String>)
     -> BoxFuture<'_, Result<SessionPage, AgentError>>;
 
-    /// Begins a session with these options: they are its first record. One that is there already
-    /// must have them (then nothing happens). Its folders must be absolute, there and inside the
-    /// workspace. The tool servers it brings start now and are waited for by its first turn; their
-    /// keys are kept in memory only. A process is started because this program asks for it: a
-    /// session that comes back in another process has its servers when they are given again, by
-    /// this or by [`configure`](Self::configure).
+    /// Opens a session with these options, which become its first record. If the session exists, its options must be
+    /// equal; then nothing happens. Its folders must exist, be absolute and lie inside the workspace. The tool
+    /// servers in the options start now; the session's first turn waits for them. Their keys are kept in memory only,
+    /// so in another process the session has these servers only after they are passed again, by this method or by
+    /// [`configure`](Self::configure).
     ///
     /// # Errors
-    /// `Invalid` for options a session cannot have, and when it is there with others; `Llm` for a
-    /// model nobody knows; `Store` when it is not known whether they were kept, and `Busy` when
-    /// another process has the session.
+    /// `Invalid` for invalid options, or when the session exists with other options; `Llm` for an unknown model;
+    /// `Store` when the options may not be durable; `Busy` when another process owns the session.
     fn open(&self, session: SessionId, options: SessionOptions) -> BoxFuture<'_, Result<(), AgentError>>;
 
-    /// Changes options of a session, also while a turn of it runs or when its actor was let go. In
-    /// force from the next turn on; ready when it is durable. A session that does not exist is
-    /// made. What an interrupted turn left is not touched. A change that is repeated under its
-    /// `request_id` is made once (the last 64 names are remembered).
+    /// Changes options of a session, also while its turn is running or when it is not in memory. Takes effect with
+    /// the next turn; resolves once durable. A missing session is created. An interrupted turn is left as it is. A
+    /// change repeated with its `request_id` is made once (the last 64 ids are remembered).
     ///
     /// # Errors
-    /// As [`open`](Self::open), but for the one about other options.
+    /// The errors of [`open`](Self::open), except that other options are no error.
     fn configure(
         &self,
         session: SessionId,
@@ -137,26 +134,26 @@ pub trait AgentRuntime: Send + Sync {
     /// A session's journal; empty when there is no such session.
     fn records(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
 
-    /// The last records of a session's journal, at most so many; empty when there is no such session.
+    /// Returns up to `most` records from the end of a session's journal; empty if there is no such session.
     fn last_records(&self, session: SessionId, most: usize) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
 
-    /// Removes a session; what its actor remembers goes as well, and what it brought is taken from it. `false` when there was
-    /// none, and `Busy` while a turn of it runs.
+    /// Deletes a session, including its state in memory, and detaches its tool servers. Returns `false` if there is
+    /// none, and `Busy` while its turn is running.
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
 
-    /// Finishes the turns of a session that a crash of the program interrupted: the one that ran, and the inputs that
-    /// were accepted behind it. Their results in their order; none when nothing was interrupted. Calls in doubt are
-    /// marked as after any crash. Nobody else may submit to the session meanwhile. `Busy` while a turn of it runs.
+    /// Finishes the turns of a session that a crash of the program interrupted: the running one and the inputs queued
+    /// behind it. Returns their results in order, or none if nothing was interrupted. Calls whose outcome is unknown
+    /// are marked as after any crash. There must be no concurrent submissions to the session. `Busy` while its turn
+    /// is running.
     fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>>;
 
-    /// Lets the actor of an idle session go; its next turn reads the journal. What it brought is taken from it: tool
-    /// servers end ten minutes after the last session that shares them was closed or deleted. `false` while a turn
-    /// of it runs; then nothing was done.
+    /// Removes an idle session from memory; its next turn reads the journal. Its tool servers are detached and end
+    /// ten minutes after the last session that shares them was closed or deleted. Returns `false`, without an effect,
+    /// while its turn is running.
     fn close(&self, session: SessionId) -> BoxFuture<'_, bool>;
 
-    /// The tools that policy lets sessions use. Tool servers that were never ready are
-    /// started and waited for, each at most its startup timeout, as a first turn does;
-    /// [`tools_now`](Self::tools_now) waits for nobody.
+    /// Returns the tools that policy allows. Tool servers that were never ready are started and waited for, each at
+    /// most its startup timeout, as a first turn does; [`tools_now`](Self::tools_now) does not wait.
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>>;
 
     /// The tools that are on offer at this moment.
@@ -165,39 +162,37 @@ pub trait AgentRuntime: Send + Sync {
     /// How each tool server is doing at this moment, in the order of the configuration.
     fn servers(&self) -> Vec<ServerStatus>;
 
-    /// Told whenever a tool server changed its state or its tools.
+    /// Notifies of changes to the state or the tools of a tool server.
     fn server_changes(&self) -> watch::Receiver<u64>;
 
-    /// Starts a tool server again, whatever it does now, with a clean log: one that
-    /// gave up is tried anew. Calls in flight are answered with `outcome unknown`.
-    /// `false` when there is no such server. The new start is not waited for.
+    /// Restarts a tool server, whatever its state, with an empty log and restart history. Calls in flight return
+    /// `outcome unknown`. Returns `false` if there is no such server, and does not wait for the new start.
     fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool>;
 
-    /// From now on these are the tool servers. One that did not change is left alone,
-    /// with its calls; of one that changed, the old process has ended before the new one
-    /// starts. Nobody is waited for, and a required server that does not start is shown
-    /// and retried like any other.
+    /// Replaces the list of tool servers. An unchanged server keeps running with its calls; a changed one is
+    /// restarted after its old process has ended. Returns without waiting; a required server that does not start is
+    /// reported and retried like any other.
     ///
     /// # Errors
-    /// `Invalid` when the list is wrong; then nothing changes.
+    /// `Invalid` when the list is invalid; then nothing changes.
     #[cfg(feature = "mcp")]
     fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError>;
 
-    /// How the runtime is, asked now.
+    /// Checks the health of the runtime now.
     fn health(&self) -> BoxFuture<'_, RuntimeHealth>;
 
-    /// What was counted since the runtime began: turns, steps, calls, tokens, restarts, how long things took, and how
-    /// providers and tool servers are. Comes at once; when the model side does not answer within a second, it has no
-    /// providers.
+    /// Returns counts since the start of the runtime (turns, steps, calls, tokens, restarts), latencies, and the
+    /// states of providers and tool servers. Does not wait, except up to a second for the states of providers, which
+    /// are omitted otherwise.
     fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot>;
 
     /// The live tree of actors.
     fn tree(&self) -> BoxFuture<'_, Vec<NodeState>>;
 
-    /// Told when the live tree has changed since it was last read from here: an actor was started again, gave up or
-    /// stopped, or the number of live sessions, running turns or waiting inputs is another. Changes that come together
-    /// are told once, and what changed is in [`tree`](Self::tree). What one session does between the beginning and the
-    /// end of a turn is not told here, nor how tool servers come up, which [`server_changes`](Self::server_changes) tells.
+    /// Notifies of changes to the actor tree since it was last read: an actor was restarted, given up or stopped, or
+    /// the number of live sessions, running turns or queued inputs changed. Notifications are coalesced;
+    /// [`tree`](Self::tree) has the state. Changes within a turn are not notified; those of tool servers are by
+    /// [`server_changes`](Self::server_changes).
     fn tree_changes(&self) -> watch::Receiver<u64>;
 
     /// Takes no new turns, gives running ones their grace, cancels and saves them,

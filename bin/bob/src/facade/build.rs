@@ -1,13 +1,13 @@
-//! From what a builder was given to a runtime that lives.
+//! Builds a running runtime from a [`RuntimeBuilder`].
 
 use super::agent_runtime::AgentRuntime;
 use super::approvals::Asks;
 use super::builder::RuntimeBuilder;
 use super::runtime::{Inner, Runtime};
+use bob_actors::approvals::Approver;
 use bob_actors::feed::Feed;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::Elicit;
-use bob_actors::people::People;
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
@@ -16,7 +16,7 @@ use bob_actors::watchdog::Watchdog;
 use bob_messages::brief::Brief;
 use bob_supervisors::sessions;
 #[cfg(not(feature = "mcp"))]
-use bob_supervisors::tools::Roster;
+use bob_supervisors::tools::DesiredServers;
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::{Surroundings, ToolServers};
 use bob_supervisors::{StartError, TreeSpec, model_server};
@@ -32,25 +32,21 @@ pub enum BuildError {
     /// The tree of actors did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The tool servers cannot stand side by side: two have the same id, or one has an
-    /// id no server may have.
+    /// The list of tool servers is invalid: a duplicate or invalid id.
     #[error("{0}")]
     ToolServers(String),
-    /// A tool server the runtime was told not to start without did not start; it says
-    /// why, with the end of its stderr.
+    /// A required tool server did not start; contains the reason and the end of its stderr.
     #[error("a required tool server is not available: {0}")]
     RequiredServer(String),
 }
 
 impl RuntimeBuilder {
-    /// Starts the tree of actors. Of the tool servers only those that are required are
-    /// waited for, each at most its startup timeout; dropping the future stops what had
-    /// been started.
+    /// Starts the tree of actors. Waits only for required tool servers, each at most its startup timeout. Dropping
+    /// the future stops whatever was started.
     ///
     /// # Errors
-    /// When no model was given, when two tools or two tool servers have the same name,
-    /// when an actor or a required tool server does not start; whatever was started is
-    /// stopped again.
+    /// Returns an error if no model was given, if two tools or two tool servers have one name, or if an actor or a
+    /// required tool server does not start; actors that were started are stopped.
     pub async fn build(self) -> Result<Runtime, BuildError> {
         let mut builder = self;
         if builder.local_tools && !builder.taped.is_replay() {
@@ -62,12 +58,12 @@ impl RuntimeBuilder {
     async fn start(self) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
         let tools = self.tools;
-        let people = self.approvals.as_ref().map(|port| People::new(Arc::new(Asks(Arc::clone(port)))));
-        let people = people.unwrap_or_default();
+        let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
+        let approver = approver.unwrap_or_default();
         let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
         let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
         let rooms = Rooms {
-            people,
+            approver,
             memory: self.memory,
             prompt_files,
             compactor: self.compactor,
@@ -99,10 +95,10 @@ impl RuntimeBuilder {
                 .map_err(|error| BuildError::ToolServers(error.to_string()))?
         };
         #[cfg(feature = "mcp")]
-        let roster = tool_servers.roster();
+        let desired = tool_servers.desired();
         #[cfg(not(feature = "mcp"))]
-        let roster = Roster::default();
-        // Whatever a session names is compared with it; links in it must not make that fail.
+        let desired = DesiredServers::default();
+        // Session folders are compared with these paths; symbolic links must not make that fail.
         let roots = brief.roots.iter().map(|root| absolute(root)).collect();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
@@ -115,7 +111,7 @@ impl RuntimeBuilder {
             retry: self.retry,
             tools,
             policy: self.policy,
-            servers: roster,
+            servers: desired,
         };
         let tree = bob_supervisors::start(spec).await?;
         let runtime = Runtime::new(Inner {

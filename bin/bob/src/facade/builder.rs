@@ -1,13 +1,13 @@
-//! Builds a runtime: what it is given, with a default for the rest.
+//! The configuration of a runtime, with defaults.
 
 use super::approvals::ApprovalPort;
 use super::taped::Taped;
+use bob_actors::approvals::{ApprovalMemory, Memory};
 use bob_actors::child::Watcher;
 use bob_actors::compactor::{Compactor, ContextCompactorPort};
 use bob_actors::feed::EventSink;
 use bob_actors::llm::{LlmPort, RetryPolicy};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
-use bob_actors::people::{ApprovalMemory, Memory};
 use bob_actors::prompt_files::PromptFiles;
 use bob_actors::skills::SkillPort;
 use bob_actors::store::SessionStore;
@@ -24,8 +24,7 @@ use bob_supervisors::sessions::SessionRules;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a runtime is made of. Everything but a model has a default: the memory
-/// store, the local tools, the guards of the specification.
+/// Configures a runtime. Everything but a model has a default: the memory store, the local tools, the default limits.
 pub struct RuntimeBuilder {
     pub(super) brief: Brief,
     pub(super) limits: Limits,
@@ -60,7 +59,7 @@ pub struct RuntimeBuilder {
 /// Registers a bundle of things with a builder before `build` freezes it: a model,
 /// tools, a store. For libraries that extend a runtime.
 pub trait AgentBootstrap {
-    /// Adds what this bundle brings.
+    /// Adds the parts of this bundle.
     fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder;
 }
 
@@ -99,7 +98,7 @@ impl RuntimeBuilder {
         }
     }
 
-    /// Where models are asked.
+    /// Sets the model port.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn LlmPort>) -> Self {
         self.model = Some(model);
@@ -113,14 +112,14 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Whether Bob's own tools (files, search, shell) are offered; true unless said otherwise.
+    /// Whether the built-in local tools (files, search, shell) are offered; default `true`.
     #[must_use]
     pub fn local_tools(mut self, offered: bool) -> Self {
         self.local_tools = offered;
         self
     }
 
-    /// Where sessions are kept; in memory unless said otherwise.
+    /// Sets the session store; default: in memory.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);
@@ -134,8 +133,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How turns are run: prompt layers, tool mode, history. Replaces the default
-    /// model by the brief's.
+    /// How turns are run: prompt layers, tool mode, history. Replaces the default model by the brief's.
     #[must_use]
     pub fn brief(mut self, brief: Brief) -> Self {
         self.brief = brief;
@@ -149,14 +147,14 @@ impl RuntimeBuilder {
         self
     }
 
-    /// What tools may do.
+    /// Sets the tool policy.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Which files the local tools keep their hands off unless a person says otherwise.
+    /// Sets the files that local tools do not touch without approval.
     #[must_use]
     pub fn protection(mut self, protection: Protection) -> Self {
         self.protection = protection;
@@ -178,8 +176,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Adds a tool server. It is started with the runtime, or on first use when its
-    /// spec says so; its tools are named `mcp/<id>/<tool>`. May be called repeatedly.
+    /// Adds a tool server. It is started with the runtime, or on first use if its spec says so; its tools are named
+    /// `mcp/<id>/<tool>`. May be called repeatedly.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn tool_server(mut self, spec: ServerSpec) -> Self {
@@ -187,16 +185,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// The folder that local tools and the folders of sessions stay inside; the current folder
-    /// unless said otherwise. The same as `roots` of the [`brief`](Self::brief).
+    /// Sets the workspace, which local tools and session folders must stay inside; default: the current folder. Equal
+    /// to `roots` of the [`brief`](Self::brief).
     #[must_use]
     pub fn workspace(mut self, folder: impl Into<String>) -> Self {
         self.brief.roots = Arc::from([folder.into()]);
         self
     }
 
-    /// How long a tool server that sessions brought stays after the last of them was closed; ten
-    /// minutes unless said otherwise.
+    /// How long a tool server of sessions keeps running after the last of them was closed; default ten minutes.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn brought_servers_end_after(mut self, unused: Duration) -> Self {
@@ -204,8 +201,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How many different tool servers sessions may bring: `runtime` of all that are there, `session` that one names at a
-    /// time; 64 and 16 unless said otherwise. One more is refused by name, and nothing of it is started.
+    /// Limits of different tool servers that sessions may bring: `runtime` in all, `session` for one session at a
+    /// time; default 64 and 16. Further servers are refused by name and not started.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn brought_servers_at_most(mut self, runtime: usize, session: usize) -> Self {
@@ -213,9 +210,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Who answers what only a person can say. Without it, whatever tool servers ask
-    /// is declined, and a call that waits for a person waits for
-    /// [`decide`](super::AgentRuntime::decide) or its time.
+    /// Sets the port for questions to a person. Without it, forms of tool servers are declined, and a call that needs
+    /// approval waits for [`decide`](super::AgentRuntime::decide) or its deadline.
     #[must_use]
     pub fn approvals(mut self, port: Arc<dyn ApprovalPort>) -> Self {
         self.approvals = Some(port);
@@ -231,87 +227,79 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Who writes the summary when a history became too long for its model; without one the
-    /// model of [`CondenseRules`](bob_messages::brief::CondenseRules), else the turn's own.
+    /// Sets the summariser for histories that are too long for their model; default: the model of
+    /// [`CondenseRules`](bob_messages::brief::CondenseRules), else the turn's model.
     #[must_use]
     pub fn compactor(mut self, port: Arc<dyn ContextCompactorPort>) -> Self {
         self.compactor = Compactor::new(port);
         self
     }
 
-    /// Where skills come from, and how those of a turn are chosen. Without it nobody is
-    /// asked for any.
+    /// Sets the source of skills and how those of a turn are selected; default: no skills.
     #[must_use]
     pub fn skills(mut self, port: Arc<dyn SkillPort>, rules: SkillRules) -> Self {
         self.skills = Some((port, rules));
         self
     }
 
-    /// Keeps what people decide about tools for good. Without it such a decision holds in
-    /// its session, and is asked for again in others.
+    /// Sets the store of lasting decisions about tools. Without it such a decision is limited to its session.
     #[must_use]
     pub fn approval_memory(mut self, memory: Arc<dyn ApprovalMemory>) -> Self {
         self.memory = Memory::new(memory);
         self
     }
 
-    /// What ends the runtime's child processes even after a SIGKILL of this process.
+    /// The watcher, which ends the runtime's child processes even after a SIGKILL of this process.
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
     }
 
-    /// How many turns run at once in all sessions together, at least 1; 1,024 unless said
-    /// otherwise. A turn that waits for a person runs, too. Further requests wait for their
-    /// turn, and sessions that wait take turns.
+    /// Maximum of concurrent turns over all sessions, at least 1; default 1,024. A turn that waits for a person
+    /// counts. Further requests are queued, fairly between sessions.
     #[must_use]
     pub fn max_concurrent_turns(mut self, turns: usize) -> Self {
         self.rules.max_running_turns = turns.max(1);
         self
     }
 
-    /// How many requests of all sessions together wait for that; 1,000 unless said
-    /// otherwise. One more is refused at once with `Overloaded`. What waits is not accepted
-    /// yet, has no clock, and can be cancelled like a running turn.
+    /// Maximum of queued requests over all sessions; default 1,000. Further requests are refused at once with
+    /// `Overloaded`. A queued request is not accepted yet, has no deadline, and can be cancelled like a running turn.
     #[must_use]
     pub fn max_waiting_turns(mut self, turns: usize) -> Self {
         self.rules.max_waiting_turns = turns;
         self
     }
 
-    /// How long after its last turn a session leaves memory; 60 s unless said otherwise.
-    /// The next request brings it back from the store.
+    /// Idle time after which a session leaves memory; default 60 s. The next request loads it from the store.
     #[must_use]
     pub fn passivate_after(mut self, idle: Duration) -> Self {
         self.rules.passivate_after = idle;
         self
     }
 
-    /// How long running turns may go on at [`shutdown`](super::AgentRuntime::shutdown); 2 s
-    /// unless said otherwise.
+    /// How long running turns may continue at [`shutdown`](super::AgentRuntime::shutdown); default 2 s.
     #[must_use]
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.shutdown_grace = grace;
         self
     }
 
-    /// How long a handler of an actor may take before it is said to block: a warning names
-    /// the actor and the message, and the live tree shows it. 100 ms unless said otherwise,
-    /// at least 1 ms.
+    /// How long a handler of an actor may block before a warning names the actor and the message, and the live tree
+    /// shows it; default 100 ms, at least 1 ms.
     #[must_use]
     pub fn blocked_after(mut self, handling: Duration) -> Self {
         self.blocked_after = handling;
         self
     }
 
-    /// Calls this at fixed points of every actor, for fault injection in tests. A program that serves people has no
-    /// use for it.
+    /// Calls this hook at fixed points of every actor, for fault injection in tests.
     #[must_use]
     pub fn hook(mut self, hook: Arc<dyn Hook>) -> Self {
         self.hook = Some(hook);
         self
     }
 
-    /// Lets a bundle register what it brings.
+    /// Applies a bundle.
     #[must_use]
     pub fn bootstrap(self, bundle: &dyn AgentBootstrap) -> Self {
         bundle.register(self)

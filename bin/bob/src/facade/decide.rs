@@ -13,13 +13,13 @@ use bob_messages::submission::SessionsMessage;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a decision is said again to an actor that ended before it answered.
+/// How often a decision is resent after the actor ended before it replied.
 const MOST_AGAIN: u32 = 2;
 
 /// How long a decision waits for a turn that is taken up to have its place and its actor.
 const LIVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long it waits before it is said again meanwhile.
+/// Delay before a decision is resent.
 const SAID_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// Decides; whether the decision counts.
@@ -42,7 +42,7 @@ pub(super) async fn decide(
     }
 }
 
-/// Says it to the session's actor, again to its successor when it ended meanwhile.
+/// Sends the decision to the session's actor, and again to its successor if the actor ends.
 async fn say(runtime: &Runtime, session: &SessionId, approval: &ApprovalId, decision: &Decision) -> Option<Heard> {
     for _again in 0..=MOST_AGAIN {
         let (reply, heard) = Reply::channel();
@@ -63,7 +63,7 @@ fn is_asked(open: &OpenTurn, approval: &ApprovalId) -> bool {
     })
 }
 
-/// An earlier process left the turn at its question: it goes on here, and hears the decision.
+/// Recovers a turn that an earlier process left at its question, and delivers the decision.
 async fn take_up(
     runtime: &Runtime,
     folded: &Session,
@@ -76,13 +76,13 @@ async fn take_up(
     let mut owed = runtime.hand_in(folded.id.clone(), input, brief);
     tokio::select! {
         biased;
-        // Refused, or ended before it was heard.
+        // The turn was refused, or ended before the decision arrived.
         ended = &mut owed => match ended {
             Some(Err(refused)) => Err(refused),
             Some(Ok(_)) | None => Ok(false),
         },
         heard = tokio::time::timeout(LIVE_WITHIN, say_when_live(runtime, &folded.id, approval, decision)) => {
-            // Nobody waits for the turn here, and it goes on.
+            // The turn continues without a waiting caller.
             drop(owed);
             let waits = || AgentError::Busy("the turn waits for its place; decide again when it has one".into());
             heard.map_err(|_late| waits())?.map(|heard| heard == Heard::Counts).ok_or_else(|| runtime.gone())
@@ -90,7 +90,7 @@ async fn take_up(
     }
 }
 
-/// Says it when the session has its actor: the turn may wait at the door, or for an actor that leaves.
+/// Sends the decision once the session has an actor: the turn may be queued, or an old actor may be ending.
 async fn say_when_live(
     runtime: &Runtime,
     session: &SessionId,
@@ -105,8 +105,8 @@ async fn say_when_live(
     }
 }
 
-/// The turn is suspended: it goes on with the decision, if nobody was first and it waits for decisions. Whichever of
-/// its questions the suspension is about, the decision is about the one that it names.
+/// Resumes a suspended turn with the decision, if it waits for decisions and none came first. The decision applies to
+/// the question that it names, whichever question the suspension is about.
 async fn go_on(
     runtime: &Runtime,
     session: SessionId,
@@ -117,7 +117,7 @@ async fn go_on(
     let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
     let said = ResumeReply::Decided { approval, decision };
     let mut turn = super::resume::stream_of(runtime, session, submission, token, said);
-    // It goes on with its first event, whatever becomes of it.
+    // The first event shows that the turn was resumed.
     if turn.next_event().await.is_some() {
         return Ok(true);
     }

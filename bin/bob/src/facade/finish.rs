@@ -1,4 +1,4 @@
-//! Finishes what a crash of the program interrupted, without a new message to the session.
+//! Finishes turns that a crash of the program interrupted, without a new message to the session.
 
 use super::request::AgentRunResult;
 use super::runtime::Runtime;
@@ -10,14 +10,14 @@ use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::{OpenTurn, Session};
 use std::sync::Arc;
 
-/// Submits the inputs again that the journal holds without an outcome, under their own names: the session's actor
-/// reads the journal, goes on with the open turn, and takes none of them a second time.
+/// Resubmits the inputs that have no outcome in the journal, under their own ids: the session's actor reads the
+/// journal, continues the open turn, and accepts no input twice.
 ///
 /// # Errors
-/// `Busy` when a turn of the session runs here or in another process; what the store says. Where at least one turn has
-/// ended, those that were refused are told as failed outcomes that are not saved. It may be asked for again in any case.
+/// `Busy` when a turn of the session is running here or in another process; errors of the store. If at least one turn
+/// has ended, refused ones are returned as failed outcomes that are not saved. The call may be repeated.
 pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<AgentRunResult>, AgentError> {
-    // An actor that has read the journal already would not look for what was interrupted.
+    // An actor that has read the journal already would not look for interrupted turns.
     if !runtime.let_go(&session).await {
         return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
     }
@@ -38,24 +38,24 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
             AgentRunResult::from(Box::new(TurnOutcome::failed(session.clone(), turn, error)))
         }));
     }
-    // Where some have ended, their ends are told whatever became of the others.
+    // If some turns have ended, their outcomes are returned regardless of the others.
     match refused {
         Some(error) if results.iter().all(|result| result.response().model.is_none()) => Err(error),
         Some(_) | None => Ok(results),
     }
 }
 
-/// The input of the open turn and those that wait behind it, each named as its outcome is owed.
+/// Returns the input of the open turn and those queued behind it, under their request ids.
 fn interrupted(folded: &Session) -> Vec<Arc<TurnInput>> {
     let open = folded.running().map(as_owed);
     open.into_iter().chain(folded.waiting.iter().cloned()).collect()
 }
 
-/// The input of an open turn. One that went on after a question is owed to whoever answered.
+/// Returns the input of an open turn. A turn that was resumed is owed to the caller of the resumption.
 pub(super) fn as_owed(open: &OpenTurn) -> Arc<TurnInput> {
     match open.submission == open.input.turn {
         true => Arc::clone(&open.input),
-        // Whose request that is the journal knows.
+        // The journal has the request id.
         false => Arc::new(TurnInput { turn: open.submission.clone(), request_id: None, ..(*open.input).clone() }),
     }
 }

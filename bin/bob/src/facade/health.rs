@@ -1,4 +1,4 @@
-//! How a runtime is: what its rooms answer when they are asked, and what was counted.
+//! Health checks and metrics of a runtime.
 
 use super::agent_runtime::AgentRuntime;
 use super::request::{RuntimeHealth, RuntimeStatus};

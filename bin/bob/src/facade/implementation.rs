@@ -33,10 +33,10 @@ use tokio::sync::watch;
 /// How long the tree may take to stop after the turns have ended.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long after the last process its end may still be told.
+/// How long after the last process has ended its event may still arrive.
 const TOLD_WITHIN: Duration = Duration::from_millis(100);
 
-/// How long sinks are waited for to take what they were told.
+/// How long to wait for sinks to accept pending events.
 const SINKS_WITHIN: Duration = Duration::from_millis(500);
 
 impl AgentRuntime for Runtime {

@@ -1,7 +1,7 @@
-//! What a session's options may be: judged before anything is journaled or started.
+//! Validation of session options, before anything is journaled or started.
 //!
-//! Whoever gives them (a request, `open`, `configure`), the same rules hold: folders are there
-//! and inside the workspace, the model is known, the tool servers can stand side by side.
+//! The rules are the same for a request, `open` and `configure`: folders exist inside the workspace, the model is
+//! known, and the tool servers do not conflict.
 
 use super::runtime::Runtime;
 use super::submission::Owe;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 const MAX_OPTIONS_BYTES: usize = 1024 * 1024;
 
 impl Runtime {
-    /// The options with their folders absolute and without links.
+    /// Returns the options with canonical, absolute folders.
     ///
     /// # Errors
-    /// `Invalid` for a folder that is not there or outside the workspace; `Llm` for a model nobody knows.
+    /// `Invalid` for a folder that is missing or outside the workspace; `Llm` for an unknown model.
     pub(super) fn judged(&self, mut options: SessionOptions) -> Result<SessionOptions, AgentError> {
         options.cwd = options.cwd.map(|cwd| self.inside(&cwd, "cwd")).transpose()?;
         options.roots = options.roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
@@ -69,7 +69,7 @@ impl Runtime {
         Ok(text.to_owned())
     }
 
-    /// Has the session's own servers started, and gives back what of the options is journaled.
+    /// Starts the session's tool servers, and returns the options to journal.
     #[cfg(feature = "mcp")]
     pub(super) fn bring(&self, session: &SessionId, options: SessionOptions) -> Result<SessionOptions, AgentError> {
         if !options.servers.is_empty() {
@@ -93,9 +93,9 @@ impl Runtime {
         })
     }
 
-    /// What takes these servers back that the session is about to be given, for when it is refused what they come with.
-    /// One that has no others may never be heard of again, and nobody would close it; what another one has too much
-    /// goes with its next turn, and what it had before stays its own.
+    /// Returns a function that detaches these servers if the request is refused. A session without other servers may
+    /// never be used again, so nothing would detach them later; surplus servers of another session are detached at
+    /// its next turn, and earlier ones stay attached.
     pub(super) fn to_take_back(&self, session: &SessionId, servers: &Arc<[ServerSpec]>) -> impl FnOnce() + use<> {
         let tools = self.0.tree.rooms.tools.clone();
         let (session, servers, is_first) = (session.clone(), Arc::clone(servers), !tools.has_own(session));
@@ -106,15 +106,15 @@ impl Runtime {
         }
     }
 
-    /// The session works in other folders: the servers it has are told.
+    /// Reports the session's new folders to its servers.
     #[cfg(feature = "mcp")]
     pub(super) fn move_servers(&self, session: &SessionId, options: &SessionOptions) -> Result<(), AgentError> {
         let moved = self.0.tool_servers.move_to(session, &options.servers, &self.seen_by_servers(options));
         moved.map_err(|error| AgentError::Invalid(error.to_string()))
     }
 
-    /// The session's folders as far as they are inside the workspace: what was not given here and now is its journal's
-    /// word, and that may come from elsewhere.
+    /// Returns the session's folders that lie inside the workspace. Folders from the journal were not validated in
+    /// this process and are filtered.
     #[cfg(feature = "mcp")]
     fn seen_by_servers(&self, options: &SessionOptions) -> Arc<[String]> {
         let brief = &self.0.brief;

@@ -1,4 +1,4 @@
-//! What is asked of a runtime, and what it answers.
+//! Requests to a runtime, and their results.
 
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId};
@@ -18,23 +18,22 @@ use tokio_util::sync::CancellationToken;
 pub struct AgentRequest {
     /// Which session; it is created when it does not exist.
     pub session: SessionId,
-    /// What the user says. Text parts work with every model; a part that the model
-    /// does not take is refused by name before anything is sent.
+    /// The user's message. Text works with every model; a part that the model does not accept is refused by name
+    /// before anything is sent.
     pub input: Vec<ContentPart>,
     /// The model for this turn; else the session's, else the default.
     pub model: Option<ModelName>,
     /// Kept in the journal and echoed in the outcome.
     pub labels: BTreeMap<String, String>,
-    /// The caller's name for the request: repeating it returns the first outcome
-    /// and runs nothing. Without one the request is named after its turn, which the
-    /// outcome says; such a name is good for the session's last 64 submissions.
+    /// The caller's id for the request: repeating it returns the first outcome and runs nothing. Without one the
+    /// request is named after its turn, as the outcome shows; such a generated id is remembered for the session's
+    /// last 64 submissions.
     pub request_id: Option<RequestId>,
-    /// The tools this turn is limited to, by name or pattern; `None` means all that
-    /// policy allows.
+    /// The tools this turn is limited to, by name or pattern; `None` means all that policy allows.
     pub allow_tools: Option<Vec<String>>,
     /// W3C trace context of the caller.
     pub traceparent: Option<String>,
-    /// What a call that needs a person does.
+    /// How a call that needs approval is handled.
     pub approvals: ApprovalsMode,
     /// Requests of risk up to this need no person.
     pub approve: Option<Risk>,
@@ -47,10 +46,9 @@ pub struct AgentRequest {
     pub interactive: bool,
     /// Cancelling it cancels the turn, as [`AgentRuntime::cancel`](super::AgentRuntime::cancel) does.
     pub cancel: Option<CancellationToken>,
-    /// A JSON schema the final answer must fit: it is then the text of one JSON value. The
-    /// model is asked again for one that does not fit, within the guards; the second in a
-    /// row is a failure of the model. At most 64 KiB; one that is no schema is refused
-    /// before anything is sent.
+    /// A JSON schema for the final answer, which is then the text of one JSON value. The model is asked again for an
+    /// answer that does not fit, within the guards; a second one in a row is an error of the model. At most 64 KiB;
+    /// an invalid schema is refused before anything is sent.
     pub output_schema: Option<Arc<Value>>,
 }
 
@@ -76,30 +74,30 @@ impl AgentRequest {
     }
 }
 
-/// How a run ended: everything that is known of it.
+/// The outcome of a run.
 pub type AgentResponse = TurnOutcome;
 
-/// What a run returns. A turn that failed, was cancelled or met a guard has an
-/// outcome, too; only a request that was not taken is an error.
+/// The result of a run. A turn that failed, was cancelled or reached a guard has an outcome as well; only a request
+/// that was not accepted is an error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentRunResult {
     /// The turn is over.
     Finished(Box<AgentResponse>),
-    /// The turn waits for somebody; its run is over.
+    /// The turn is suspended; its run has ended.
     Suspended {
-        /// For whom.
+        /// The reason.
         reason: SuspendReason,
-        /// What resumes it, also from another process.
+        /// Resumes the turn, also from another process.
         token: ResumeToken,
-        /// The question, for people.
+        /// The question as text.
         question: String,
-        /// What there is so far.
+        /// The outcome so far.
         response: Box<AgentResponse>,
     },
 }
 
 impl AgentRunResult {
-    /// Everything that is known of the run, however it ended.
+    /// Returns the outcome of the run, however it ended.
     pub fn response(&self) -> &AgentResponse {
         match self {
             Self::Finished(response) | Self::Suspended { response, .. } => response,
@@ -121,18 +119,18 @@ impl From<Box<TurnOutcome>> for AgentRunResult {
     }
 }
 
-/// One session, as its journal tells of it.
+/// One session, read from its journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionLook {
     /// Which.
     pub session: SessionId,
-    /// What holds for its turns now.
+    /// The options of the current turn.
     pub options: SessionOptions,
-    /// What holds from the next turn on, when that is something else.
+    /// The options from the next turn on, if they differ.
     pub next_options: Option<SessionOptions>,
-    /// The first words of its first message.
+    /// The beginning of its first message.
     pub title: Option<Box<str>>,
-    /// What it does; a turn that a crash interrupted is `Running` until it is finished.
+    /// Its state; a turn that a crash interrupted is `Running` until it is finished.
     pub state: SessionState,
     /// How many of its turns have ended.
     pub turns: u64,
@@ -155,16 +153,16 @@ pub enum RuntimeStatus {
     Stopped,
 }
 
-/// The state of a runtime, asked for and never assumed.
+/// The health of a runtime, checked on request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeHealth {
-    /// In one word.
+    /// Summary.
     pub status: RuntimeStatus,
-    /// Whether the LlmActor answers and knows the default model.
+    /// Whether the LlmActor responds and knows the default model.
     pub llm_ready: bool,
     /// Whether the tools room answers.
     pub tools_ready: bool,
-    /// Whether the tool servers are there; true when none is configured.
+    /// Whether all tool servers are ready; true if none is configured.
     pub mcp_pool_ready: bool,
     /// Whether the StoreActor answers.
     pub store_ready: bool,

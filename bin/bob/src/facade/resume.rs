@@ -1,4 +1,4 @@
-//! A reply on its way to the suspended turn that its token names.
+//! Replies to suspended turns.
 
 use super::request::AgentRunResult;
 use super::runtime::{Runtime, outcome, refuse_oversized};
@@ -7,7 +7,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, SessionId, TurnId};
 use bob_messages::input::ResumeReply;
 
-/// Goes on with the turn, to its outcome.
+/// Resumes the turn and waits for its outcome.
 pub(super) async fn resume(
     runtime: &Runtime,
     token: ResumeToken,
@@ -27,7 +27,7 @@ pub(super) fn resume_stream(
     Ok(stream_of(runtime, session, submission, token, said))
 }
 
-/// The turn that goes on with this reply, under the name of this submission.
+/// Resumes the turn with this reply, under this submission id.
 pub(super) fn stream_of(
     runtime: &Runtime,
     session: SessionId,

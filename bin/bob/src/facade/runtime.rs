@@ -33,7 +33,7 @@ const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024 / 3 * 4 + 4;
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
-/// A running runtime. Clones are handles to the same tree.
+/// A running runtime. Clones are handles to one tree.
 #[derive(Clone)]
 pub struct Runtime(pub(super) Arc<Inner>);
 
@@ -54,18 +54,18 @@ impl Runtime {
         Self(Arc::new(inner))
     }
 
-    /// How often a handler of an actor blocked its thread for longer than
-    /// [`RuntimeBuilder::blocked_after`](super::RuntimeBuilder::blocked_after) says.
+    /// How often a handler of an actor blocked its thread longer than
+    /// [`RuntimeBuilder::blocked_after`](super::RuntimeBuilder::blocked_after).
     pub fn times_blocked(&self) -> u64 {
         self.0.tree.rooms.watchdog.times_blocked()
     }
 
-    /// Told when the tree has ended, and whether it gave up.
+    /// Notifies when the tree has ended, and why.
     pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
         self.0.tree.ended()
     }
 
-    /// What is said of a turn without an outcome: a tree that ended owes an explanation.
+    /// The error of a turn whose tree ended without an outcome.
     pub(super) fn gone(&self) -> AgentError {
         let kept = "what the turn did is in its session";
         let text = match &*self.ended().borrow() {
@@ -76,7 +76,7 @@ impl Runtime {
         AgentError::Internal(text)
     }
 
-    /// Whom a turn belongs to whose caller went away.
+    /// Cancels a turn whose caller was dropped, in the background.
     pub(super) fn cancel_later(&self, session: &SessionId, turn: Option<TurnId>) {
         let reply = Reply::to(|_nobody_waits_for_it| ());
         self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session: session.clone(), turn, reply });
@@ -92,8 +92,8 @@ impl Runtime {
         Ok(self.folded(request.session.clone()).await?.latest_options().model.clone())
     }
 
-    /// Checks a request and hands it in. Nothing is sent anywhere when it is wrong. `of_session` is
-    /// the session's model, where it is known.
+    /// Validates and submits a request; nothing is sent if it is invalid. `of_session` is the session's model, where
+    /// known.
     pub(super) fn submit(
         &self,
         request: AgentRequest,
@@ -125,7 +125,7 @@ impl Runtime {
         let turn = TurnId::new(uuid::Uuid::now_v7().to_string());
         let input = Arc::new(TurnInput {
             turn: turn.clone(),
-            // Every input has a name: what it came to can be asked for by it.
+            // Every input has a request id, by which its outcome can be queried.
             request_id: Some(request.request_id.unwrap_or_else(|| RequestId::new(turn.as_str()))),
             at: clock::now(),
             parts: request.input,
@@ -156,8 +156,8 @@ impl Runtime {
         Ok((session, turn, answer))
     }
 
-    /// A token of the embedding program becomes the one cancel there is. It is watched
-    /// until the turn is over, also when nobody waits for the outcome. It does not keep the tree alive.
+    /// Cancels the turn when the program's token is cancelled. The token is watched until the turn ends, also without
+    /// a waiting caller, and does not keep the tree alive.
     fn cancel_with(
         &self,
         token: tokio_util::sync::CancellationToken,
@@ -226,7 +226,7 @@ impl Runtime {
         self.ask_store(move |reply| StoreMessage::LoadPart { session, part, reply }).await
     }
 
-    /// The session as its journal tells, as a live one is kept: read from its last snapshot on.
+    /// Loads the session from its journal, starting at its last snapshot, with the retention of a live session.
     pub(super) async fn folded(&self, session: SessionId) -> Result<Session, AgentError> {
         let records = self.part(session.clone(), Part::Latest).await?;
         self.folded_of(session, &records).await
@@ -240,7 +240,7 @@ impl Runtime {
         }
     }
 
-    /// The last records of the session's journal, at most so many.
+    /// Returns up to `most` records from the end of the session's journal.
     pub(super) async fn last_records(&self, session: SessionId, most: usize) -> Result<Vec<Arc<Record>>, AgentError> {
         let newest = self.part(session.clone(), Part::Latest).await?;
         let Some(last) = newest.last().map(|last| last.version) else { return Ok(newest) };
@@ -262,7 +262,7 @@ impl Runtime {
     }
 }
 
-/// Whether a part is one that is looked at or listened to; it has a limit of its own.
+/// Whether a part is an image, a sound or a file; these have a separate limit.
 fn is_attached(part: &ContentPart) -> bool {
     match part {
         ContentPart::Image { .. } | ContentPart::Audio { .. } => true,

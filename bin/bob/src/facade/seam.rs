@@ -1,7 +1,7 @@
-//! Where a session's rebuilt events meet the live ones: each event is given once, in order, under its reader's number.
+//! Joins a session's rebuilt and live events: each event is delivered once, in order, with the reader's own number.
 //!
-//! Pure. What the journal can tell has a key; what was given under its key is not given again. What is only live is left
-//! out where it came before something that was rebuilt already.
+//! Pure. Events that the journal contains have a key, and each key is delivered once. A live-only event is dropped if
+//! it precedes a rebuilt event that was delivered.
 
 use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
 use bob_messages::ids::{ApprovalId, CallId, ResumeToken, TurnId};
@@ -11,23 +11,23 @@ use std::sync::Arc;
 /// How many turns are remembered: more than can end while a journal is read.
 const MOST_TURNS: usize = 64;
 
-/// What a reader was given of the newest turns.
+/// The events delivered for the newest turns.
 #[derive(Debug, Default)]
 pub(super) struct Seam {
     turns: VecDeque<Given>,
 }
 
-/// What was given of one turn.
+/// The events delivered for one turn.
 #[derive(Debug)]
 struct Given {
     turn: TurnId,
-    /// What was given, and in which of its runs last.
+    /// The delivered keys, with the latest run of each.
     keys: HashMap<Key, u32>,
-    /// The runs that have begun: a suspended turn that goes on has another one.
+    /// Count of runs: each resumption of a suspended turn is another.
     run: u32,
     /// The run that is being rebuilt.
     rebuilt: u32,
-    /// The newest run began live: what it shows again is no repetition.
+    /// The newest run began live, so events it repeats are delivered.
     began_live: bool,
     /// The last step whose answer was given.
     step: Option<u32>,
@@ -37,7 +37,7 @@ struct Given {
     traceparent: Option<String>,
 }
 
-/// What an event is called that the journal can tell.
+/// The key of an event that the journal contains.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Started(TurnId),
@@ -50,7 +50,7 @@ enum Key {
     Asked(ApprovalId),
     Decided(ApprovalId),
     Tripped,
-    /// Of a run that was suspended with its token; a turn ends for good only once.
+    /// A suspended run has a token; the final end of a turn has none.
     Finished(Option<ResumeToken>),
 }
 
@@ -117,7 +117,7 @@ impl Given {
         Self { turn, keys, run: 0, rebuilt: 0, began_live: false, step: None, is_over: false, seq: 0, traceparent }
     }
 
-    /// Whether a turn that goes on with open calls tells this again, in a run that began live.
+    /// Whether a resumed turn with open calls repeats this event in a run that began live.
     fn tells_again(&self, key: &Key) -> bool {
         self.began_live && matches!(key, Key::Proposed(_) | Key::Asked(_) | Key::Decided(_))
     }

@@ -1,4 +1,4 @@
-//! What a runtime waits for of its tool servers: those it requires at its start, and the end of their processes.
+//! Waits for tool servers: required ones at the start, and the end of their processes.
 
 use super::agent_runtime::AgentRuntime;
 use super::runtime::Runtime;
@@ -29,7 +29,7 @@ impl Runtime {
         }
     }
 
-    /// Waits until the end of every tool server's process was told.
+    /// Waits until the ends of all tool server processes were reported.
     pub(super) async fn without_processes(&self) {
         let mut changes = self.server_changes();
         while self.servers().iter().any(|server| server.pid.is_some()) {

@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// How many of the first records are read at a time for a title.
 const FIRST_RECORDS: usize = 32;
 
-/// Begins a session with these options, or finds it there with the same.
+/// Opens a session with these options, or checks that it exists with equal ones.
 ///
 /// # Errors
-/// `Invalid` for options a session cannot have, and when it is there with others.
+/// `Invalid` for invalid options, or when the session exists with other options.
 pub(super) async fn open(runtime: &Runtime, session: SessionId, options: SessionOptions) -> Result<(), AgentError> {
     let options = runtime.judged(options)?;
     let take_back = runtime.to_take_back(&session, &options.servers);
@@ -34,7 +34,7 @@ pub(super) async fn open(runtime: &Runtime, session: SessionId, options: Session
 /// Changes options of a session from its next turn on.
 ///
 /// # Errors
-/// `Invalid` for options a session cannot have; what the store says.
+/// `Invalid` for invalid options; errors of the store.
 pub(super) async fn configure(
     runtime: &Runtime,
     session: SessionId,
@@ -47,7 +47,7 @@ pub(super) async fn configure(
     let stripped = match moves || brings {
         false => patch,
         true => {
-            // Where its servers run and what they see follows from all of its options.
+            // The folders and environment of its servers depend on all options.
             let now = runtime.folded(session.clone()).await?;
             let then = patch.applied_to(now.latest_options());
             bounded(&then)?;
@@ -70,7 +70,7 @@ pub(super) async fn configure(
     changed
 }
 
-/// One session as its journal tells; `None` when there is none.
+/// Reads one session from its journal; `None` if there is none.
 pub(super) async fn look(runtime: &Runtime, session: SessionId) -> Result<Option<SessionLook>, AgentError> {
     let newest = runtime.part(session.clone(), Part::Latest).await?;
     if newest.is_empty() {
@@ -90,7 +90,7 @@ pub(super) async fn look(runtime: &Runtime, session: SessionId) -> Result<Option
     }))
 }
 
-/// Lets the session's actor go, and with it what the session brought.
+/// Removes the session from memory and detaches its tool servers.
 pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
     let may_go = runtime.let_go(session).await;
     if may_go {
@@ -99,10 +99,10 @@ pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
     may_go
 }
 
-/// Removes the session and everything that was kept of it.
+/// Deletes the session with everything stored for it.
 ///
 /// # Errors
-/// `Busy` while a turn of it runs; what the store says.
+/// `Busy` while a turn of it is running; errors of the store.
 pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool, AgentError> {
     if !close(runtime, &session).await {
         return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
@@ -114,7 +114,7 @@ fn take_away(runtime: &Runtime, session: &SessionId) {
     runtime.0.tree.rooms.tools.take_away(session);
 }
 
-/// How a session looks of which these are the newest records. Its title stands at its beginning.
+/// Computes a session's listing entry from its newest records. The title is at the beginning of the journal.
 async fn glance(runtime: &Runtime, session: &SessionId, newest: &[Arc<Record>]) -> Result<Glance, AgentError> {
     let mut glance = Glance::default();
     let begins = newest.first().map_or(1, |first| first.version);
@@ -137,8 +137,8 @@ fn new_name() -> RequestId {
     RequestId::new(uuid::Uuid::now_v7().to_string())
 }
 
-/// Says it to the sessions supervisor, and a second time when that ended under it: a change
-/// has a name and is made once.
+/// Sends a change to the sessions supervisor, and again if the supervisor restarts: a change has an id and is made
+/// once.
 async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
     let (asked, brief) = (Arc::new(asked), Arc::clone(runtime.brief()));
     let (reply, answer) = Reply::channel();

@@ -1,4 +1,4 @@
-//! What is said into a running turn, on its way to the sessions supervisor and over a restart of it.
+//! Sends messages into a running turn, across a restart of the sessions supervisor.
 
 use super::runtime::{Runtime, refuse_oversized};
 use bob_actors::address::Again;
@@ -9,7 +9,7 @@ use bob_messages::input::Steer;
 use bob_messages::reply::Reply;
 use bob_messages::submission::SessionsMessage;
 
-/// Says it, and once more when the supervisor ended with it: the request's name lets it be taken only once.
+/// Sends the message, and again if the supervisor ended; the request id prevents a second delivery.
 pub(super) async fn steer(
     runtime: &Runtime,
     session: SessionId,
@@ -31,9 +31,9 @@ pub(super) async fn steer(
     });
     let (told, again) = answer.await.unwrap_or_else(|| (Err(runtime.gone()), true));
     match told {
-        // The turn that took it may be over by now; the journal knows.
+        // The turn that accepted it may have ended; the journal knows.
         Ok(false) if (may_be_known || again) && is_kept(runtime, session, &request_id).await? => Ok(true),
-        // Whether the supervisor that ended had brought it to a turn cannot be known yet.
+        // Whether the old supervisor had delivered it is not known yet.
         Ok(false) if again => {
             let text = "the supervisor of the sessions was restarted; say it again under the same request id";
             Err(AgentError::Busy(text.into()))

@@ -10,27 +10,26 @@ use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::outcome::TurnOutcome;
 use std::sync::Arc;
 
-/// What dropping a stream means for its turn.
+/// The effect of dropping a stream on its turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnDrop {
-    /// Nothing: the turn goes on and its outcome is in the session.
+    /// None: the turn continues, and its outcome is in the session.
     #[default]
     Detach,
     /// The turn is cancelled.
     Cancel,
 }
 
-/// The stream of one turn; it ends after the one `Finished`.
+/// The events of one turn, ending after `Finished`.
 ///
-/// A reader that falls more than 1,024 events or 16 MiB behind is detached: the stream then
-/// goes straight to `Finished`. Pieces of text that nobody reads yet are joined.
+/// A reader that falls more than 1,024 events or 16 MiB behind is detached: the stream then continues with
+/// `Finished`. Unread text deltas are joined.
 #[derive(Debug)]
 pub struct AgentStream {
     runtime: Runtime,
     session: SessionId,
     submission: TurnId,
-    /// The turn whose events these are: the submission's own, or the suspended one
-    /// that it resumed.
+    /// The turn whose events these are: the submission's own, or the suspended one that it resumed.
     turn: TurnId,
     events: Subscription,
     owed: Option<Owed>,
@@ -60,7 +59,7 @@ impl AgentStream {
         }
     }
 
-    /// Chooses what dropping the stream before its end means.
+    /// Sets the effect of dropping the stream before its end.
     #[must_use]
     pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
         self.on_drop = on_drop;
@@ -94,7 +93,7 @@ impl AgentStream {
             let owed = self.owed.as_mut()?;
             let event = tokio::select! {
                 biased;
-                // A reader that was detached is told the end by the outcome.
+                // A detached reader learns the end from the outcome.
                 Ok(event) = self.events.next() => event,
                 // Without a last event before it: refused, answered before, or detached.
                 result = owed => {

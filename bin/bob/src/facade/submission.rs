@@ -1,8 +1,7 @@
-//! A submission's way to the sessions supervisor, also over a restart of it.
+//! Submissions to the sessions supervisor that survive its restart.
 //!
-//! The supervisor knows who is owed an answer, so its end drops every such answer. The
-//! turns themselves are in their journals: the same input, or the same reply to a suspended
-//! turn, handed in again under its own name, is taken up where it was and never a second time.
+//! The supervisor holds the pending replies, so its end drops them. The turns are in their journals: an input, or a
+//! reply to a suspended turn, that is submitted again with its id continues where it was and never runs twice.
 
 use bob_actors::address::{Address, Again, RETURNS_WITHIN};
 use bob_messages::brief::{Brief, OnRestart};
@@ -23,7 +22,7 @@ const AGAIN: Again = Again { times: 2, within: RETURNS_WITHIN };
 /// Where an outcome goes.
 pub(super) type Owe = Reply<Result<Box<TurnOutcome>, AgentError>>;
 
-/// What is handed in, under a name of its own: said again, it is the same.
+/// A submission with an id; repeating it is idempotent.
 #[derive(Clone)]
 pub(super) enum Handed {
     /// A message.
@@ -40,13 +39,13 @@ pub(super) fn hand_in(
     brief: Arc<Brief>,
     reply: Owe,
 ) {
-    // A turn goes on when nobody waits for it, and is handed in again then, too.
+    // A turn that nothing awaits continues, and is resubmitted as well.
     let reply = reply.map(|answer| answer);
     sessions.ask(AGAIN, reply, move |reply, asked| {
         let (brief, reply) = match asked {
             0 => (brief, reply),
-            // It is the same turn, whatever is to become of those of an earlier process; and it may be in the session,
-            // whatever is said of it now.
+            // Resubmissions always resume their own turn, whatever the setting for turns of an earlier process; and
+            // the turn may be in the journal even if a retry is refused.
             _ => (Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief).clone() }), reply.map(said_before)),
         };
         match handed {
@@ -58,8 +57,8 @@ pub(super) fn hand_in(
     });
 }
 
-/// What becomes of a submission that a supervisor which has ended may have accepted: sent again as something new after
-/// a refusal, it might run twice.
+/// Error of a submission that an ended supervisor may have accepted. Submitting it as a new one after a refusal might
+/// run it twice.
 fn said_before(answer: Result<Box<TurnOutcome>, AgentError>) -> Result<Box<TurnOutcome>, AgentError> {
     answer.map_err(|refusal| match refusal.is_retryable() {
         true => AgentError::Store(StoreError::InDoubt(format!(

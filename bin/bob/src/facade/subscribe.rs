@@ -1,8 +1,8 @@
 //! The events of one session, for any number of readers: first rebuilt from the journal, then live.
 //!
-//! A reader subscribes to the live events before the journal is read, and the session's actor sends what it has written
-//! before that, so there is no gap; the [`seam`](super::seam) sees to it that nothing is given twice. A reader that falls
-//! too far behind is let go by the feed and joins again in the same way: it is given what the journal tells.
+//! A reader subscribes to the live events before it reads the journal, and the session's actor flushes its records in
+//! between, so there is no gap; the [`seam`](super::seam) removes duplicates. A reader that falls too far behind is
+//! detached by the feed and joins again in this way.
 
 use super::runtime::Runtime;
 use super::seam::Seam;
@@ -25,7 +25,7 @@ const PAGE: usize = 256;
 /// How many messages the session of a reader keeps: only the last ones tell something.
 const MESSAGES_KEPT: usize = 16;
 
-/// How long a reader waits for the session's journal: what the store has accepted of the session comes before it.
+/// Timeout of reading the session's journal, which includes pending writes of the session.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a reader of a session's events begins.
@@ -35,18 +35,18 @@ pub enum EventsFrom {
     Beginning,
     /// With the beginning of this turn.
     Turn(TurnId),
-    /// With what was journaled behind this version, which counts the session's records.
+    /// After this version, which counts the session's records.
     Version(u64),
-    /// With what happens from now on.
+    /// With new events only.
     #[default]
     Now,
 }
 
-/// The events of one session. Dropping it ends the reading and nothing else: turns go on.
+/// The events of one session. Dropping it only ends the reading; turns continue.
 ///
-/// Within a run of a turn (from its `turn.started` to its `turn.finished`) the numbers rise by one, rebuilt and live
-/// events together. They are this reader's own: pieces of text that were joined, and what is only live and came before
-/// the reader did, make others count differently.
+/// Within a run of a turn (from `turn.started` to `turn.finished`) the numbers increase by one over rebuilt and live
+/// events. They are specific to this reader: joined text deltas, and live-only events before the reader joined, make
+/// numbers differ between readers.
 #[derive(Debug)]
 pub struct AgentEvents {
     runtime: Runtime,
@@ -54,24 +54,24 @@ pub struct AgentEvents {
     live: Subscription,
     seam: Seam,
     view: StreamView,
-    /// The journal that is read, until it was read whole.
+    /// The journal, until it was read completely.
     journal: Option<Journal>,
     rebuilt: VecDeque<Arc<Envelope>>,
     is_over: bool,
 }
 
-/// A journal on its way to a reader: of all that is read a page is held.
+/// The journal being read, one page at a time.
 #[derive(Debug)]
 struct Journal {
     rebuild: Rebuild,
     page: vec::IntoIter<Arc<Record>>,
     /// The version of the last record of the page.
     read: u64,
-    /// The version that the journal had when the reader joined; what comes behind it is live.
+    /// The journal's version when the reader joined; later records are live.
     last: u64,
-    /// Events up to this version are known and not given.
+    /// Events up to this version are recorded but not delivered.
     silent_until: u64,
-    /// What is not given was given before, and is remembered as far as need be.
+    /// Suppressed events were delivered before, and are remembered as needed.
     is_again: bool,
 }
 
@@ -109,9 +109,9 @@ async fn attach(runtime: &Runtime, session: &SessionId) -> Result<(Subscription,
     let live = runtime.0.tree.feed.subscribe(session);
     let (reply, sent) = Reply::channel();
     rooms.sessions.tell(SessionsMessage::Flush { session: session.clone(), reply });
-    // Nobody there: then there is no actor either that has written something.
+    // Without an actor nothing is buffered.
     let _sent_or_nobody_there = sent.await;
-    // Behind what the store has accepted of this session, and nothing else.
+    // Reads after all accepted writes of this session, and only those.
     let read = tokio::time::timeout(READ_WITHIN, runtime.part(session.clone(), Part::Latest)).await;
     let late = || StoreError::Unavailable(format!("it has not given the journal within {} s", READ_WITHIN.as_secs()));
     let newest = read.unwrap_or_else(|_| Err(late().into()))?;
@@ -131,7 +131,7 @@ async fn behind_of(runtime: &Runtime, session: &SessionId, last: u64, turn: &Tur
     });
     match (first.await?, *is_known) {
         (Some(first), _) => Ok(first - 1),
-        // It waits its turn: whatever comes of it comes behind all of this.
+        // Later events are queued behind this read.
         (None, true) => Ok(last),
         (None, false) => Err(AgentError::Invalid(format!("the session has no turn {turn}"))),
     }
@@ -188,7 +188,7 @@ impl Journal {
         Self { rebuild: Rebuild::behind(found), page, read: last, last, silent_until, is_again: false }
     }
 
-    /// What is to be read next; `None` when everything was.
+    /// Returns the next part to read; `None` at the end.
     fn next_page(&self) -> Option<Part> {
         let is_read = self.page.len() > 0 || self.read >= self.last;
         let most = usize::try_from(self.last.saturating_sub(self.read)).unwrap_or(PAGE).min(PAGE);
@@ -196,7 +196,7 @@ impl Journal {
     }
 
     fn take_page(&mut self, page: Vec<Arc<Record>>) {
-        // A session that was deleted meanwhile has no more.
+        // A session that was deleted meanwhile has no more records.
         self.read = page.last().map_or(self.last, |last| last.version);
         self.page = page.into_iter();
     }
@@ -227,7 +227,7 @@ impl AgentEvents {
                     }
                     Err(error) => {
                         if self.runtime.ended().borrow().is_some() {
-                            // Nobody is there any more to read it.
+                            // The reader was dropped.
                             (self.journal, self.is_over) = (None, true);
                         }
                         return Some(Err(error));
@@ -297,7 +297,7 @@ impl AgentEvents {
         self.rebuilt.pop_front()
     }
 
-    /// This reader was let go: it goes on where it was, with what the journal tells.
+    /// Continues from the journal after this reader was detached.
     async fn join_again(&mut self) -> Result<(), AgentError> {
         let (live, newest) = attach(&self.runtime, &self.session).await?;
         let seam = &self.seam;

@@ -1,4 +1,4 @@
-//! A runtime on a tape: what it says and hears is written down, or was.
+//! Recording to and replaying from a tape.
 
 use super::builder::RuntimeBuilder;
 use bob_actors::llm::RetryPolicy;
@@ -10,7 +10,7 @@ use bob_messages::backoff::Backoff;
 pub(super) enum Taped {
     /// There is none.
     No,
-    /// The world is there, and is written down.
+    /// The ports are real, and are recorded.
     Recording(Recorder),
     /// The world is the tape.
     Replaying(Tape),
@@ -21,7 +21,7 @@ impl Taped {
         matches!(self, Self::Replaying(_))
     }
 
-    /// What writes down what tool servers return.
+    /// Records the results of tool servers.
     #[cfg(feature = "mcp")]
     pub(super) fn recorder(&self) -> Option<Recorder> {
         match self {
@@ -39,8 +39,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Takes models and tools from a tape: whatever else was given is neither asked nor started. What was tried again is
-    /// tried again at once. See [`crate::tape`].
+    /// Replays models and tools from a tape: other models and tools are neither called nor started, and retries do
+    /// not wait. See [`crate::tape`].
     #[must_use]
     pub fn replay(mut self, tape: &Tape) -> Self {
         self.taped = Taped::Replaying(tape.clone());

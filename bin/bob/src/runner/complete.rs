@@ -1,5 +1,4 @@
-//! A turn that is run step by step, to its end: the steps a program takes that stands
-//! between nobody.
+//! Runs a turn to its end without intervention.
 
 use super::{AgentRunner, AgentStepResult, AwaitingToolCall, Finished, Ready};
 use bob_actors::llm::LlmPort;
@@ -8,10 +7,8 @@ use bob_messages::ids::CallId;
 use bob_messages::tools::ToolOutput;
 
 impl AgentRunner<Ready> {
-    /// Runs the turn to its end with these tools, one call after the other, each within
-    /// its time. A call that policy wants approved ends the turn as denied, since nobody
-    /// is asked here. Dropping the future drops the model's connection or the tool's
-    /// work.
+    /// Runs the turn to its end with these tools, sequentially, each call within its timeout. A call that needs
+    /// approval is denied. Dropping the future cancels the model call or the tool call.
     pub async fn run_to_completion(self, model: &dyn LlmPort, tools: &dyn ToolPort) -> Finished {
         let mut ready = self;
         loop {
@@ -21,7 +18,9 @@ impl AgentRunner<Ready> {
             };
             let wanted = asked.pending_calls().iter().find_map(|call| asked.approval_wanted(&call.id));
             if let Some(reason) = wanted.map(str::to_owned) {
-                return asked.require_approval(reason.as_str()).deny(format!("denied: {reason}, and nobody is asked"));
+                return asked
+                    .require_approval(reason.as_str())
+                    .deny(format!("denied: {reason}, and no approval is possible here"));
             }
             let results = asked.results_from(tools).await;
             ready = match asked.provide_tool_results(results) {

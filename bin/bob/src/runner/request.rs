@@ -1,4 +1,4 @@
-//! What a turn that is run step by step begins with.
+//! The request of a turn that is run step by step.
 
 use bob_actors::tools::Policy;
 use bob_messages::brief::Brief;
@@ -37,7 +37,7 @@ impl RunnerRequest {
         }
     }
 
-    /// What the user says, instead of the text.
+    /// Sets the user's message as content parts.
     #[must_use]
     pub fn input(self, input: Vec<ContentPart>) -> Self {
         Self { input, ..self }
@@ -49,7 +49,7 @@ impl RunnerRequest {
         Self { brief, ..self }
     }
 
-    /// The tools the model is offered; whoever drives the runner runs them.
+    /// Sets the tools to offer; the caller of the runner runs them.
     #[must_use]
     pub fn tools(self, tools: Vec<ToolDescriptor>) -> Self {
         Self { tools, ..self }
@@ -67,13 +67,13 @@ impl RunnerRequest {
         Self { limits, ..self }
     }
 
-    /// Calls up to this risk need no approval, whatever policy wants.
+    /// Calls up to this risk need no approval, regardless of the policy.
     #[must_use]
     pub fn approve(self, risk: Risk) -> Self {
         Self { approve: Some(risk), ..self }
     }
 
-    /// The session's journal, for a turn that goes on with a session.
+    /// Sets the session's journal, to continue a session.
     #[must_use]
     pub fn journal(self, journal: Vec<Arc<Record>>) -> Self {
         Self { journal, ..self }

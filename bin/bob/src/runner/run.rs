@@ -1,4 +1,4 @@
-//! The driver: stands in for the rooms around the machine, and decides nothing.
+//! The driver: performs the machine's effects and decides nothing.
 
 use super::stopwatch::Stopwatch;
 use super::{Finished, RunnerRequest};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A machine and what it waits for.
+/// A machine and its open questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Run {
     session: SessionId,
@@ -39,7 +39,7 @@ pub(super) struct Run {
     turn_timeout_ms: u64,
     /// The session's journal.
     pub(super) journal: Vec<Arc<Record>>,
-    /// The model is to be asked.
+    /// The pending model call.
     asked: Option<(Ticket, Arc<LlmRequest>)>,
     /// A summary is to be written.
     #[serde(default)]
@@ -61,17 +61,16 @@ struct Pending {
     held: Held,
 }
 
-/// What the machine is told of a call once there is a result.
+/// The message that the machine receives when a call has a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Held {
     /// The verdict; `Running` for a call that changes nothing.
     Verdict(Verdict),
-    /// That a person approves; the reason why one is asked, and the question's name once
-    /// it has one.
+    /// The approval: its reason, and the question's id once known.
     Approval(String, Option<ApprovalId>),
 }
 
-/// Where a turn stands when only somebody outside can go on.
+/// The state of a turn that waits for its caller.
 pub(super) enum Stand {
     /// It is over.
     Over(Box<TurnOutcome>),
@@ -124,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Asks the model until somebody else must go on.
+    /// Calls the model until the caller must act.
     pub(super) async fn infer(&mut self, model: &dyn LlmPort) -> Stand {
         let until = Instant::now() + Duration::from_millis(self.turn_timeout_ms);
         loop {
@@ -185,21 +184,21 @@ impl Run {
                 Held::Approval(_, Some(approval)) => {
                     TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce), asker: None }
                 }
-                // The machine asked nobody about it, so it waits for nobody.
+                // The machine has no open question, so it waits for none.
                 Held::Approval(_, None) => TurnMessage::Checked { ticket, verdict: None },
             };
             self.tell(message, self.gate(), &mut results);
         }
     }
 
-    /// Ends the turn; what is open is answered.
+    /// Ends the turn; open calls get results.
     pub(super) fn cancel(mut self, reason: String) -> Finished {
         self.say(TurnMessage::Dismissed { words: reason });
         let outcome = self.ended.clone().unwrap_or(Err(AgentError::Internal("the turn had ended".into())));
         Finished { response: outcome.unwrap_or_else(|error| self.failed(error)), journal: self.journal }
     }
 
-    /// A call as a tool is asked to run it, and for how long.
+    /// Returns the invocation of a call and its timeout.
     pub(super) fn invocation(&self, call: &Arc<ToolCall>) -> Option<(Invocation, Duration)> {
         let held = self.pending.iter().find(|held| held.call.id == call.id)?;
         let limit = Duration::from_millis(held.context.tool_timeout_ms);
@@ -224,7 +223,7 @@ impl Run {
         Gate::new([self.tools.clone()], self.policy.clone()).ok()
     }
 
-    /// Tells the machine something and answers what it asks, until it waits.
+    /// Sends a message to the machine and answers its questions until it waits.
     fn tell(&mut self, message: TurnMessage, gate: impl Into<Option<Gate>>, results: &mut Results) {
         let mut gate = gate.into();
         let mut queue = VecDeque::from([message]);
@@ -235,7 +234,7 @@ impl Run {
         }
     }
 
-    /// Performs one effect; what it is answered at once.
+    /// Performs one effect; returns an immediate reply.
     fn perform(&mut self, effect: Effect, gate: Option<&mut Gate>, results: &mut Results) -> Option<TurnMessage> {
         match effect {
             Effect::Tell(message) => Some(message),
@@ -299,7 +298,7 @@ impl Run {
                 let returned = Box::new(results.remove(&call.id).unwrap_or_else(nothing));
                 Some(TurnMessage::ToolReturned { ticket, returned })
             }
-            // Whoever steps by hand decides each time.
+            // Without a runtime nothing is remembered: the caller decides each time.
             Effect::Remember(_) => None,
             Effect::Report(news) => {
                 self.hear(news);
@@ -317,7 +316,7 @@ impl Run {
 
     fn hear(&mut self, news: TurnNews) {
         match news {
-            // What was appended here is kept, also by a turn that was stopped.
+            // The runner's journal keeps all appends, also those of a cancelled turn.
             TurnNews::Finished { submission, outcome } if submission == self.submission => {
                 self.ended = Some(Ok(Box::new(TurnOutcome { saved: true, ..*outcome })));
             }
@@ -350,7 +349,7 @@ impl Run {
 /// The results that were given and not taken yet.
 type Results = BTreeMap<CallId, ToolReturn>;
 
-/// A call that changes nothing has run when its result is there.
+/// A call without side effects has run when its result is available.
 fn ran(verdict: Verdict, call: &ToolCall, results: &mut Results) -> Verdict {
     match verdict {
         Verdict::Running => results.remove(&call.id).map_or(Verdict::Running, |result| Verdict::Ran(Box::new(result))),
@@ -360,6 +359,6 @@ fn ran(verdict: Verdict, call: &ToolCall, results: &mut Results) -> Verdict {
 
 fn returned(output: ToolOutput) -> ToolReturn {
     let status = if output.is_error { CallStatus::Error } else { CallStatus::Ok };
-    // Whoever gives the results waits for them by not giving them.
+    // The caller supplies results when they are ready, so none waits.
     ToolReturn { status, output: ToolOutput { waits_for: None, ..output }, duration_ms: 0 }
 }

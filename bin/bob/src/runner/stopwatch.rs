@@ -1,4 +1,4 @@
-//! The time of a turn that goes from process to process: it only goes forward, and stands still in between.
+//! Measures a turn's time across processes: monotonic, and stopped in between.
 
 use bob_actors::clock;
 use bob_messages::turn::Moment;
@@ -8,7 +8,7 @@ use std::time::Instant;
 /// Counts milliseconds while a process has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Stopwatch {
-    /// What it showed when it was last read.
+    /// The last reading.
     read_ms: u64,
     /// When that was, or when this process took it over.
     #[serde(skip, default = "Instant::now")]
@@ -33,7 +33,7 @@ impl Default for Stopwatch {
     }
 }
 
-/// What it has counted; since when it counts on is each process's own.
+/// Compares counted time; the start instant differs between processes.
 impl PartialEq for Stopwatch {
     fn eq(&self, other: &Self) -> bool {
         self.read_ms == other.read_ms

@@ -6,13 +6,13 @@ use crate::commands::mcp;
 use crate::control::wire::{Hello, Look};
 use crate::terminal::print;
 
-/// How wide the name of an actor may be, with what draws the tree.
+/// Width of an actor's name, including the lines of the tree.
 const NAME: usize = 40;
 
 /// How many characters of an error are shown.
 const MOST_ERROR: usize = 600;
 
-/// A process: who it is, what it did, and every actor. Idle sessions are counted, unless `all` are wanted.
+/// Renders a process, its counts and its actors. Idle sessions are only counted, unless `all` is set.
 pub(crate) fn report(hello: &Hello, look: &Look, all: bool) -> String {
     let metrics = &look.metrics;
     let uptime = duration(metrics.uptime_ms);
@@ -57,7 +57,7 @@ fn turns(metrics: &MetricsSnapshot) -> String {
     format!("turns: {} running, {} waiting, {} ended{ended}\n", now.running, now.waiting, turns.ended())
 }
 
-/// The providers that are not asked, since they fail; nothing when all are.
+/// The providers with an open circuit breaker; empty if there are none.
 fn providers(metrics: &MetricsSnapshot) -> String {
     let mut text = String::new();
     for provider in &metrics.providers {
@@ -82,7 +82,7 @@ pub(crate) fn tree(tree: &[NodeState], metrics: &MetricsSnapshot, all: bool) -> 
     for node in tree {
         lines.node(node, "", "");
     }
-    // Those the tree does not show: it is not asked for more than so many.
+    // Sessions beyond the limit of the tree request.
     let shown = tree.iter().find(|node| node.name == "sessions").map_or(0, |node| node.children.len());
     let more = metrics.sessions.live.saturating_sub(shown);
     if shown > 0 && more > 0 {
@@ -104,7 +104,7 @@ impl Lines<'_> {
         self.text.push('\n');
     }
 
-    /// `first` stands before the node's own line, `rest` before those of its children.
+    /// `first` is the prefix of the node's line, `rest` that of its children.
     fn node(&mut self, node: &NodeState, first: &str, rest: &str) {
         let room = NAME.saturating_sub(first.chars().count() + 1);
         let name = format!("{first}{}", print::on_one_line(&node.name, room));
@@ -129,14 +129,14 @@ impl Lines<'_> {
         }
     }
 
-    /// What the tool plane knows of the server this node is, which says more than the tree: asleep, starting.
+    /// The status of this node's tool server, which is more precise than the tree: asleep, starting.
     fn server(&self, node: &NodeState, first: &str) -> Option<&ServerStatus> {
         let is_below = !first.is_empty();
         self.servers.iter().find(|server| is_below && node.queued.is_none() && server.id.as_str() == node.name)
     }
 }
 
-/// The state in one word.
+/// The name of a state.
 pub(crate) fn word(state: NodeStatus) -> &'static str {
     match state {
         NodeStatus::Running => "running",

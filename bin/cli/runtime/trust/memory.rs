@@ -1,6 +1,6 @@
-//! What this user trusts, and what was used before: files in the user's own state folder, outside any project.
+//! Stored trust and usage: files in the user's state folder, outside any project.
 //!
-//! - `trusted.jsonl`: one line of JSON for each configuration that is trusted
+//! - `trusted.jsonl`: one line of JSON for each trusted configuration
 //! - `used/`, `stores/`: one file for each configuration that was used by name, and for each store
 
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -17,7 +17,7 @@ use crate::exit::Failure;
 
 /// No memory is larger, bytes; a real one has a few hundred.
 const MOST_BYTES: u64 = 1 << 20;
-/// From so many files in a folder on, those about what is not there any more are removed.
+/// With this many files in a folder, those about missing paths are removed.
 const MANY: usize = 512;
 
 /// The memory as it is on the disk.
@@ -32,17 +32,16 @@ pub(super) struct Trusted {
 pub(super) struct Entry {
     path: PathBuf,
     digest: String,
-    /// What it did when it was trusted; older lines do not say.
+    /// Its privileges when it was trusted; missing in older lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) deeds: Option<Vec<String>>,
+    pub(super) privileges: Option<Vec<String>>,
 }
 
 impl Entry {
-    /// Whether it speaks of just this content, which does nothing else than it did: what is laid over a file may change
-    /// what it does.
-    pub(super) fn covers(&self, digest: &str, deeds: &[String]) -> bool {
-        let is_known = |deed: &String| self.deeds.as_ref().is_none_or(|known| known.contains(deed));
-        self.digest == digest && deeds.iter().all(is_known)
+    /// Whether it covers this content with no further privileges, which environment and command line may add.
+    pub(super) fn covers(&self, digest: &str, privileges: &[String]) -> bool {
+        let is_known = |privilege: &String| self.privileges.as_ref().is_none_or(|known| known.contains(privilege));
+        self.digest == digest && privileges.iter().all(is_known)
     }
 }
 
@@ -66,17 +65,17 @@ impl Trusted {
         Ok(Self { file, entries })
     }
 
-    /// What is trusted of this file.
+    /// Returns the trusted entry of this file.
     pub(super) fn of(&self, config: &Path) -> Option<&Entry> {
         let path = place(config).ok()?;
         self.entries.iter().rev().find(|entry| entry.path == path)
     }
 
-    /// Trusts this file with this content and these deeds, and with no others.
-    pub(super) fn keep(&mut self, config: &Path, digest: &str, deeds: Option<Vec<String>>) -> Result<(), Failure> {
+    /// Trusts this file with this content and these privileges, and with no others.
+    pub(super) fn keep(&mut self, config: &Path, digest: &str, privileges: Option<Vec<String>>) -> Result<(), Failure> {
         let path = place(config)?;
         self.entries.retain(|entry| entry.path != path);
-        self.entries.push(Entry { path, digest: digest.to_owned(), deeds });
+        self.entries.push(Entry { path, digest: digest.to_owned(), privileges });
         self.write()
     }
 
@@ -104,9 +103,9 @@ impl Trusted {
 /// A folder with a file for each path something is remembered of. Two processes that write about different paths do not
 /// meet.
 #[derive(Debug)]
-pub(super) struct Shelf(PathBuf);
+pub(super) struct PathRecords(PathBuf);
 
-/// What is in such a file.
+/// Content of such a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<T> {
     path: PathBuf,
@@ -114,8 +113,8 @@ struct Kept<T> {
     what: T,
 }
 
-impl Shelf {
-    /// The shelf of this name.
+impl PathRecords {
+    /// The records of this name.
     ///
     /// # Errors
     /// When there is no folder for it.
@@ -127,16 +126,16 @@ impl Shelf {
         self.0.join(format!("{}.json", &blake3::hash(path.as_os_str().as_bytes()).to_hex().as_str()[..32]))
     }
 
-    /// What is remembered of a path; nothing where it cannot be read.
+    /// Returns the record of a path; `None` if it cannot be read.
     pub(super) fn get<T: DeserializeOwned>(&self, path: &Path) -> Option<T> {
         let kept: Kept<T> = read(&self.file(path))?;
         (kept.path == path).then_some(kept.what)
     }
 
-    /// Remembers something of a path instead of what was remembered.
+    /// Replaces the record of a path.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if it cannot be written.
     pub(super) fn put<T: Serialize>(&self, path: &Path, what: T) -> Result<(), Failure> {
         let kept = Kept { path: path.to_owned(), what };
         let text = serde_json::to_string(&kept).map_err(|error| Failure::internal(error.to_string()))?;
@@ -186,7 +185,7 @@ fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     written.and_then(|()| fs::rename(&beside, file)).map_err(refuse)
 }
 
-/// `$XDG_STATE_HOME/bob`, or what stands for it.
+/// `$XDG_STATE_HOME/bob`, or its default.
 pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_STATE_HOME")

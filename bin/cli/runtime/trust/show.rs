@@ -1,6 +1,6 @@
-//! What a person is shown of a configuration before it is trusted, and the error where no question can be asked.
+//! Displays the privileges of a configuration, and the error where no question can be asked.
 
-use bob_config::{Deed, DeedKind};
+use bob_config::{Privilege, PrivilegeKind};
 
 use super::Question;
 use crate::terminal::print;
@@ -8,73 +8,85 @@ use crate::terminal::print;
 /// How many things of a kind are named where there is one line for all.
 const MOST_NAMED: usize = 3;
 
-/// Shows all that is new of it, then in one line what is gone and what stays as it was trusted.
+/// Shows new privileges in full, then removed and unchanged ones in one line.
 pub(super) fn show(question: &Question<'_>) {
     let file = question.config.file.display();
-    let is_known = |deed: &&Deed| question.before.as_ref().is_some_and(|known| known.contains(&deed.text()));
-    let (known, new): (Vec<_>, Vec<_>) = question.deeds.iter().partition(is_known);
+    let is_known =
+        |privilege: &&Privilege| question.before.as_ref().is_some_and(|known| known.contains(&privilege.text()));
+    let (known, new): (Vec<_>, Vec<_>) = question.privileges.iter().partition(is_known);
     let has_changed = question.before.is_some() && !question.is_trusted;
     if has_changed {
         print::note(&format!("{file} has changed since it was trusted"));
     }
-    // Of what is trusted already, everything is shown again.
-    let shown = if has_changed { new } else { question.deeds.iter().collect() };
-    for kind in DeedKind::ALL {
-        let of_kind: Vec<&&Deed> = shown.iter().filter(|deed| deed.kind == kind).collect();
+    // Without changes everything is shown.
+    let shown = if has_changed { new } else { question.privileges.iter().collect() };
+    for kind in PrivilegeKind::ALL {
+        let of_kind: Vec<&&Privilege> = shown.iter().filter(|privilege| privilege.kind == kind).collect();
         if !of_kind.is_empty() {
             let also = if has_changed { "now " } else { "" };
             print::note(&format!("{file} would {also}{}:", heading(kind)));
         }
-        for deed in of_kind {
-            print::note(&format!("  {}", deed.what));
-            deed.details.iter().for_each(|line| print::note(&format!("    {line}")));
+        for privilege in of_kind {
+            print::note(&format!("  {}", privilege.what));
+            privilege.details.iter().for_each(|line| print::note(&format!("    {line}")));
         }
     }
     if has_changed {
         let texts = question.texts();
-        let gone = question.before.iter().flatten().filter(|deed| !texts.contains(deed));
-        for deed in gone.filter_map(|text| text.lines().next()).filter_map(|line| line.split_once(": ")) {
-            print::note(&format!("it would no longer have: {}", deed.1));
+        let gone = question.before.iter().flatten().filter(|privilege| !texts.contains(privilege));
+        for privilege in gone.filter_map(|text| text.lines().next()).filter_map(|line| line.split_once(": ")) {
+            print::note(&format!("it would no longer have: {}", privilege.1));
         }
         if !known.is_empty() {
-            print::note(&format!("as it was trusted: {}", named(known.iter().map(|deed| deed.what.as_str()))));
+            print::note(&format!(
+                "as it was trusted: {}",
+                named(known.iter().map(|privilege| privilege.what.as_str()))
+            ));
         }
         if shown.is_empty() {
             print::note("what it starts, sends to and loosens is as it was trusted; other parts of the file differ");
         }
     }
     if let Some(store) = question.brings() {
-        print::note("there are sessions here that no program of yours has made. What was approved in them would stay");
-        print::note("approved, and steps that are open in them would be run:");
+        print::note("there are sessions here that none of your programs created. Approvals in them would");
+        print::note("apply, and their open steps would be run:");
         print::note(&format!("  {}", store.brings()));
     }
 }
 
-fn heading(kind: DeedKind) -> &'static str {
+fn heading(kind: PrivilegeKind) -> &'static str {
     match kind {
-        DeedKind::Starts => "start",
-        DeedKind::Sends => "send what is said and read, and what is in these variables of the environment, to",
-        DeedKind::Fills => "tell the model, or use, what is in these variables of the environment",
-        DeedKind::Loosens => "loosen what tools and models are kept to",
-        DeedKind::Keeps => "keep sessions outside its folder",
+        PrivilegeKind::Starts => "start",
+        PrivilegeKind::Sends => "send conversations, files and the values of these environment variables to",
+        PrivilegeKind::Fills => "use the values of these environment variables, or send them to the model",
+        PrivilegeKind::Loosens => "relax the policy of tools and models",
+        PrivilegeKind::Keeps => "keep sessions outside its folder",
     }
 }
 
 /// Why a found configuration is not used, and how it may be.
 pub(super) fn refusal(question: &Question<'_>) -> String {
     let file = question.config.file.display();
-    let is_new = |deed: &&Deed| question.before.as_ref().is_none_or(|known| !known.contains(&deed.text()));
-    let of = |kind| question.deeds.iter().filter(is_new).filter(move |deed| deed.kind == kind).map(|deed| &*deed.what);
+    let is_new =
+        |privilege: &&Privilege| question.before.as_ref().is_none_or(|known| !known.contains(&privilege.text()));
+    let of = |kind| {
+        question
+            .privileges
+            .iter()
+            .filter(is_new)
+            .filter(move |privilege| privilege.kind == kind)
+            .map(|privilege| &*privilege.what)
+    };
     let mut parts: Vec<String> = Vec::new();
     if !question.is_trusted {
-        for kind in DeedKind::ALL.into_iter().filter(|kind| of(*kind).next().is_some()) {
+        for kind in PrivilegeKind::ALL.into_iter().filter(|kind| of(*kind).next().is_some()) {
             let of_kind = named(of(kind));
             parts.push(match kind {
-                DeedKind::Starts => format!("start {of_kind}"),
-                DeedKind::Sends => format!("send to {of_kind}"),
-                DeedKind::Fills => format!("put variables of the environment into {of_kind}"),
-                DeedKind::Loosens => format!("loosen what it is kept to ({of_kind})"),
-                DeedKind::Keeps => format!("keep sessions in {of_kind}"),
+                PrivilegeKind::Starts => format!("start {of_kind}"),
+                PrivilegeKind::Sends => format!("send to {of_kind}"),
+                PrivilegeKind::Fills => format!("put variables of the environment into {of_kind}"),
+                PrivilegeKind::Loosens => format!("relax the policy ({of_kind})"),
+                PrivilegeKind::Keeps => format!("keep sessions in {of_kind}"),
             });
         }
     }

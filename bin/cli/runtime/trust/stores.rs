@@ -1,8 +1,9 @@
-//! Which stores are this user's: those that a process of theirs made, used by name, or was told to trust.
+//! Determines which stores belong to this user: those that their processes created, used by name, or were told to
+//! trust.
 //!
-//! A journal is believed: what was approved in it stays approved, and a step that is open in it is run. So one that came
-//! with a folder is no better than the folder. A store is known by its file (inode and time of birth) at its path, which is
-//! remembered outside the project before the file has its name: nothing that is copied, unpacked or checked out has the same.
+//! A journal is authoritative: approvals in it apply, and open steps are run. So a store that came with a folder is
+//! no more trustworthy than the folder. A store is identified by path, inode and birth time, recorded outside the
+//! project before the file is renamed into place, so a copied, unpacked or checked-out store never matches.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +15,7 @@ use bob::store::Made;
 use bob_config::{Config, StoreKind};
 use serde::{Deserialize, Serialize};
 
-use super::memory::Shelf;
+use super::memory::PathRecords;
 use crate::exit::{Exit, Failure};
 
 /// Which file or folder it is.
@@ -39,7 +40,7 @@ pub(super) struct Kept {
     kind: StoreKind,
 }
 
-/// What is known of a store.
+/// The origin of a store.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// There is none, and none is missed.
@@ -68,7 +69,7 @@ impl Kept {
         Some(Self { path, kind: config.store.kind })
     }
 
-    /// What is there, if there is something in it.
+    /// Metadata of the store, if it is not empty.
     fn found(&self) -> Option<Metadata> {
         let found = fs::symlink_metadata(&self.path).ok()?;
         match self.kind {
@@ -78,11 +79,11 @@ impl Kept {
     }
 
     pub(super) fn standing(&self) -> Standing {
-        let known: Option<Identity> = Shelf::open("stores").ok().and_then(|shelf| shelf.get(&self.path));
+        let known: Option<Identity> = PathRecords::open("stores").ok().and_then(|records| records.get(&self.path));
         let found = self.found().map(|found| Identity::of(&found));
         match (found, known) {
             (None, None) => Standing::New,
-            // A folder of journals is known before there is one in it.
+            // A folder of journals is recorded while it is empty.
             (None, Some(_)) if self.path.is_dir() => Standing::New,
             (None, Some(_)) => Standing::Gone,
             (Some(_), None) => Standing::Unknown,
@@ -91,25 +92,25 @@ impl Kept {
         }
     }
 
-    /// Takes what is there for this user's.
+    /// Records this store as the user's.
     ///
     /// # Errors
-    /// When it cannot be remembered.
+    /// Returns an error if that cannot be stored.
     pub(super) fn keep(&self) -> Result<(), Failure> {
         match fs::symlink_metadata(&self.path) {
-            Ok(found) => Shelf::open("stores")?.put(&self.path, Identity::of(&found)),
+            Ok(found) => PathRecords::open("stores")?.put(&self.path, Identity::of(&found)),
             Err(_nothing_there) => Ok(()),
         }
     }
 
     /// Misses it no longer.
     pub(super) fn forget(&self) {
-        if let Ok(shelf) = Shelf::open("stores") {
-            shelf.forget(&self.path);
+        if let Ok(records) = PathRecords::open("stores") {
+            records.forget(&self.path);
         }
     }
 
-    /// What it brings, in a line for a person.
+    /// One-line description of its content.
     pub(super) fn brings(&self) -> String {
         let path = self.path.display();
         let Some(found) = self.found() else { return format!("{path}: nothing") };
@@ -132,7 +133,7 @@ impl Kept {
         Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
     }
 
-    /// What is said of one that is missed.
+    /// Description of a missing store.
     pub(super) fn gone(&self) -> String {
         format!("note: {} is gone; its sessions are not there, and a new store begins", self.path.display())
     }
@@ -145,13 +146,13 @@ fn journals(folder: &Path) -> u64 {
     u64::try_from(entries.filter(is_journal).count()).unwrap_or(u64::MAX)
 }
 
-/// Remembers what the store of this configuration makes, before it has its name.
+/// Returns the callback that records a new store of this configuration before it gets its name.
 pub(crate) fn made(config: &Config) -> Option<Made> {
     let path = Kept::of(config)?.path;
     Some(Arc::new(move |file: &Path| {
-        // One that cannot be remembered is asked about.
-        if let (Ok(shelf), Ok(found)) = (Shelf::open("stores"), fs::symlink_metadata(file)) {
-            let _asked_about_later = shelf.put(&path, Identity::of(&found));
+        // If this fails, the user is asked later.
+        if let (Ok(records), Ok(found)) = (PathRecords::open("stores"), fs::symlink_metadata(file)) {
+            let _asked_about_later = records.put(&path, Identity::of(&found));
         }
     }))
 }

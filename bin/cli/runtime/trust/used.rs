@@ -1,36 +1,37 @@
-//! What a configuration did when it was used last by its name, so that one line can say what is different now.
+//! The privileges of a named configuration at its last use, to report changes in one line.
 
-use bob_config::{Config, Deed, DeedKind};
+use bob_config::{Config, Privilege, PrivilegeKind};
 
-use super::memory::Shelf;
+use super::memory::PathRecords;
 use super::place;
 use crate::terminal::print;
 
 /// How many things are named in the line.
 const MOST_NAMED: usize = 3;
 
-/// Says what a named configuration does now that it did not do when it was used last, and what it does no longer, and
-/// remembers it. Where nothing can be remembered, nothing is said.
-pub(super) fn tell(config: &Config, deeds: &[Deed]) {
-    let (Ok(path), Ok(shelf)) = (place(&config.file), Shelf::open("used")) else { return };
-    let now: Vec<String> = deeds.iter().map(Deed::text).collect();
-    let before: Option<Vec<String>> = shelf.get(&path);
+/// Reports added and removed privileges of a named configuration since its last use, and stores the current ones.
+/// Silent where nothing can be stored.
+pub(super) fn tell(config: &Config, privileges: &[Privilege]) {
+    let (Ok(path), Ok(records)) = (place(&config.file), PathRecords::open("used")) else { return };
+    let now: Vec<String> = privileges.iter().map(Privilege::text).collect();
+    let before: Option<Vec<String>> = records.get(&path);
     if before.as_ref() == Some(&now) {
         return;
     }
     if let Some(before) = &before
-        && let Some(line) = difference(deeds, &now, before)
+        && let Some(line) = difference(privileges, &now, before)
     {
         print::note(&format!("note: {} has changed since it was last used: {line}", config.file.display()));
     }
-    let _said_again_next_time = shelf.put(&path, now);
+    let _said_again_next_time = records.put(&path, now);
 }
 
-fn difference(deeds: &[Deed], now: &[String], before: &[String]) -> Option<String> {
-    let new = deeds.iter().filter(|deed| !before.contains(&deed.text()));
-    let new = listed(new.map(|deed| format!("{} {}", verb(deed.kind), deed.what)));
-    // Only its text is left of what was; what it was stands in the first line.
-    let gone = before.iter().filter(|deed| !now.contains(deed)).filter_map(|deed| deed.lines().next());
+fn difference(privileges: &[Privilege], now: &[String], before: &[String]) -> Option<String> {
+    let new = privileges.iter().filter(|privilege| !before.contains(&privilege.text()));
+    let new = listed(new.map(|privilege| format!("{} {}", verb(privilege.kind), privilege.what)));
+    // Of a removed privilege only the text is left; its first line is the description.
+    let gone =
+        before.iter().filter(|privilege| !now.contains(privilege)).filter_map(|privilege| privilege.lines().next());
     let gone = listed(gone.filter_map(|line| line.split_once(": ")).map(|(_, what)| what.to_owned()));
     match (new, gone) {
         (Some(new), Some(gone)) => Some(format!("it now {new}; no longer: {gone}")),
@@ -40,14 +41,14 @@ fn difference(deeds: &[Deed], now: &[String], before: &[String]) -> Option<Strin
     }
 }
 
-/// What a kind of deed does, before the thing it does it to.
-pub(super) fn verb(kind: DeedKind) -> &'static str {
+/// The verb of a privilege kind.
+pub(super) fn verb(kind: PrivilegeKind) -> &'static str {
     match kind {
-        DeedKind::Starts => "starts",
-        DeedKind::Sends => "sends to",
-        DeedKind::Fills => "puts variables of the environment into",
-        DeedKind::Loosens => "loosens:",
-        DeedKind::Keeps => "keeps sessions in",
+        PrivilegeKind::Starts => "starts",
+        PrivilegeKind::Sends => "sends to",
+        PrivilegeKind::Fills => "puts variables of the environment into",
+        PrivilegeKind::Loosens => "loosens:",
+        PrivilegeKind::Keeps => "keeps sessions in",
     }
 }
 

@@ -1,24 +1,24 @@
-//! A growing answer, taken apart into what is finished and what still grows.
+//! Splits a growing answer into finished and unfinished parts.
 //!
-//! With Markdown a piece is finished when the next one has begun or cannot be part of it any more; without, a line is finished when it ends. The text was
-//! cleaned before it came here.
+//! With Markdown a block is finished when the next one has begun or cannot belong to it; otherwise a line is finished
+//! when it ends. The text is sanitised already.
 
 use super::look::Look;
 
 /// An answer on its way.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// What is not shown for good yet.
+    /// The unfinished part.
     grows: String,
-    /// How long that must be before it is looked at again, so that a long piece is not read once for each of its words.
+    /// The length at which it is parsed again, so that a long block is not parsed for each word.
     #[cfg_attr(not(feature = "markdown"), allow(dead_code, reason = "lines need no second look"))]
     look_at: usize,
-    /// Whether anything was shown for good.
+    /// Whether anything was finished.
     has_begun: bool,
 }
 
 impl Answer {
-    /// Takes the next words; what is finished now, as lines of the terminal.
+    /// Adds text; returns the newly finished part as lines of the terminal.
     pub(super) fn push(&mut self, words: &str, look: Look) -> String {
         self.grows.push_str(words);
         if !words.contains('\n') {
@@ -28,7 +28,7 @@ impl Answer {
         self.shown(&finished, look)
     }
 
-    /// What still grows, as it came.
+    /// The unfinished part as received.
     pub(super) fn unfinished(&self) -> &str {
         &self.grows
     }
@@ -66,7 +66,7 @@ impl Answer {
         if lines.is_empty() {
             return lines;
         }
-        // Pieces stand apart by an empty line, as they did in the text.
+        // Pieces are separated by an empty line, as in the source.
         match std::mem::replace(&mut self.has_begun, true) {
             true => format!("\n{lines}"),
             false => lines,
@@ -86,7 +86,7 @@ mod tests {
 
     const PLAIN: Look = Look { columns: 40, colour: false };
 
-    /// What is shown for good after each piece, and at the end.
+    /// The finished lines after each piece, and at the end.
     fn shown(pieces: &[&str]) -> Vec<String> {
         let mut answer = Answer::default();
         let mut shown: Vec<String> = pieces.iter().map(|piece| answer.push(piece, PLAIN)).collect();

@@ -1,8 +1,8 @@
-//! The lines below everything else while a turn runs: what grows, what is done for how long and for how many tokens, and
-//! what a person types.
+//! The status lines below all other output while a turn runs: the unfinished part of the answer, the current activity
+//! with time and tokens, and typed input.
 //!
-//! One bar of the process is drawn here; `print` takes it away while anything else is written, so that the two never mix.
-//! It is only made where both ways out are a terminal that can be drawn on.
+//! The process has one bar, drawn here; `print` hides it while other output is written. It exists only if stdout and
+//! stderr are terminals that support it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,28 +20,28 @@ const EVERY: Duration = Duration::from_millis(100);
 /// How many drawings a second there are at most.
 const MOST_A_SECOND: u8 = 20;
 
-/// How many lines of what grows are shown at most.
+/// How many lines of the unfinished part are shown.
 const MOST_LINES: usize = 12;
 
-/// How much of what grows is wrapped for it, bytes: a multiple of what can be seen.
+/// How many bytes of the unfinished part are wrapped: a multiple of the visible part.
 const MOST_BYTES: usize = 4_096;
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// What is drawn.
+/// The content of the status lines.
 #[derive(Debug, Default)]
-pub(crate) struct Below {
+pub(crate) struct LiveState {
     /// When the turn began; `None` when there is nothing to be drawn.
     since: Option<Instant>,
-    /// What is done, or nothing for the model's own work.
+    /// The current activity; empty while the model responds.
     pub(crate) doing: String,
     /// Tokens so far, and whether that is an estimate.
     pub(crate) tokens: (u64, bool),
     /// The piece of the answer that grows.
     pub(crate) tail: String,
-    /// What a person is asked, instead of what is done.
+    /// A question, shown instead of the activity.
     pub(crate) prompt: String,
-    /// What a person has typed into the turn, or as the answer.
+    /// Typed input.
     pub(crate) typed: String,
 }
 
@@ -49,13 +49,13 @@ pub(crate) struct Below {
 #[derive(Clone)]
 pub(crate) struct Live {
     bar: ProgressBar,
-    below: Arc<Mutex<Below>>,
+    below: Arc<Mutex<LiveState>>,
 }
 
 impl Live {
     /// Lines below, of which nothing is drawn yet.
     pub(crate) fn new() -> Self {
-        let below = Arc::new(Mutex::new(Below::default()));
+        let below = Arc::new(Mutex::new(LiveState::default()));
         let drawn = Arc::clone(&below);
         let lines = move |_state: &ProgressState, out: &mut dyn std::fmt::Write| {
             let below = drawn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,13 +72,13 @@ impl Live {
     /// A turn begins.
     pub(crate) fn begin(&self) {
         let typed = self.change(|below| std::mem::take(&mut below.typed));
-        self.change(|below| *below = Below { since: Some(Instant::now()), typed, ..Below::default() });
+        self.change(|below| *below = LiveState { since: Some(Instant::now()), typed, ..LiveState::default() });
         self.go_on();
     }
 
-    /// The turn is over: nothing is drawn any more.
+    /// Ends the display.
     pub(crate) fn end(&self) {
-        self.change(|below| *below = Below::default());
+        self.change(|below| *below = LiveState::default());
         self.pause();
     }
 
@@ -98,13 +98,13 @@ impl Live {
         }
     }
 
-    /// Changes what is drawn the next time.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Below) -> T) -> T {
+    /// Changes the content of the next drawing.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut LiveState) -> T) -> T {
         change(&mut self.below.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Below {
+impl LiveState {
     fn lines(&self, look: Look) -> String {
         let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
         if !self.prompt.is_empty() {
@@ -118,7 +118,7 @@ impl Below {
         lines.join("\n")
     }
 
-    /// The last lines of what grows.
+    /// The last lines of the unfinished part.
     fn grown(&self, look: Look) -> Vec<String> {
         let start = self.tail.len().saturating_sub(MOST_BYTES);
         let tail = self.tail[self.tail.ceil_char_boundary(start)..].trim_matches('\n').replace('\t', "    ");
@@ -148,7 +148,7 @@ impl Below {
     }
 }
 
-/// What was typed, its end where it is too long.
+/// Typed input; its end if too long.
 fn typed(prompt: &str, text: &str, columns: usize) -> String {
     let room = columns.saturating_sub(prompt.width() + 2);
     let mut from = 0;
@@ -164,33 +164,33 @@ mod tests {
 
     const PLAIN: Look = Look { columns: 40, colour: false };
 
-    fn lines(below: &Below) -> Vec<String> {
+    fn lines(below: &LiveState) -> Vec<String> {
         below.lines(PLAIN).lines().map(str::to_owned).collect()
     }
 
     #[test]
     fn what_is_done_and_what_it_took_stay_on_one_line() {
-        let below = Below {
+        let below = LiveState {
             doing: "local/read_file {\"path\":\"a/very/long/path\"}".to_owned(),
             tokens: (12_345, true),
-            ..Below::default()
+            ..LiveState::default()
         };
         let shown = lines(&below);
         assert_eq!(shown, ["⠋ local/re… 0.0 s, about 12,345 tokens"]);
         assert!(shown[0].width() <= 40);
-        assert_eq!(lines(&Below::default()), ["⠋ waiting 0.0 s"]);
+        assert_eq!(lines(&LiveState::default()), ["⠋ waiting 0.0 s"]);
     }
 
     #[test]
     fn of_what_grows_the_end_is_shown() {
-        let below = Below { tail: (0..100).map(|n| format!("line {n}\n")).collect(), ..Below::default() };
+        let below = LiveState { tail: (0..100).map(|n| format!("line {n}\n")).collect(), ..LiveState::default() };
         let shown = lines(&below);
         assert_eq!((shown.len(), shown[0].as_str(), shown[11].as_str()), (13, "line 88", "line 99"));
     }
 
     #[test]
     fn of_what_is_typed_the_end_is_shown() {
-        let below = Below { typed: "x".repeat(100) + "漢字", ..Below::default() };
+        let below = LiveState { typed: "x".repeat(100) + "漢字", ..LiveState::default() };
         let shown = lines(&below);
         assert!(shown[1].starts_with("» xx") && shown[1].ends_with("漢字▏") && shown[1].width() <= 40, "{shown:?}");
     }

@@ -1,4 +1,4 @@
-//! What a terminal is like at this moment, and how lines beside an answer look on it.
+//! Width and colours of the terminal, and lines beside the answer.
 
 use std::io::stdout;
 
@@ -12,7 +12,7 @@ use crate::terminal::print;
 /// Fewer columns are treated as this many: nothing sensible fits into less.
 const LEAST_COLUMNS: usize = 16;
 
-/// Columns where nothing says how many there are.
+/// Default width.
 const USUAL_COLUMNS: usize = 80;
 
 /// More columns are not used by running text, which is hard to read in longer lines.
@@ -41,12 +41,12 @@ impl Look {
         if self.colour { Style::new().fg_color(Some(Color::Ansi(colour))) } else { Style::new() }
     }
 
-    /// Something that is beside the point.
+    /// Style of secondary text.
     pub(crate) fn dimmed(self) -> Style {
         if self.colour { Style::new().dimmed() } else { Style::new() }
     }
 
-    /// A line beside an answer, cleaned, wrapped and ended.
+    /// A line beside an answer: sanitised, wrapped and terminated.
     pub(crate) fn note(self, line: &str) -> String {
         let line = sanitise::clean(line);
         let style = match () {
@@ -59,7 +59,7 @@ impl Look {
         lines.iter().map(|line| format!("{style}{line}{style:#}\n")).collect()
     }
 
-    /// A call that ended, on one line where it fits and on two where it does not, cut to what the terminal holds.
+    /// A finished call, on one line if it fits and on two otherwise, truncated to the terminal.
     pub(crate) fn call(self, call: Option<&str>, status: CallStatus, result: &str) -> String {
         let style = match status {
             CallStatus::Ok => self.dimmed(),

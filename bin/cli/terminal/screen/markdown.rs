@@ -1,8 +1,8 @@
-//! A finished piece of Markdown as lines of a terminal.
+//! Renders a finished part of Markdown as lines of a terminal.
 //!
-//! It owns how Markdown looks. The text was cleaned before, and its words are cleaned again, since Markdown knows characters
-//! by their numbers, too: the only escape sequences in what is returned are the styles put around it here, each of which
-//! ends on its line. No line is wider than the terminal, apart from those of code.
+//! The text is sanitised already and is sanitised again after decoding of character references: the only escape
+//! sequences in the result are styles added here, each of which ends on its line. No line is wider than the terminal,
+//! except for code.
 
 mod inline;
 mod table;
@@ -23,8 +23,8 @@ const LEAST_COLUMNS: usize = 8;
 
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// Where the last block of a growing text begins: the text before it is finished. What stands on a line that is not
-/// ended is not looked at, since it may still become something else.
+/// Returns the start of the last block of a growing text; the text before it is finished. An incomplete last line is
+/// ignored, since its meaning may still change.
 pub(super) fn last_block(text: &str) -> usize {
     let text = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
     let mut depth = 0_usize;
@@ -68,7 +68,7 @@ pub(super) fn print(text: &str, look: Look) -> String {
     printer.out
 }
 
-/// What stands before the lines of a quote or of an item.
+/// The indentation of a quote or a list item.
 struct Indent {
     /// Before its first line, until that is printed.
     first: Option<String>,
@@ -193,7 +193,7 @@ impl Printer {
             TagEnd::CodeBlock => self.end_code(),
             TagEnd::List(_) => {
                 self.lists.pop();
-                // A list within a list of which the items do not stand apart.
+                // A list within a tight list.
                 self.is_apart |= self.lists.is_empty();
             }
             TagEnd::Item => {
@@ -230,7 +230,7 @@ impl Printer {
         }
     }
 
-    /// Something that stands on lines of its own begins.
+    /// Begins a block.
     fn begin(&mut self) {
         self.end_text();
         if std::mem::take(&mut self.is_apart) {
@@ -246,13 +246,13 @@ impl Printer {
         self.indents.push(if is_shown { indent } else { Indent { first: None, rest: String::new() } });
     }
 
-    /// How many columns are left beside what stands before the lines.
+    /// Columns left beside the indentation.
     fn columns(&self) -> usize {
         let taken: usize = self.indents.iter().map(|indent| indent.rest.width()).sum();
         self.look.columns.saturating_sub(taken).max(LEAST_COLUMNS)
     }
 
-    /// Prints what was collected of running text.
+    /// Prints the collected inline text.
     fn end_text(&mut self) {
         let text = self.inline.take();
         if text.trim().is_empty() {

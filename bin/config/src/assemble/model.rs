@@ -11,11 +11,11 @@ use crate::{Config, Provider, ProviderKind};
 /// Looks up an environment variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// All providers of a configuration and those that are built in, behind one port. Nothing is sent, and no key is asked
-/// for before a model of its provider is.
+/// Creates one port for all providers, configured and built in. Nothing is sent, and a key is only read when a model
+/// of its provider is used.
 ///
 /// # Errors
-/// `Invalid` for a script that cannot be used, `Llm` for a provider that is neither built in nor has an address.
+/// `Invalid` for an unusable script, `Llm` for a provider that is neither built in nor has an address.
 pub fn model(config: &Config, environment: Lookup<'_>, servers: ModelServers) -> Result<Arc<dyn LlmPort>, AgentError> {
     let mut router = Router::new();
     for (name, provider) in &config.providers {

@@ -1,4 +1,4 @@
-//! What of a configuration governs the agent, and what is its own: local tools keep their hands off it.
+//! Protected files: those that govern the agent, and the agent's own.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,15 @@ use bob::tools::Protection;
 
 use crate::{Config, StoreKind};
 
-/// Which files are protected. `private` is what the agent keeps elsewhere: what its user decided, and trusts.
+/// Returns the protected files. `private` are the agent's files outside the folder: lasting decisions and trust.
 pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let starts = config.providers.values().filter_map(|provider| provider.start.as_ref());
     let starts = starts.flat_map(|start| std::iter::once(&start.command).chain(&start.args));
     let servers = config.mcp.servers.iter().flat_map(|server| server.command.iter().chain(&server.args));
     let scripts = config.providers.values().filter_map(|provider| provider.script.as_ref());
-    // A program that is started from the folder, and what an interpreter is started with, is as good as the configuration.
+    // A program of the folder that is started, or the script passed to an interpreter, has the power of the
+    // configuration.
     let programs = starts.chain(servers).chain(scripts).map(|word| config.resolve(word)).filter(|path| path.is_file());
     // A relative folder of skills is looked up in the session's folder, too.
     let skills = config.skills.sources.iter();
@@ -29,7 +30,7 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     }
 }
 
-/// The store, and what a person typed, which is kept beside it.
+/// The store, and the input history that is kept beside it.
 fn store_files(config: &Config) -> Vec<PathBuf> {
     let Some(store) = config.store_path() else { return Vec::new() };
     match config.store.kind {

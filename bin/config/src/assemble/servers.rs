@@ -46,7 +46,7 @@ fn server(
     Ok(progress.cloned().into_iter().fold(spec, ModelServerSpec::with_progress))
 }
 
-/// The variables of ours that the configuration lets the server have.
+/// Inherited variables that the configuration passes to the server.
 fn inherited(names: &[String]) -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(variable, _)| {
         let variable = variable.to_string_lossy();
@@ -57,7 +57,7 @@ fn inherited(names: &[String]) -> impl Iterator<Item = (OsString, OsString)> {
     })
 }
 
-/// Where the programs of a configuration run. A relative folder would be taken from wherever the child is told to be.
+/// The working directory of programs. It is made absolute, because a child would resolve a relative path differently.
 pub(super) fn folder(config: &Config) -> PathBuf {
     config.folder.canonicalize().unwrap_or_else(|_gone_or_closed| config.folder.clone())
 }

@@ -10,7 +10,7 @@ use super::Lookup;
 use crate::Config;
 use bob::tape::{Recorder, Redactor, Tape, TapeError};
 
-/// What is done with a tape.
+/// How a tape is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TapeChoice {
     /// Everything is recorded into a file that is not there yet.
@@ -30,17 +30,17 @@ pub enum Opened {
     Replaying(Tape),
 }
 
-/// Opens a tape. What the configuration and the environment hold in confidence is kept off it.
+/// Opens a tape. Secrets of the configuration and the environment are kept off it.
 ///
 /// # Errors
-/// `Invalid` when the file is there and was not to be, when it is not, or when it is no tape.
+/// `Invalid` when the file exists and must not, when it is missing, or when it is not a tape.
 pub(super) fn open(choice: &TapeChoice, config: &Config, environment: Lookup<'_>) -> Result<Opened, AgentError> {
     let workspace = super::workspace(config)?;
     let redactor = redactor(config, environment).at(&workspace.to_string_lossy());
     let opened = match choice {
         TapeChoice::Record(path) => Recorder::create(path, redactor, "").map(Opened::Recording),
         TapeChoice::Overwrite(path) => {
-            // The file itself goes, so that who may read it or where it leads does not stay.
+            // Removes the old file, so that its permissions or link target are not reused.
             match std::fs::remove_file(path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -53,7 +53,7 @@ pub(super) fn open(choice: &TapeChoice, config: &Config, environment: Lookup<'_>
     opened.map_err(|error: TapeError| AgentError::Invalid(error.to_string()))
 }
 
-/// Finds what the configuration holds in confidence, and the keys of well-known providers.
+/// Redacts the configuration's secrets and the keys of well-known providers.
 pub fn redactor(config: &Config, environment: Lookup<'_>) -> Redactor {
     let keys = KNOWN.iter().filter_map(|known| environment(known.key_variable?)).map(SecretString::from);
     Redactor::new(config.secrets().into_iter().chain(keys))

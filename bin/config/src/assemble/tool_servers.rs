@@ -7,10 +7,10 @@ use bob::{AgentError, CommandSpec, HttpSpec, ServerId, ServerSpec, ServerStart, 
 use super::servers::folder;
 use crate::{Config, McpServer, StartMode, Transport};
 
-/// One spec for each configured tool server. Nothing is started.
+/// Returns one spec for each configured tool server. Starts nothing.
 ///
 /// # Errors
-/// `Invalid` for a workspace that is not there, and for a server without what its transport needs.
+/// `Invalid` for a missing workspace, and for a server that lacks a key of its transport.
 pub fn tool_servers(config: &Config) -> Result<Vec<ServerSpec>, AgentError> {
     if config.mcp.servers.is_empty() {
         return Ok(Vec::new());

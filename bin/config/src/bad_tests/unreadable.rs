@@ -1,4 +1,4 @@
-//! What is wrong before any key is looked at: the form of the file, and variables that cannot be filled in.
+//! Errors before keys are checked: syntax, and variables that cannot be substituted.
 
 use expect_test::expect;
 

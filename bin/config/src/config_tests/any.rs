@@ -9,7 +9,7 @@ use super::*;
 pub(crate) fn placed(text: &str, error: &ConfigError) -> Result<(), TestCaseError> {
     prop_assert!(!error.problems().is_empty());
     for problem in error.problems().iter().filter(|problem| problem.origin == Origin::File) {
-        // One line more: a text may end in a newline, and what is missing is missing behind it.
+        // Plus one: a text may end in a newline, and a missing key is reported after it.
         prop_assert!((1..=text.lines().count() + 1).contains(&problem.line), "{:?}", problem);
         let width = text.split('\n').nth(problem.line - 1).map_or(0, |line| line.chars().count());
         prop_assert!((1..=width + 1).contains(&problem.column), "{:?} in {:?}", problem, text);

@@ -31,7 +31,7 @@ pub(super) fn late_reply(_server: &Arc<Server>, _: u64, moment: &Moment<'_>) -> 
 pub(super) fn flood(server: &Arc<Server>, ms: u64, moment: &Moment<'_>) -> Step {
     let Some(request) = moment.called().cloned() else { return Step::Healthy };
     server.beside(move |server| {
-        // Without a token there is none to name; a server that floods does not mind.
+        // Without a token there is nothing to report on; the flooding mode makes one up.
         let token = match &request.params["_meta"]["progressToken"] {
             Value::Null => request.id,
             token => token.clone(),

@@ -1,7 +1,7 @@
-//! Modes of processes and pipes: what a stop has to cope with.
+//! Process and pipe modes, which test how a server is stopped.
 //!
-//! Nothing here forks or touches a signal by itself: this process is replaced by a shell that does, and which starts it
-//! again where that is wanted.
+//! This process never forks or handles a signal itself: it is replaced by a shell that does, and that restarts it
+//! where needed.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,10 +12,10 @@ use std::thread;
 use super::{AGAIN, Moment, Step};
 use crate::server::requests::Server;
 
-/// Signals that are ignored stay ignored in what a shell is replaced by.
+/// Ignored signals stay ignored across `exec`.
 const IGNORING: &str = r#"trap '' TERM INT HUP; exec "$0" "$@""#;
 
-/// Something stands behind the server in each shell, or the shell would be replaced by it.
+/// Each shell has a second command; otherwise it would `exec` the server directly.
 const LAUNCHING: &str = r#"/bin/sh -c '"$0" "$@"; exit $?' "$0" "$@"; exit $?"#;
 
 /// `$0` is this very text, `$1` the level, `$2` the log or nothing, `$3` a program to start the last level with.
@@ -76,7 +76,7 @@ fn raise(server: &Arc<Server>, moment: &Moment<'_>, starter: &str) -> Step {
     Step::Healthy
 }
 
-/// The pipe closes because nobody holds it: the process that goes on has another stdout.
+/// Closes the pipe for good: the process continues with another stdout.
 pub(super) fn close_stdout(server: &Arc<Server>, _: u64, moment: &Moment<'_>) -> Step {
     if moment.is_ready() {
         server.log.write("stdout closed", serde_json::json!({}));

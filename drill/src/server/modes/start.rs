@@ -1,4 +1,4 @@
-//! Modes of the start: what can go wrong before the handshake is done.
+//! Start modes: failures before the handshake is complete.
 
 use std::sync::Arc;
 use std::thread;

@@ -8,7 +8,7 @@ use crate::server::protocol;
 /// A PNG of one pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// Bytes of a text at most: more than any client should take, less than what endangers the machine.
+/// The longest text in bytes: more than any client should accept, too little to harm the machine.
 const MOST_BYTES: u64 = 1 << 30;
 /// Blocks at most.
 const MOST_BLOCKS: u64 = 1_000_000;
@@ -56,7 +56,7 @@ pub(super) fn structured(_call: &Call<'_>) -> Result<Outcome, Outcome> {
     Ok(Outcome::Result(result))
 }
 
-/// What `structured` promises.
+/// The output schema of `structured`.
 pub(super) fn structured_schema() -> Value {
     json!({
         "type": "object", "required": ["place", "degrees"],

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 /// The schema of a tool without arguments.
 pub(in crate::server) const PLAIN: &str = r#"{"type":"object"}"#;
 
-/// What is offered now.
-pub(in crate::server) struct Catalogue(Mutex<Shelf>);
+/// The current tool list.
+pub(in crate::server) struct Catalogue(Mutex<Inner>);
 
-struct Shelf {
+struct Inner {
     /// Name and offer, in the order of the list.
     offers: Vec<(String, String)>,
-    /// What some of them say.
+    /// Texts of tools that were added.
     said: BTreeMap<String, String>,
     /// Offers on a page, at least 1.
     page: usize,
@@ -29,49 +29,49 @@ impl Catalogue {
     pub(in crate::server) fn new(page: usize) -> Self {
         let named = |offer: Value| (offer["name"].as_str().unwrap_or_default().to_owned(), offer.to_string());
         let offers = super::offers().into_iter().map(named).collect();
-        Self(Mutex::new(Shelf { offers, said: BTreeMap::new(), page, changes: 0 }))
+        Self(Mutex::new(Inner { offers, said: BTreeMap::new(), page, changes: 0 }))
     }
 
-    /// The result of `tools/list` for this cursor; `None`: there is no such cursor.
+    /// Returns the result of `tools/list` for this cursor; `None` for an unknown cursor.
     pub(in crate::server) fn page(&self, cursor: Option<&str>) -> Option<String> {
-        let shelf = self.shelf();
+        let inner = self.inner();
         let from = match cursor {
             None => 0,
-            Some(cursor) => cursor.strip_prefix("from-")?.parse().ok().filter(|from| *from < shelf.offers.len())?,
+            Some(cursor) => cursor.strip_prefix("from-")?.parse().ok().filter(|from| *from < inner.offers.len())?,
         };
-        let to = from.saturating_add(shelf.page).min(shelf.offers.len());
-        let next = (to < shelf.offers.len()).then(|| format!("from-{to}"));
-        Some(list(shelf.offers.get(from..to)?.iter().map(|(_, offer)| offer.as_str()), next.as_deref()))
+        let to = from.saturating_add(inner.page).min(inner.offers.len());
+        let next = (to < inner.offers.len()).then(|| format!("from-{to}"));
+        Some(list(inner.offers.get(from..to)?.iter().map(|(_, offer)| offer.as_str()), next.as_deref()))
     }
 
     /// Adds a tool with this input schema, JSON text.
     pub(in crate::server) fn add(&self, name: &str, schema: &str) {
-        self.shelf().offers.push((name.to_owned(), offer(name, schema)));
+        self.inner().offers.push((name.to_owned(), offer(name, schema)));
     }
 
-    /// Adds tools as they are listed, and what each says when it is called.
+    /// Adds tools with the text that each returns.
     pub(in crate::server) fn add_all(&self, offers: Vec<Value>) {
-        let mut shelf = self.shelf();
+        let mut inner = self.inner();
         for mut offer in offers {
             let name = offer["name"].as_str().unwrap_or_default().to_owned();
             if let Some(Value::String(says)) = offer.as_object_mut().and_then(|offer| offer.remove("says")) {
-                shelf.said.insert(name.clone(), says);
+                inner.said.insert(name.clone(), says);
             }
-            shelf.offers.push((name, offer.to_string()));
+            inner.offers.push((name, offer.to_string()));
         }
     }
 
-    /// What a tool that was added says when it is called: what it was given to say, else its name.
+    /// Returns the text of an added tool; by default its name.
     pub(super) fn says(&self, name: &str) -> Option<String> {
-        let shelf = self.shelf();
-        let is_there = shelf.offers.iter().any(|(offered, _)| offered == name);
-        is_there.then(|| shelf.said.get(name).cloned().unwrap_or_else(|| name.to_owned()))
+        let inner = self.inner();
+        let is_there = inner.offers.iter().any(|(offered, _)| offered == name);
+        is_there.then(|| inner.said.get(name).cloned().unwrap_or_else(|| name.to_owned()))
     }
 
     /// Makes pages of at least this size, for lists that would otherwise have thousands of them.
     pub(in crate::server) fn widen(&self, page: usize) {
-        let mut shelf = self.shelf();
-        shelf.page = shelf.page.max(page);
+        let mut inner = self.inner();
+        inner.page = inner.page.max(page);
     }
 
     /// Adds one more tool and returns its name.
@@ -91,7 +91,7 @@ impl Catalogue {
                 "required": ["text", "times"],
             },
         });
-        for (name, offer) in &mut self.shelf().offers {
+        for (name, offer) in &mut self.inner().offers {
             if name == "echo" {
                 *offer = changed.to_string();
             }
@@ -99,13 +99,13 @@ impl Catalogue {
     }
 
     fn changed(&self) -> u64 {
-        let mut shelf = self.shelf();
-        shelf.changes += 1;
-        shelf.changes
+        let mut inner = self.inner();
+        inner.changes += 1;
+        inner.changes
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        // A thread that panicked left nothing half done here.
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // A panic while the lock was held leaves no partial update.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Tools that change something: a file, the list of tools, or whether there is a server at all.
+//! Tools with side effects: on a file, on the tool list, or on the server process.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
-//! The tools: a table, and who runs them.
+//! The tool table and its dispatch.
 //!
-//! A tool answers at once, on the thread that reads, or says that it waits and gets a thread of its own.
+//! A tool answers at once on the reading thread, or waits on its own thread.
 
 mod answers;
 mod catalogue;
@@ -16,13 +16,13 @@ use super::protocol::{self, Request};
 use super::requests::Server;
 pub(super) use catalogue::{Catalogue, PLAIN, one_page};
 
-/// What became of a call.
+/// The outcome of a call.
 enum Outcome {
     /// The whole result.
     Result(Value),
-    /// The tool failed, and says why.
+    /// The tool failed with this error.
     Failed(String),
-    /// The client does not want to know any more.
+    /// No response: the client cancelled.
     Silence,
 }
 
@@ -58,12 +58,12 @@ impl Call<'_> {
     }
 }
 
-/// What a tool says about itself in its annotations.
+/// The annotations of a tool.
 #[derive(Clone, Copy)]
 enum Hint {
     /// It changes nothing.
     ReadOnly,
-    /// It changes nothing, and twice is once.
+    /// Read-only and idempotent.
     ReadOnlyIdempotent,
     /// It adds something and removes nothing.
     Additive,
@@ -81,12 +81,12 @@ struct Tool {
     run: Run,
 }
 
-/// How a tool runs. Its `Err` is an outcome that came early.
+/// How a tool runs. An `Err` is an early outcome.
 #[derive(Clone, Copy)]
 enum Run {
     /// On the thread that reads.
     Now(fn(&Call<'_>) -> Result<Outcome, Outcome>),
-    /// On a thread of its own, listening to what comes for it.
+    /// On its own thread, with deliveries.
     Beside(fn(&Call<'_>, &News) -> Result<Outcome, Outcome>),
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Call, Outcome};
-use crate::server::listeners::{Heard, News};
+use crate::server::listeners::{Delivery, News};
 
-/// How long a question to the client stays open: a person may be asked.
+/// How long a request to the client stays open; a person may have to answer it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Waits; a cancel notice ends the wait without an answer.
@@ -16,12 +16,12 @@ pub(super) fn sleep(call: &Call<'_>, news: &News) -> Result<Outcome, Outcome> {
     let ms = call.number("ms")?;
     match news.recv_timeout(Duration::from_millis(ms)) {
         Err(RecvTimeoutError::Timeout) => Ok(Outcome::text(&format!("slept {ms} ms"))),
-        // Nobody answers a question that was not asked.
-        Ok(Heard::Cancelled | Heard::Answered(_)) | Err(RecvTimeoutError::Disconnected) => Ok(Outcome::Silence),
+        // A response without an open request is ignored.
+        Ok(Delivery::Cancelled | Delivery::Answered(_)) | Err(RecvTimeoutError::Disconnected) => Ok(Outcome::Silence),
     }
 }
 
-/// Asks for one value of each kind a form may have; each but the last has a default.
+/// Requests one value of each kind that a form supports; each but the last has a default.
 pub(super) fn ask(call: &Call<'_>, news: &News) -> Result<Outcome, Outcome> {
     let schema = json!({
         "type": "object",
@@ -46,11 +46,11 @@ pub(super) fn roots(call: &Call<'_>, news: &News) -> Result<Outcome, Outcome> {
 fn question(call: &Call<'_>, news: &News, method: &str, params: &Value) -> Result<Outcome, Outcome> {
     call.server.ask(call.request, method, params);
     match news.recv_timeout(PATIENCE) {
-        Ok(Heard::Answered(answer)) => match (&answer["result"], &answer["error"]) {
+        Ok(Delivery::Answered(answer)) => match (&answer["result"], &answer["error"]) {
             (Value::Null, error) => Err(Outcome::Failed(format!("the client refused: {error}"))),
             (result, _) => Ok(Outcome::text(&result.to_string())),
         },
-        Ok(Heard::Cancelled) => Ok(Outcome::Silence),
+        Ok(Delivery::Cancelled) => Ok(Outcome::Silence),
         Err(_) => Err(Outcome::Failed(format!("the client did not answer {method}"))),
     }
 }

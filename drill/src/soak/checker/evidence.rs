@@ -1,6 +1,6 @@
-//! What the checker has: plain data, collected after the worker has ended. Nothing of it comes from the runtime's memory:
-//! journals are read from the store anew, acknowledgements from the parent's log, effects from their file, and figures of
-//! processes from `/proc`.
+//! The checker's input: plain data, collected after the worker has ended. None of it comes from the runtime's memory:
+//! journals are read from the store again, acknowledgements from the parent's log, effects from their file, and
+//! process figures from `/proc`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -14,34 +14,34 @@ use crate::soak::chaos::Kind;
 use crate::soak::error::SoakError;
 use crate::soak::parent::Seen;
 use crate::soak::plan::{Plan, StoreKind};
-use crate::soak::wire::{Answer, Line, Told};
+use crate::soak::wire::{Answer, Line, Report};
 
 /// Everything there is.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
-    /// What was heard of each session.
-    pub(crate) heard: BTreeMap<String, Heard>,
+    /// Reports about each session.
+    pub(crate) heard: BTreeMap<String, SessionReports>,
     /// Each session's journal.
     pub(crate) journals: BTreeMap<String, Vec<Arc<Record>>>,
     /// Journals that could not be read, and why.
     pub(crate) unreadable: Vec<String>,
     /// How often each side effect happened, by its token.
     pub(crate) effects: HashMap<String, u32>,
-    /// What was done on purpose.
+    /// Injected faults.
     pub(crate) faults: Vec<Fault>,
-    /// Who came back: when, who, and after how many milliseconds.
+    /// Recoveries: time, name, and outage in milliseconds.
     pub(crate) backs: Vec<(u64, String, u64)>,
-    /// What the parent saw.
+    /// Observations of the parent.
     pub(crate) seen: Seen,
 }
 
-/// What was heard of a session; times are milliseconds since the epoch.
+/// Reports about one session; times are milliseconds since the epoch.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct SessionReports {
     pub(crate) asked: Vec<(u64, String)>,
     pub(crate) answers: Vec<(u64, Answer)>,
     pub(crate) refused: Vec<(u64, String)>,
-    /// Turns whose end was told as an event.
+    /// Turns whose end was reported by an event.
     pub(crate) ended: Vec<(u64, String)>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Heard {
 pub(crate) struct Fault {
     pub(crate) at: u64,
     pub(crate) kind: Kind,
-    /// Who may feel it; none means everybody.
+    /// Affected sessions; empty means all.
     pub(crate) sessions: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Evidence {
 
     fn read_log(&mut self, path: &Path) -> std::io::Result<()> {
         for line in BufReader::new(File::open(path)?).lines() {
-            // The parent wrote only what it could read.
+            // The parent wrote only lines that it could parse.
             if let Ok(line) = serde_json::from_str::<Line>(&line?) {
                 self.hear(line);
             }
@@ -82,17 +82,17 @@ impl Evidence {
     /// Takes one line of the log.
     pub(crate) fn hear(&mut self, Line { at, told }: Line) {
         match told {
-            Told::Asked { session, request } => self.of(session).asked.push((at, request)),
-            Told::Answered(answer) => self.of(answer.session.clone()).answers.push((at, *answer)),
-            Told::Refused { session, request, why: _ } => self.of(session).refused.push((at, request)),
-            Told::Ended { session, turn } => self.of(session).ended.push((at, turn)),
-            Told::Fault { kind, target: _, sessions } => self.faults.push(Fault { at, kind, sessions }),
-            Told::Back { who, after_ms } => self.backs.push((at, who, after_ms)),
-            Told::Ready { .. } | Told::Sample { .. } | Told::Quiet { .. } => {}
+            Report::Asked { session, request } => self.of(session).asked.push((at, request)),
+            Report::Answered(answer) => self.of(answer.session.clone()).answers.push((at, *answer)),
+            Report::Refused { session, request, why: _ } => self.of(session).refused.push((at, request)),
+            Report::Ended { session, turn } => self.of(session).ended.push((at, turn)),
+            Report::Fault { kind, target: _, sessions } => self.faults.push(Fault { at, kind, sessions }),
+            Report::Back { who, after_ms } => self.backs.push((at, who, after_ms)),
+            Report::Ready { .. } | Report::Sample { .. } | Report::Quiet { .. } => {}
         }
     }
 
-    fn of(&mut self, session: String) -> &mut Heard {
+    fn of(&mut self, session: String) -> &mut SessionReports {
         self.heard.entry(session).or_default()
     }
 
@@ -143,7 +143,7 @@ impl Evidence {
     }
 }
 
-/// What SQLite itself finds wrong with the database, table by table and index by index.
+/// Errors that SQLite's integrity check reports, by table and index.
 fn damage(database: &Path) -> rusqlite::Result<Vec<String>> {
     let connection = rusqlite::Connection::open(database)?;
     let mut found = connection.prepare("PRAGMA integrity_check")?;

@@ -21,7 +21,7 @@ pub(crate) struct Times {
 impl Times {
     /// Of times in microseconds.
     pub(crate) fn of(times: impl IntoIterator<Item = u64>) -> Self {
-        // At three digits; what is longer than a day counts as a day.
+        // Three significant digits; values above a day are clamped.
         let Ok(mut histogram) = Histogram::<u64>::new_with_bounds(1, A_DAY_US, 3) else { return Self::default() };
         times.into_iter().for_each(|time| histogram.saturating_record(time.max(1)));
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
@@ -29,7 +29,7 @@ impl Times {
         Self { count, p50: at(0.5), p90: at(0.9), p99: at(0.99), max }
     }
 
-    /// For people.
+    /// Text for the report.
     pub(crate) fn text(&self) -> String {
         if self.count == 0 {
             return "none".to_owned();
@@ -84,12 +84,13 @@ impl Memory {
         }
     }
 
-    /// What the slope makes of the stretch, in MiB.
+    /// The slope multiplied by the duration, in MiB.
     pub(crate) fn growth_mib(&self) -> f64 {
         self.slope_mib_h * self.window_s / 3_600.0
     }
 
-    /// What growth is no leak, in MiB: allocators and caches are not at rest in a short run, and must be in a long one.
+    /// Growth up to this many MiB is not a leak: allocators and caches are still warming up in a short run, and must
+    /// be stable in a long one.
     pub(crate) fn most_growth_mib(&self) -> f64 {
         let (share, least) = match self.window_s {
             0.0..60.0 => (0.25, 64.0),

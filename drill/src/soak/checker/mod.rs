@@ -1,10 +1,10 @@
-//! The checker: it judges a run by what the run left behind. It shares no code with what it judges but the vocabulary of
-//! records, and it is pure over [`Evidence`], so it is tested by itself.
+//! The checker judges a run by the data that the run left. It shares no code with the runtime but the vocabulary of
+//! records, and it is a pure function of [`Evidence`], which makes it testable.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `evidence` | what there is, and how it is collected |
-//! | `session` | what was told of a session against its journal and its side effects |
+//! | `evidence` | the input and its collection |
+//! | `session` | reports about a session against its journal and its side effects |
 //! | `figures` | percentiles and slopes |
 
 mod evidence;
@@ -86,7 +86,7 @@ fn of_sessions(mut flaws: BTreeMap<Flaw, Vec<String>>) -> Vec<Check> {
         check("out of order", Flaw::Disorder),
         check("requests without an answer", Flaw::Unanswered),
         check("requests answered twice", Flaw::AnsweredTwice),
-        check("ends told wrongly by events", Flaw::EndToldWrong),
+        check("ends told wrongly by events", Flaw::EndReportedWrongly),
         check("turns left open", Flaw::Open),
         check("unpaired calls", Flaw::Unpaired),
         check("side effects run twice", Flaw::EffectTwice),
@@ -146,8 +146,8 @@ fn of_figures(plan: &Plan, numbers: &Numbers) -> Vec<Check> {
     checks
 }
 
-/// What cancels took beyond what an empty task of the same process was late in the same time. Where that lateness alone
-/// is more than half the limit for one of ten, nothing can be said of what is left.
+/// Latency of cancels minus the scheduling latency of an empty task in the same process and time. Where that latency
+/// alone exceeds half of the limit for one in ten, the result is undecided.
 fn of_cancels(numbers: &Numbers) -> Check {
     let Numbers { cancel, cancel_judged, cancel_late, .. } = numbers;
     let is_busy = cancel_late.p90 > CANCEL_MS / 2.0;
@@ -299,7 +299,7 @@ mod tests {
                 ..Numbers::default()
             })
         };
-        // Slow by itself; slow since everything was; and a machine on which nothing can be said.
+        // Slow; slow because of the machine; and a machine too busy to decide.
         assert!(!of(&[(CANCEL_MS * 2.0, 0.0)]).holds);
         assert!(of(&[(CANCEL_MS * 2.0, CANCEL_MS * 1.5), (10.0, 0.0), (10.0, 0.0)]).holds);
         let busy = of(&[(CANCEL_MS * 9.0, CANCEL_MS * 2.0)]);

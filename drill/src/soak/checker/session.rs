@@ -1,4 +1,4 @@
-//! One session: what was told of it against what its journal holds. Pure.
+//! Checks the reports about one session against its journal. Pure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use bob::Record;
 use bob_messages::chat::{CallStatus, FinishReason};
 use bob_messages::store::{Ended, Fact};
 
-use super::evidence::Heard;
+use super::evidence::SessionReports;
 use crate::soak::wire::Answer;
 
-/// What can be wrong with a session.
+/// A violation in one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Flaw {
-    /// An outcome that was said to be saved is not in the journal.
+    /// An outcome reported as saved is missing from the journal.
     Lost,
-    /// It is there, and is another one; or it was told in two ways.
+    /// An outcome differs from the journal, or was reported in two versions.
     Changed,
-    /// A request was answered more often than it was asked.
+    /// A request has more replies than submissions.
     AnsweredTwice,
     /// A request was not answered.
     Unanswered,
     /// The journal has a request, or a turn's outcome, twice.
     Duplicated,
-    /// The end of a turn was told by two events, or by none.
-    EndToldWrong,
+    /// The end of a turn was reported by no event or by two.
+    EndReportedWrongly,
     /// A turn was begun and never ended.
     Open,
     /// A call has no result, or more than one; or a result no call.
@@ -35,14 +35,14 @@ pub(crate) enum Flaw {
     EffectTwice,
     /// A side effect happened whose intent is not in the journal.
     EffectWithoutIntent,
-    /// A call is said to have done what did not happen.
+    /// A side effect reported by a call did not happen.
     EffectLost,
 }
 
-/// What is judged.
+/// The input of the check.
 pub(crate) struct SessionEvidence<'a> {
     pub(crate) name: &'a str,
-    pub(crate) heard: &'a Heard,
+    pub(crate) heard: &'a SessionReports,
     pub(crate) records: &'a [Arc<Record>],
     pub(crate) effects: &'a HashMap<String, u32>,
     /// When the worker was killed, in milliseconds since the epoch.
@@ -51,7 +51,7 @@ pub(crate) struct SessionEvidence<'a> {
     pub(crate) is_cut: bool,
 }
 
-/// Everything that is wrong, each with a line that says where.
+/// Returns all violations, each with its location.
 pub(crate) fn check(session: &SessionEvidence<'_>) -> Vec<(Flaw, String)> {
     let mut flaws = Flaws { name: session.name, found: Vec::new() };
     let journal = Journal::read(session.records, &mut flaws);
@@ -168,7 +168,7 @@ impl<'a> Journal<'a> {
     /// Every turn has its end and every call its one result.
     fn check(&self, session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
         let has_ended = |turn: &str| self.outcomes.contains_key(turn) || self.withdrawn.contains(turn);
-        // Whoever was told that the outcome is not saved knows that the journal may hold the turn without one.
+        // A caller that was told that its outcome is unsaved knows that the journal may lack it.
         let is_owed = |turn: &str| !session.is_cut && !has_ended(turn) && !was_unsaved(session.heard, turn);
         for (turn, request) in self.inputs.iter().filter(|(turn, _)| is_owed(turn)) {
             flaws.note(Flaw::Open, format_args!("{request:?} (turn {turn}) has no end"));
@@ -209,8 +209,8 @@ pub(crate) fn tokens(records: &[Arc<Record>]) -> Vec<String> {
     Journal::read(records, &mut nobody).tokens().map(str::to_owned).collect()
 }
 
-/// Whether an outcome of a turn was told that was said not to be durable.
-fn was_unsaved(heard: &Heard, turn: &str) -> bool {
+/// Whether an outcome of this turn was reported as not durable.
+fn was_unsaved(heard: &SessionReports, turn: &str) -> bool {
     heard.answers.iter().any(|(_, answer)| answer.turn == turn && !answer.saved)
 }
 
@@ -219,9 +219,9 @@ fn life(kills: &[u64], at: u64) -> usize {
     kills.iter().filter(|kill| **kill < at).count()
 }
 
-/// Each time a request was asked it got one answer; only a kill excuses one that got none.
+/// Each submission of a request got exactly one reply; only a kill excuses a missing one.
 fn answered_once(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
-    // By life and request: asked, answered.
+    // By life and request: submitted, answered.
     let mut counts: BTreeMap<(usize, &str), (u32, u32)> = BTreeMap::new();
     for (at, request) in &session.heard.asked {
         counts.entry((life(session.kills, *at), request)).or_default().0 += 1;
@@ -241,7 +241,7 @@ fn answered_once(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
     }
 }
 
-/// What was said to be saved is there, word for word, once and in its order.
+/// Each outcome reported as saved is in the journal, unchanged, once and in order.
 fn told_is_kept(session: &SessionEvidence<'_>, journal: &Journal<'_>, flaws: &mut Flaws<'_>) {
     let mut first: HashMap<&str, &Answer> = HashMap::new();
     let mut version = 0;
@@ -285,7 +285,7 @@ fn told_is_kept(session: &SessionEvidence<'_>, journal: &Journal<'_>, flaws: &mu
     }
 }
 
-/// The calls that were told are those of the journal, with their results.
+/// The reported calls are those of the journal, with equal results.
 fn lost_calls(answer: &Answer, journal: &Journal<'_>, flaws: &mut Flaws<'_>) {
     for (id, status) in &answer.calls {
         let kept = journal.calls.get(&(answer.turn.clone(), id.clone()));
@@ -297,14 +297,14 @@ fn lost_calls(answer: &Answer, journal: &Journal<'_>, flaws: &mut Flaws<'_>) {
 
 /// The end of a turn is one event.
 fn ends_are_told(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
-    // An end that was told and could not be saved is told again by whoever finds the turn open in the journal: the next
-    // life, or the session's next turn.
+    // An end that could not be saved is reported again by the next life or the session's next turn, which finds the
+    // turn open in the journal.
     let mut ends: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, turn) in &session.heard.ended {
         let lives = ends.entry(turn).or_default();
         let life = life(session.kills, *at);
         if lives.contains(&life) && !was_unsaved(session.heard, turn) {
-            flaws.note(Flaw::EndToldWrong, format_args!("the end of turn {turn} was told twice"));
+            flaws.note(Flaw::EndReportedWrongly, format_args!("the end of turn {turn} was told twice"));
         }
         lives.push(life);
     }
@@ -312,7 +312,7 @@ fn ends_are_told(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
     for (_, answer) in session.heard.answers.iter().filter(|(at, _)| *at > last_kill && !session.is_cut) {
         let is_first = session.heard.asked.iter().filter(|(_, request)| *request == answer.request).count() == 1;
         if answer.reason == FinishReason::Final && is_first && !ends.contains_key(answer.turn.as_str()) {
-            flaws.note(Flaw::EndToldWrong, format_args!("the end of {} was not told", answer.request));
+            flaws.note(Flaw::EndReportedWrongly, format_args!("the end of {} was not told", answer.request));
         }
     }
 }

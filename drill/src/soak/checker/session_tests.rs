@@ -6,9 +6,9 @@ use bob_messages::store::{Answered, FORMAT, StepCost};
 use bob_messages::tools::{CallTraits, ToolOutput};
 use serde_json::json;
 
-/// A turn with one side effect: what was told of it and what is kept.
+/// A turn with one side effect: its reports and its records.
 struct Story {
-    heard: Heard,
+    heard: SessionReports,
     facts: Vec<(Option<&'static str>, Fact)>,
     effects: HashMap<String, u32>,
     kills: Vec<u64>,
@@ -89,7 +89,7 @@ impl Story {
     fn good() -> Self {
         let turn = Some("t1");
         Self {
-            heard: Heard {
+            heard: SessionReports {
                 asked: vec![(10, "s0t0".to_owned())],
                 answers: vec![(20, answer("t1", "s0t0", "done"))],
                 refused: Vec::new(),
@@ -229,13 +229,13 @@ fn a_side_effect_happens_once_or_is_not_said_to_have_happened() {
 fn the_end_of_a_turn_is_one_event_in_a_life() {
     let mut story = Story::good();
     story.heard.ended.push((25, "t1".to_owned()));
-    assert_eq!(story.flaws(), [Flaw::EndToldWrong]);
+    assert_eq!(story.flaws(), [Flaw::EndReportedWrongly]);
     // Told in one life and, since it was not saved, in the next.
     story.kills = vec![22];
     assert_eq!(story.flaws(), []);
     let mut story = Story::good();
     story.heard.ended.clear();
-    assert_eq!(story.flaws(), [Flaw::EndToldWrong]);
+    assert_eq!(story.flaws(), [Flaw::EndReportedWrongly]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Where a kill of the worker hits: a third at its random instant, a third around the next write to the journals, and a third
-//! around the next side effect. What a crash can break lies within milliseconds of those.
+//! Chooses when a kill hits the worker: a third at the scheduled time, a third around the next write to the journals,
+//! and a third around the next side effect. Crash bugs lie within milliseconds of those.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::soak::plan::Plan;
 
-/// How long a write is waited for: a worker that writes nothing is killed all the same.
+/// How long to wait for a write; a worker that writes nothing is killed at this time.
 const WRITES_WITHIN: Duration = Duration::from_secs(2);
 
 /// How often it is looked for a write.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
-/// Behind the write the kill is put off by less than this, in microseconds: it hits within it, behind it, or within what
-/// follows.
+/// A kill is delayed by up to this many microseconds after the write, so that it hits within it, after it, or within
+/// the following work.
 const JOURNAL_US: u64 = 4_000;
 const EFFECT_US: u64 = 6_000;
 

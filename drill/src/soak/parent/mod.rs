@@ -1,8 +1,8 @@
-//! The parent: it starts the worker, kills it where the plan says so, starts it again on the same data, writes down what
-//! it tells, and looks at `/proc`.
+//! The parent starts the worker, kills it as planned, restarts it on the same data, logs its reports, and samples
+//! `/proc`.
 //!
-//! It runs on one thread that may block; a thread beside it reads the worker's pipe. It trusts nothing the worker says
-//! about itself but when it is ready and when it is quiet, and it judges nothing.
+//! It runs on one blocking thread; another thread reads the worker's pipe. It relies on the worker only for the
+//! events `ready` and `quiet`, and it judges nothing.
 
 mod aim;
 mod processes;
@@ -21,14 +21,14 @@ use super::chaos::Kind;
 use super::plan::{Defect, Life, Plan};
 use super::schedule::{Strike, strikes};
 use super::turns::Place;
-use super::wire::{Line, Told};
+use super::wire::{Line, Report};
 pub(crate) use processes::Figures;
 use processes::Looking;
 
 /// How often the worker is looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 
-/// How often somebody who waits is told how far it is.
+/// Interval of progress lines.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// A worker in which no turn begins or ends for so long hangs.
@@ -48,13 +48,13 @@ pub(crate) struct Sample {
     /// Which life.
     pub(crate) life: u32,
     pub(crate) figures: Figures,
-    /// Live sessions, as the worker said last.
+    /// Live sessions, as last reported.
     pub(crate) live: usize,
     /// Turns that run.
     pub(crate) running: usize,
 }
 
-/// What the parent saw.
+/// Observations of the parent.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) samples: Vec<Sample>,
@@ -64,7 +64,7 @@ pub(crate) struct Seen {
     pub(crate) kills: Vec<u64>,
     /// From the start of a process to its `ready`, in milliseconds.
     pub(crate) starts_ms: Vec<u64>,
-    /// The last life at its beginning and when it was quiet: figures, and actors as it says.
+    /// Figures and reported actors of the last life, when ready and when quiet.
     pub(crate) ready: Option<(Figures, usize)>,
     pub(crate) quiet: Option<(Figures, usize)>,
     /// Sessions that were live when it was quiet.
@@ -72,11 +72,11 @@ pub(crate) struct Seen {
     /// Zombies that stayed, and processes that were left behind.
     pub(crate) zombies: Vec<String>,
     pub(crate) orphans: Vec<String>,
-    /// How long what belonged to a worker took to be gone after its end, at most, in milliseconds.
+    /// The longest time until all processes of a worker were gone after its end, in milliseconds.
     pub(crate) gone_ms: u64,
     /// How the worker ended where it should not have.
     pub(crate) died: Option<String>,
-    /// Somebody wanted it to end.
+    /// The run was interrupted by the user.
     pub(crate) is_interrupted: bool,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Seen {
 /// # Errors
 /// When the folder cannot be written or a process not be started.
 pub(crate) fn oversee(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> io::Result<Seen> {
-    // What loses its parent comes to us, so that nothing can be left behind unseen.
+    // Orphaned processes are reparented to this process, so none stays unnoticed.
     set_child_subreaper(rustix::process::Pid::from_raw(1)).map_err(io::Error::from)?;
     let log = BufWriter::new(File::create(plan.log_path())?);
     plan.write_config()?;
@@ -130,7 +130,7 @@ struct Overseer<'a> {
     looking: Looking,
     answered: u64,
     faults: u64,
-    /// Live sessions and running turns, as told last.
+    /// Live sessions and running turns, as last reported.
     live: (usize, usize),
     told_at: Instant,
 }
@@ -140,7 +140,7 @@ struct Running {
     worker: Child,
     stdin: Option<ChildStdin>,
     started: Instant,
-    /// Since when it was told to go on.
+    /// When it was told to start the load.
     went: Option<Instant>,
     heard: Instant,
     sampled: Instant,
@@ -155,7 +155,7 @@ impl Overseer<'_> {
             .args(["soak-worker".as_ref(), self.plan.folder.as_os_str()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // What a terminal sends to end us is for us: the worker is ended by its pipe, or killed.
+            // Signals of the terminal reach only the parent; the worker ends with its pipe or is killed.
             .process_group(0)
             .spawn()?;
         let lines = read(worker.stdout.take());
@@ -201,7 +201,7 @@ impl Overseer<'_> {
             self.seen.died = Some(format!("the worker ended with {status} before its work did"));
         }
         self.looking.until_gone();
-        // What it had told before its end is told.
+        // Reads the reports that were written before the end.
         while let Ok(line) = lines.recv_timeout(SAMPLE_EVERY) {
             self.note(&line)?;
         }
@@ -212,11 +212,11 @@ impl Overseer<'_> {
     fn take(&mut self, run: &mut Running, line: &str) -> io::Result<()> {
         let told = self.note(line)?;
         // Samples and faults go on when nothing else does.
-        if !matches!(told, None | Some(Told::Sample { .. } | Told::Fault { .. } | Told::Back { .. })) {
+        if !matches!(told, None | Some(Report::Sample { .. } | Report::Fault { .. } | Report::Back { .. })) {
             run.heard = Instant::now();
         }
         match told {
-            Some(Told::Ready { actors }) => {
+            Some(Report::Ready { actors }) => {
                 self.seen.starts_ms.push(millis(run.started.elapsed()));
                 if let Some(figures) = self.looking.at(run.worker.id()) {
                     self.seen.ready = Some((figures, actors));
@@ -227,7 +227,7 @@ impl Overseer<'_> {
                 run.went = Some(Instant::now());
                 self.say(run)?;
             }
-            Some(Told::Quiet { live, actors }) => {
+            Some(Report::Quiet { live, actors }) => {
                 run.is_quiet = true;
                 self.seen.left_live = live;
                 self.settle(run, actors);
@@ -246,12 +246,12 @@ impl Overseer<'_> {
     }
 
     /// Writes a line down and counts it. One that a kill cut is no line.
-    fn note(&mut self, text: &str) -> io::Result<Option<Told>> {
+    fn note(&mut self, text: &str) -> io::Result<Option<Report>> {
         let Ok(Line { told, .. }) = serde_json::from_str::<Line>(text) else { return Ok(None) };
         self.log.write_all(text.as_bytes())?;
         self.log.write_all(b"\n")?;
         match &told {
-            Told::Answered(answer) => {
+            Report::Answered(answer) => {
                 if let Some(place) = Place::parse(&answer.request)
                     && let Some(next) = self.life.next.get_mut(place.session as usize)
                 {
@@ -259,14 +259,14 @@ impl Overseer<'_> {
                     self.answered += 1;
                 }
             }
-            Told::Fault { .. } => self.faults += 1,
-            Told::Sample { live, running, .. } => self.live = (*live, *running),
+            Report::Fault { .. } => self.faults += 1,
+            Report::Sample { live, running, .. } => self.live = (*live, *running),
             _nothing_to_count => {}
         }
         Ok(Some(told))
     }
 
-    /// Waits until descriptors and threads that come and go have gone, if they go.
+    /// Waits until temporary descriptors and threads are gone, if they go.
     fn settle(&mut self, run: &Running, actors: usize) {
         let until = Instant::now() + SETTLED_WITHIN;
         while let Some(figures) = self.looking.at(run.worker.id()) {
@@ -282,7 +282,7 @@ impl Overseer<'_> {
         }
     }
 
-    /// Looks at the worker when it is time, and tells who waits.
+    /// Samples the worker when due, and reports progress.
     fn look(&mut self, run: &mut Running) {
         let Some(went) = run.went.filter(|_| !run.is_quiet) else { return };
         if run.sampled.elapsed() >= SAMPLE_EVERY {

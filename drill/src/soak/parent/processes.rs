@@ -1,4 +1,4 @@
-//! What `/proc` says of the processes below this one. Nothing here asks the worker.
+//! Reads the process tree below this process from `/proc`, independently of the worker.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 /// An ended child must have been waited for within this time.
 const ZOMBIE_AFTER: Duration = Duration::from_secs(1);
 
-/// What belonged to a worker is gone within this time of its end.
+/// All processes of a worker must be gone within this time of its end.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether it is.
@@ -33,15 +33,15 @@ pub(crate) struct Figures {
 pub(crate) struct Looking {
     /// Zombies by process and start, and since when they are seen.
     zombies: HashMap<(i32, u64), (Instant, bool)>,
-    /// What was wrong: zombies that stayed, processes that were left behind.
+    /// Violations: lasting zombies, and orphaned processes.
     pub(crate) stayed: Vec<String>,
     pub(crate) orphans: Vec<String>,
-    /// How long what belonged to a worker took to be gone after its end, at most, in milliseconds.
+    /// The longest time until all processes of a worker were gone after its end, in milliseconds.
     pub(crate) gone_ms: u64,
 }
 
 impl Looking {
-    /// The worker's figures now; `None` when it is gone. Notes zombies that stay.
+    /// Returns the worker's figures; `None` if it is gone. Records zombies.
     pub(crate) fn at(&mut self, worker: u32) -> Option<Figures> {
         let worker = i32::try_from(worker).ok()?;
         let process = Process::new(worker).ok()?;
@@ -67,12 +67,12 @@ impl Looking {
         })
     }
 
-    /// Whether there are zombies of which it is not known yet whether they stay.
+    /// Whether some zombies have not been seen long enough to count.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.zombies.values().any(|(_, is_told)| !is_told)
     }
 
-    /// After a worker's end: waits until nothing of it runs any more. What still does is noted and ended.
+    /// After a worker's end, waits until its processes are gone. Remaining ones are recorded and killed.
     pub(crate) fn until_gone(&mut self) {
         let began = Instant::now();
         loop {
@@ -96,7 +96,7 @@ impl Looking {
     }
 }
 
-/// Everything below this process, which adopts what loses its parent. Adopted ones that have ended are waited for here.
+/// Returns all processes below this one, which adopts orphans. Adopted processes that have ended are reaped here.
 fn left_behind() -> Vec<Stat> {
     let Ok(me) = i32::try_from(std::process::id()) else { return Vec::new() };
     let mut left = below(me);

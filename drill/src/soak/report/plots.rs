@@ -20,7 +20,7 @@ pub(crate) const FIRST: RGBColor = RGBColor(3, 3, 3);
 pub(crate) const SECOND: RGBColor = RGBColor(4, 4, 4);
 pub(crate) const THIRD: RGBColor = RGBColor(5, 5, 5);
 
-/// What each of them is in the page.
+/// The CSS color of each series.
 const VARIABLES: [(&str, &str); 5] = [
     ("#010101", "var(--ink)"),
     ("#020202", "var(--grid)"),
@@ -85,7 +85,7 @@ pub(crate) fn bars(unit: &str, bars: &[(String, u64)]) -> String {
     })
 }
 
-/// Instants in rows: what happened when.
+/// A row of marks for each kind of event over time.
 pub(crate) fn instants(rows: &[(String, Vec<f64>)], most_x: f64) -> String {
     svg(|area| {
         let count = rows.len().max(1) as f64;
@@ -162,13 +162,13 @@ fn mesh(
     Ok(())
 }
 
-/// A number without what nobody reads.
+/// A number with the digits worth reading.
 fn plain(value: &f64) -> String {
     let rounded = (value * 100.0).round() / 100.0;
     format!("{rounded}")
 }
 
-/// Draws; what cannot be drawn is an empty picture, and the table says the same.
+/// Renders SVG; on an error the picture is empty, and the table has the same data.
 fn svg(draw: impl FnOnce(Area<'_>) -> Result<(), Box<dyn Error>>) -> String {
     let mut text = String::new();
     let drawn = draw(SVGBackend::with_string(&mut text, SIZE).into_drawing_area());
@@ -185,7 +185,7 @@ fn svg(draw: impl FnOnce(Area<'_>) -> Result<(), Box<dyn Error>>) -> String {
         .fold(text, |text, (colour, variable)| text.replace(&format!("\"{colour}\""), &format!("\"{variable}\"")))
 }
 
-/// So many points that nobody misses one.
+/// Thins points to what a plot can show.
 fn thinned(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> + '_ {
     let every = points.len().div_ceil(MOST_POINTS).max(1);
     points.iter().step_by(every).copied()

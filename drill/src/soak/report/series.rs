@@ -1,4 +1,4 @@
-//! What the plots show: the evidence as points. Pure.
+//! Converts the evidence to the points of the plots. Pure.
 
 use std::collections::BTreeMap;
 

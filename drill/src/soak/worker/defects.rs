@@ -12,13 +12,13 @@ use bob_messages::store::{Append, Fact};
 
 use super::telling::Telling;
 use crate::soak::plan::{Defect, Plan};
-use crate::soak::wire::{Answer, Told};
+use crate::soak::wire::{Answer, Report};
 use crate::store::FaultStore;
 
-/// What is kept for every answer when memory leaks: enough to be seen.
+/// Memory leaked for each answer: enough to be detected.
 const LEAKED_BYTES: usize = 6 * 1024 * 1024;
 
-/// The front end: it tells outcomes, and errs if it is to.
+/// The front end, which reports outcomes and can have a defect.
 pub(crate) struct FrontEnd {
     plan: Arc<Plan>,
     telling: Telling,
@@ -26,7 +26,7 @@ pub(crate) struct FrontEnd {
     kept: Mutex<Vec<Kept>>,
 }
 
-/// What is not given back.
+/// A leaked resource.
 enum Kept {
     File { _open: File },
     Bytes { _there: Vec<u8> },
@@ -37,16 +37,16 @@ impl FrontEnd {
         Self { plan, telling, told: AtomicU64::new(0), kept: Mutex::default() }
     }
 
-    /// Tells an outcome.
+    /// Reports an outcome.
     pub(crate) fn tell(&self, answer: Answer) {
         let number = self.told.fetch_add(1, Ordering::Relaxed);
         let Some(defect) = self.plan.defect else {
-            return self.telling.tell(Told::Answered(Box::new(answer)));
+            return self.telling.tell(Report::Answered(Box::new(answer)));
         };
         match defect {
             Defect::AnswerNever if number == 3 => return,
-            Defect::AnswerTwice if number == 3 => self.telling.tell(Told::Answered(Box::new(answer.clone()))),
-            // In a group of its own, so that what ends with the worker does not end it.
+            Defect::AnswerTwice if number == 3 => self.telling.tell(Report::Answered(Box::new(answer.clone()))),
+            // In its own process group, so that it survives the worker.
             Defect::LeakChild if number == 3 => spawn("sleep", "120", true),
             Defect::Zombie if number == 3 => spawn("true", "", false),
             Defect::LeakThreads => {
@@ -56,7 +56,7 @@ impl FrontEnd {
             Defect::LeakMemory => self.keep(Some(Kept::Bytes { _there: vec![1; LEAKED_BYTES] })),
             _at_another_port => {}
         }
-        self.telling.tell(Told::Answered(Box::new(answer)));
+        self.telling.tell(Report::Answered(Box::new(answer)));
     }
 
     fn keep(&self, kept: Option<Kept>) {
@@ -98,9 +98,9 @@ pub(crate) fn store(inner: Arc<dyn SessionStore>, plan: &Plan) -> Arc<dyn Sessio
     }
 }
 
-/// What is kept instead of an append.
+/// Returns the altered append.
 fn broken(defect: Defect, append: Append) -> Option<Append> {
-    // One session is not stored from its fourth record on, and nothing tells.
+    // From its fourth record on, one session is silently not stored.
     if defect == Defect::SkipSave && append.session.as_str() == "s1" && append.expected_version > 3 {
         return None;
     }
@@ -110,7 +110,7 @@ fn broken(defect: Defect, append: Append) -> Option<Append> {
     Some(Append { records, ..append })
 }
 
-/// What is kept instead of a record.
+/// Returns the altered record.
 fn broken_record(defect: Defect, before: Option<&Arc<Record>>, record: &Arc<Record>) -> Arc<Record> {
     let nothing = || Fact::Steered { parts: Vec::new(), request_id: None, behind: false };
     let fact = match (defect, &record.fact) {
@@ -122,7 +122,7 @@ fn broken_record(defect: Defect, before: Option<&Arc<Record>>, record: &Arc<Reco
         (Defect::LostResult, Fact::Result(_))
         | (Defect::LostIntent, Fact::Intent { .. })
         | (Defect::LostOutcome, Fact::Outcome(_)) => nothing(),
-        // Where the turn began its input stands again.
+        // Repeats the input before the start of the turn.
         (Defect::DoubleInput, Fact::Started { .. }) => match before.map(|before| &before.fact) {
             Some(Fact::Input(input)) => Fact::Input(Arc::clone(input)),
             _ => return Arc::clone(record),

@@ -1,8 +1,8 @@
-//! What strikes in time: the hands that kill, stop and overrun.
+//! Timed faults: kills, stops and overload.
 
 use std::time::Duration;
 
-use crate::traps::{Edge, Harm, Trap, Victim};
+use crate::traps::{Edge, Fault, Target, Trap};
 use bob::{AgentRuntime, ServerState, ServerStatus, SessionId};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::task::JoinSet;
@@ -13,14 +13,14 @@ use crate::soak::chaos::Kind;
 use crate::soak::schedule::{Strike, strikes};
 use crate::soak::turns::HEALTHY;
 
-/// The actors that a trap for a room stands before.
+/// Actors that a trap can target.
 const ROOMS: [&str; 5] = ["store", "llm", "tools/local", "tools", "sessions"];
 
-/// How long a stopped tool server stands still.
+/// How long a stopped tool server stays stopped.
 const STOPPED: Duration = Duration::from_secs(2);
 
-/// Strikes as the schedule says, from where earlier lives ended, until this future is dropped. Bursts that have begun are
-/// in `bursts`, and must be waited for: their requests are owed answers.
+/// Injects faults by the schedule, from where earlier lives ended, until this future is dropped. Running bursts are
+/// in `bursts` and must be awaited: their requests are owed replies.
 pub(crate) async fn strike(clients: &Clients, elapsed_ms: u64, bursts: &mut JoinSet<()>) {
     // The parent strikes the process itself.
     let mine = clients.plan.chaos.without(Kind::ProcessKill);
@@ -48,19 +48,19 @@ pub(crate) async fn strike(clients: &Clients, elapsed_ms: u64, bursts: &mut Join
 /// Sets a trap for an actor.
 fn trap(clients: &Clients, strike: Strike) {
     let rooms = ROOMS.len() as u64;
-    let (victim, target, sessions) = if strike.kind == Kind::RoomPanic {
+    let (target, name, sessions) = if strike.kind == Kind::RoomPanic {
         let room = ROOMS.get((strike.pick % rooms) as usize).copied().unwrap_or("store");
-        (Victim::Room(room.to_owned()), room.to_owned(), Vec::new())
+        (Target::Room(room.to_owned()), room.to_owned(), Vec::new())
     } else {
         let name = format!("s{}", strike.pick % u64::from(clients.plan.sessions.max(1)));
         let Ok(session) = SessionId::parse(&name) else { return };
-        (Victim::Turn(session), name.clone(), vec![name])
+        (Target::Turn(session), name.clone(), vec![name])
     };
-    let harm = if strike.kind == Kind::TurnKill { Harm::Kill } else { Harm::Panic };
-    // A turn has a dozen messages or more: the trap stands at one of them.
-    let lets_by = u32::try_from(strike.pick / rooms % 12).unwrap_or(0);
-    clients.telling.fault(strike.kind, target, sessions);
-    clients.traps.arm(Trap::new(victim, Edge::Next, harm).after(lets_by));
+    let fault = if strike.kind == Kind::TurnKill { Fault::Kill } else { Fault::Panic };
+    // A turn has a dozen messages or more; the trap waits for one of them.
+    let skip = u32::try_from(strike.pick / rooms % 12).unwrap_or(0);
+    clients.telling.fault(strike.kind, name, sessions);
+    clients.traps.arm(Trap::new(target, Edge::Next, fault).after(skip));
 }
 
 /// Stops a server's processes and lets them go on later; also when this future's owner loses patience.

@@ -1,7 +1,7 @@
-//! The clients: one for each session, each with its turns one after the other, and bursts of far too many.
+//! The clients: one for each session, which runs its turns in order, and bursts of overload.
 //!
-//! A client names its requests, so that one whose answer was lost in a kill is asked again under its name: the runtime
-//! owes it the first outcome and runs nothing twice.
+//! A client names its requests and repeats one whose reply was lost in a kill; the runtime must return the first
+//! outcome and run nothing twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use crate::soak::chaos::Kind;
 use crate::soak::plan::{Life, Plan};
 use crate::soak::schedule::{draw, exponential_ms, meets};
 use crate::soak::turns::{self, Place};
-use crate::soak::wire::{Answer, CancelTime, Told};
+use crate::soak::wire::{Answer, CancelTime, Report};
 
-/// The purposes of what is drawn here.
+/// Separate the draws made here from others.
 const THINK: u64 = 3_000;
 const CANCEL: u64 = 3_001;
 
@@ -34,33 +34,33 @@ const CANCEL_WITHIN_MS: u64 = 60;
 /// How long a refused client waits before it asks again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How long a session is asked again to finish what was interrupted.
+/// How long finishing interrupted turns is retried.
 const FINISH_WITHIN: Duration = Duration::from_secs(20);
 
 /// Sessions of a burst, and requests to each of them.
 const BURST: (u64, u64) = (4, 16);
 
-/// The sessions of turns before the run, so that what is opened at its first use is open when the run begins. The first
-/// one makes the store's database, and the second one has it read.
+/// Sessions for turns before the run, which open everything that is opened lazily. The first creates the store's
+/// database, the second makes it read.
 pub(crate) const WARM_UP: [&str; 2] = ["warm-up-1", "warm-up-2"];
 
-/// What every client needs.
+/// Shared state of the clients.
 #[derive(Clone)]
 pub(crate) struct Clients {
     pub(crate) runtime: Runtime,
-    /// What hurts actors of the runtime.
+    /// Traps for actors of the runtime.
     pub(crate) traps: Traps,
     pub(crate) plan: Arc<Plan>,
     pub(crate) telling: Telling,
     pub(crate) front: Arc<FrontEnd>,
-    /// What a cancel is judged against.
+    /// Reference for the latency of cancels.
     pub(crate) probe: Arc<Probe>,
     /// When the run began, of which earlier lives have used up some.
     pub(crate) began: Instant,
 }
 
 impl Clients {
-    /// Turns that nobody judges, and a list of sessions; not against a model that may cost something.
+    /// Runs unchecked turns and lists sessions; not with a model that may cost money.
     pub(crate) async fn warm_up(&self) {
         if self.plan.own.is_some() {
             return;
@@ -82,7 +82,7 @@ impl Clients {
     }
 
     async fn session(self, session: u32, first: u32, is_back: bool) {
-        // Every other session has what the kill interrupted finished; for the rest the runtime reports it.
+        // Every second session has its interrupted turn finished; for the rest the runtime reports it.
         if is_back && session % 2 == 1 {
             self.finish(&format!("s{session}")).await;
         }
@@ -92,11 +92,11 @@ impl Clients {
             let think = exponential_ms(draw(self.plan.seed, THINK, &place.numbers()), self.plan.think_ms);
             let think = Duration::from_millis(think);
             if let Some(most) = self.plan.duration_ms.map(Duration::from_millis) {
-                // Whoever would speak after the end does not keep the others waiting.
+                // A turn that would start after the end is skipped.
                 let left = most.saturating_sub(self.began.elapsed());
                 tokio::time::sleep(think.min(left)).await;
                 if think >= left {
-                    // What a kill interrupted would stay open: nobody asks for it again.
+                    // The interrupted turn would stay open, because its request is not repeated.
                     if is_back && turn == first {
                         self.finish(&format!("s{session}")).await;
                     }
@@ -111,8 +111,8 @@ impl Clients {
         }
     }
 
-    /// Has the turns of a session finished that were interrupted, and tells their outcomes. While its store fails it is
-    /// asked again; when that does not help, it is told.
+    /// Finishes the interrupted turns of a session and reports their outcomes. Store failures are retried for a while
+    /// and then reported.
     async fn finish(&self, name: &str) {
         let Ok(session) = SessionId::parse(name) else { return };
         let started = Instant::now();
@@ -136,8 +136,8 @@ impl Clients {
                 Some(_) if started.elapsed() < FINISH_WITHIN => tokio::time::sleep(AGAIN).await,
                 Some(why) => {
                     let (session, request) = (name.to_owned(), format!("{name} is finished"));
-                    self.telling.tell(Told::Asked { session: session.clone(), request: request.clone() });
-                    return self.telling.tell(Told::Refused { session, request, why });
+                    self.telling.tell(Report::Asked { session: session.clone(), request: request.clone() });
+                    return self.telling.tell(Report::Refused { session, request, why });
                 }
             }
         }
@@ -145,19 +145,19 @@ impl Clients {
 
     fn tell_finished(&self, name: &str, outcome: &TurnOutcome, started: Instant) {
         let request = outcome.request_id.as_ref().map(ToString::to_string).unwrap_or_default();
-        self.telling.tell(Told::Asked { session: name.to_owned(), request: request.clone() });
+        self.telling.tell(Report::Asked { session: name.to_owned(), request: request.clone() });
         self.front.tell(answer(outcome, request, started));
     }
 
-    /// The clients of bursts do not ask again what a crash of the sessions' supervisor took from them: it is finished for
-    /// them, as whoever operates a runtime would.
+    /// Clients of bursts do not repeat requests that were lost in a crash of the sessions supervisor; this finishes
+    /// them, as an operator would.
     pub(crate) async fn finish_bursts(&self) {
         for session in 0..BURST.0 {
             self.finish(&format!("b{session}")).await;
         }
     }
 
-    /// One turn; `false` when it was not taken and is to be asked again.
+    /// Runs one turn; returns `false` if it was rejected and should be retried.
     async fn turn(&self, place: Place) -> bool {
         let text = match &self.plan.own {
             None => turns::prompt(place),
@@ -174,7 +174,7 @@ impl Clients {
 
     async fn ask(&self, name: String, request: String, text: String, cancel_after: Option<Duration>) -> bool {
         let Ok(session) = SessionId::parse(&name) else { return true };
-        self.telling.tell(Told::Asked { session: name.clone(), request: request.clone() });
+        self.telling.tell(Report::Asked { session: name.clone(), request: request.clone() });
         let started = Instant::now();
         let asked = AgentRequest {
             request_id: Some(RequestId::new(request.clone())),
@@ -210,16 +210,16 @@ impl Clients {
             }
             Err(error) => {
                 let is_wrong = matches!(error, AgentError::Invalid(_) | AgentError::Policy(_) | AgentError::Skill(_));
-                self.telling.tell(Told::Refused { session: name, request, why: error.to_string() });
+                self.telling.tell(Report::Refused { session: name, request, why: error.to_string() });
                 is_wrong
             }
         }
     }
 
-    /// From a cancel until now, and how late an empty task was meanwhile.
+    /// Returns the time since the cancel and the scheduling latency in that time.
     async fn cancel_time(&self, since: Instant) -> CancelTime {
         let now = Instant::now();
-        // The empty task that waits at this moment is heard of when it has run.
+        // The latency of the task that is waiting now is known once it has run.
         self.probe.turn_round().await;
         CancelTime { us: micros(now - since), late_us: micros(self.probe.late_between(since, now)) }
     }

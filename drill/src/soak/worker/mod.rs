@@ -1,19 +1,19 @@
-//! The worker: a process that runs the runtime under load and chaos, and tells its parent what it saw.
+//! The worker: a process that runs the runtime under load with injected faults, and reports to its parent.
 //!
-//! It reads its plan from the folder it is given, tells `ready`, begins at the parent's first line, tells `quiet` when
-//! every turn has ended and every session was closed, and ends at the parent's second line. When its stdin ends its
-//! parent is gone, and so is the worker. It judges nothing.
+//! It reads its plan from the given folder, reports `ready`, begins at the parent's first line, reports `quiet` when
+//! every turn has ended and every session was closed, and ends at the parent's second line or at the end of stdin. It
+//! judges nothing.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `runtime` | the runtime: ports with faults before them, tool servers |
-//! | `load` | the clients, and what they ask |
-//! | `hands` | what strikes in time |
+//! | `runtime` | the runtime: ports with fault injection, tool servers |
+//! | `load` | the clients and their requests |
+//! | `hands` | timed faults |
 //! | `model`, `tools` | the ports |
-//! | `watch` | what the worker sees of itself |
-//! | `probe` | how late an empty task runs |
-//! | `telling` | the way to the parent |
-//! | `defects` | what is planted to see whether the checker finds it |
+//! | `watch` | the worker's observations of itself |
+//! | `probe` | scheduling latency |
+//! | `telling` | the pipe to the parent |
+//! | `defects` | planted defects that the checker must find |
 
 mod defects;
 mod hands;
@@ -38,7 +38,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::plan::{Defect, Life, Plan};
-use super::wire::Told;
+use super::wire::Report;
 use crate::soak::error::SoakError;
 use load::Clients;
 use telling::Telling;
@@ -79,7 +79,7 @@ pub(crate) async fn live<G>(folder: &Path, listen: impl AsyncFnOnce(&Runtime, &C
     let mut stdin = BufReader::new(tokio::io::stdin()).lines();
     hands::servers_up(&clients, BACK_WITHIN).await;
     clients.warm_up().await;
-    clients.telling.tell(Told::Ready { actors: watch::actors(&clients).await });
+    clients.telling.tell(Report::Ready { actors: watch::actors(&clients).await });
     if !next(&mut stdin).await {
         return Ok(());
     }
@@ -93,13 +93,13 @@ pub(crate) async fn live<G>(folder: &Path, listen: impl AsyncFnOnce(&Runtime, &C
     next(&mut stdin).await;
     drop(control);
     clients.runtime.shutdown().await;
-    // The last line is out when the thread that writes has ended, and it ends with the last who tells.
+    // The writing thread ends when the last sender is dropped, after the last line.
     drop(clients);
     drop(written);
     Ok(())
 }
 
-/// The parent's next line; `false` when it is gone.
+/// Waits for the parent's next line; `false` at the end of stdin.
 async fn next(stdin: &mut Lines<BufReader<Stdin>>) -> bool {
     matches!(stdin.next_line().await, Ok(Some(_)))
 }
@@ -121,7 +121,7 @@ async fn work(clients: &Clients, life: &Life) {
     clients.finish_bursts().await;
     close_all(clients).await;
     let live = left_live(clients).await;
-    clients.telling.tell(Told::Quiet { live, actors: watch::actors(clients).await });
+    clients.telling.tell(Report::Quiet { live, actors: watch::actors(clients).await });
 }
 
 /// How many sessions are still live after those that leave have had their time.

@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// How long a model call takes in the mean where there is chaos, in milliseconds; without chaos it takes no time.
 const LATENCY_MS: u64 = 20;
 
-/// The purpose of what is drawn here.
+/// Separates these draws from others.
 const PURPOSE: u64 = 2_000;
 
 /// Faults before a model.
@@ -37,7 +37,7 @@ impl FaultyLlm {
         Self { inner, plan, telling, attempts: Mutex::default() }
     }
 
-    /// Where in the run this attempt stands: the same in every run of the seed.
+    /// Position of this attempt in the run, which is stable for a seed.
     fn place(&self, request: &LlmRequest) -> Option<[u64; 4]> {
         let Place { session, turn } = Place::of(request)?;
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! The scheduling probe: how late an empty task runs in this process, all the time. A latency is judged by what is left of
-//! it when that lateness is taken away, so a busy machine decides no verdict.
+//! The scheduling probe measures continuously how late an empty task runs in this process. Latencies are judged after
+//! subtracting it, so a busy machine decides no verdict.
 //!
-//! A handler that blocks the runtime makes the probe late as well; the runtime's own watchdog names it.
+//! A handler that blocks the runtime delays the probe as well; the runtime's watchdog names it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 /// The pause between two empty tasks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A timer of the runtime is exact to a millisecond; no more than this is lateness.
+/// Tokio timers are exact to a millisecond; only more than this counts as latency.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How long what was seen is kept: longer than anything that is judged by it.
+/// How long samples are kept: longer than any operation that is judged by them.
 const KEPT: Duration = Duration::from_secs(30);
 
 /// Measures until it is dropped.
@@ -47,7 +47,7 @@ impl Probe {
         Self { seen, task }
     }
 
-    /// Returns when the empty task that waits now has run, so that its lateness is known.
+    /// Returns after the currently waiting task has run, so that its latency is known.
     pub(crate) async fn turn_round(&self) {
         self.seen.round.notified().await;
     }
@@ -100,7 +100,7 @@ mod tests {
         // The probe is polled after the thread was given back.
         probe.turn_round().await;
         let late = probe.late_between(before, after);
-        // Of 50 ms, what the pause itself takes is none.
+        // The pause itself accounts for some of the 50 ms.
         assert!(late >= Duration::from_millis(50) - PAUSE - TICK, "{late:?}");
         assert!(late <= after - before, "{late:?}");
         assert_eq!(

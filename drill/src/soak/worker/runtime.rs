@@ -32,10 +32,10 @@ const SICK_MS: u64 = 1_500;
 /// How long a slow operation of the store takes more.
 const SLOW: Duration = Duration::from_millis(500);
 
-/// Builds the runtime of a life of the worker.
+/// Builds the runtime for one life of the worker.
 ///
 /// # Errors
-/// What keeps the store or the tree from starting, and what is wrong with a person's own configuration.
+/// Returns an error if the store or the tree fails to start, or the user's configuration is invalid.
 pub(crate) async fn open(
     plan: &Arc<Plan>,
     life: &Life,

@@ -11,7 +11,7 @@ use crate::soak::plan::{Defect, Plan};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Token {
-    /// What is appended.
+    /// The line to append.
     line: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the worker sees of itself and tells: turns that ended, servers and actors that came back, how much there is.
+//! Reports observations of the worker: ended turns, recovered servers and actors, and resource counts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::load::Clients;
 use super::telling::Telling;
 use crate::soak::plan::{Defect, Plan};
 use crate::soak::turns::HEALTHY;
-use crate::soak::wire::Told;
+use crate::soak::wire::Report;
 
 /// How often the worker samples itself.
 const EVERY: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// How long a server that was given up stays so: an operator would start it again, too.
 const GIVEN_UP: Duration = Duration::from_secs(1);
 
-/// Hears every event and tells of the ends.
+/// Observes all events and reports ends of turns.
 pub(crate) struct Ends {
     pub(crate) plan: Arc<Plan>,
     pub(crate) telling: Telling,
@@ -31,25 +31,25 @@ impl EventSink for Ends {
         if let AgentEvent::TurnFinished { .. } = &event.event {
             let times = if self.plan.has(Defect::DoubleEvent) { 2 } else { 1 };
             for _ in 0..times {
-                self.telling.tell(Told::Ended { session: session.to_string(), turn: turn.to_string() });
+                self.telling.tell(Report::Ended { session: session.to_string(), turn: turn.to_string() });
             }
         }
     }
 
-    /// The parent is told of an end before its caller is; telling is a channel without a bound.
+    /// The parent learns of an end before the caller does; sending is an unbounded channel.
     fn is_called_in_place(&self) -> bool {
         true
     }
 }
 
-/// Tells how much there is, until this future is dropped.
+/// Reports resource counts until dropped.
 pub(crate) async fn samples(clients: &Clients) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
         let health = clients.runtime.health().await;
-        clients.telling.tell(Told::Sample {
+        clients.telling.tell(Report::Sample {
             live: health.live_sessions,
             running: health.running_turns,
             waiting: health.waiting_turns,
@@ -57,7 +57,7 @@ pub(crate) async fn samples(clients: &Clients) {
     }
 }
 
-/// Tells how long servers were away, and has those tried again that were given up. Until this future is dropped.
+/// Reports outages of servers and restarts those that were given up, until dropped.
 pub(crate) async fn servers(clients: &Clients) {
     let mut changes = clients.runtime.server_changes();
     let mut away: HashMap<String, Instant> = HashMap::new();
@@ -71,7 +71,7 @@ pub(crate) async fn servers(clients: &Clients) {
                 ServerState::Ready | ServerState::Asleep => {
                     if let Some(since) = away.remove(&id) {
                         let after_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-                        clients.telling.tell(Told::Back { who: id, after_ms });
+                        clients.telling.tell(Report::Back { who: id, after_ms });
                     }
                 }
                 ServerState::GaveUp => given_up.push(server.id),

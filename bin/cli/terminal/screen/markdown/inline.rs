@@ -1,4 +1,4 @@
-//! Running text with its styles: collected piece by piece, and broken into lines of which each ends its own styles.
+//! Inline text with styles, wrapped into lines on which all styles end.
 
 use anstyle::{AnsiColor, Style};
 use bob_config::sanitise;
@@ -35,7 +35,7 @@ impl Inline {
         self.begin(Style::new().underline());
     }
 
-    /// It ends: where it leads is said, since a text can promise anything.
+    /// Ends a link, followed by its target, since the text of a link may mislead.
     pub(super) fn end_link(&mut self) {
         self.end();
         let Some((to, began)) = self.links.pop() else { return };
@@ -45,13 +45,13 @@ impl Inline {
         }
     }
 
-    /// Words.
+    /// Adds text.
     pub(super) fn text(&mut self, words: &str) {
         let style = self.styles.iter().fold(Style::new(), over);
         self.styled(words, style);
     }
 
-    /// Words of code; where there are no colours, with the marks they were written with.
+    /// Adds code; without colours, with its backticks.
     pub(super) fn code(&mut self, words: &str) {
         match self.look.colour {
             true => {
@@ -68,8 +68,7 @@ impl Inline {
         std::mem::take(&mut self.text)
     }
 
-    /// What Markdown writes in another way, as `&#27;`, was plain text when the answer was cleaned, and is what it means
-    /// only here.
+    /// Character references such as `&#27;` were not decoded when the answer was sanitised.
     fn styled(&mut self, words: &str, style: Style) {
         let words = without_tabs(&sanitise::clean(words));
         self.text.push_str(&format!("{style}{words}{style:#}"));
@@ -86,8 +85,7 @@ pub(super) fn without_tabs(words: &str) -> String {
     words.replace('\t', "    ")
 }
 
-/// A text broken into lines of at most so many columns. A style that goes on over the end of a line is ended there and
-/// begun again on the next.
+/// Wraps a text. A style that spans lines is ended and restarted at each line break.
 pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let options = textwrap::Options::new(columns).break_words(true);
     let lines = text.split('\n').flat_map(|line| textwrap::wrap(line, options.clone()));

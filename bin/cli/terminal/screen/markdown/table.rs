@@ -22,7 +22,7 @@ impl Table {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// The table as lines of at most so many columns.
+    /// Renders the table within this width.
     pub(super) fn lines(&self, columns: usize) -> Vec<String> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(|cell| display_width(cell)).max();

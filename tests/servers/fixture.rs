@@ -1,4 +1,4 @@
-//! A folder with a configuration and drill servers, and what became of their processes.
+//! A folder with a configuration and drill servers, and their processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_cli-agent");
 /// Longer than anything here takes on a crowded machine.
 const LONG: Duration = Duration::from_secs(60);
 
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) scratch: Scratch,
     /// The configuration before the tables of servers.
     pub(crate) before: String,
@@ -31,7 +31,7 @@ pub(crate) fn drill(id: &str, modes: &[&str], keys: &str) -> String {
     )
 }
 
-impl House {
+impl Fixture {
     /// A model behind this provider, and these servers.
     pub(crate) fn new(provider: &FakeProvider, servers: &str) -> Self {
         let before = format!(
@@ -40,9 +40,9 @@ impl House {
              [store]\nkind = \"memory\"\n[policy]\nrequire_high_risk_approval = false\n",
             provider.base_url()
         );
-        let house = Self { scratch: Scratch::new(), before };
-        house.configure(servers);
-        house
+        let fixture = Self { scratch: Scratch::new(), before };
+        fixture.configure(servers);
+        fixture
     }
 
     /// Writes the configuration with these servers.
@@ -59,7 +59,7 @@ impl House {
         Program::new(path).dir(self.scratch.path()).deadline(LONG)
     }
 
-    /// What a server logged.
+    /// The log of a server.
     pub(crate) fn log(&self, id: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.log_file(id)).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -90,7 +90,7 @@ impl House {
         wait(&format!("a call of {id}"), || self.log(id).iter().any(|line| line["method"] == "tools/call"));
     }
 
-    /// The processes on this machine that name this house on their command line.
+    /// The processes on this machine that name this fixture on their command line.
     pub(crate) fn left(&self) -> Vec<String> {
         let ours = self.scratch.path().display().to_string();
         let processes = fs::read_dir("/proc").expect("the processes of this machine").flatten();
@@ -106,7 +106,7 @@ impl House {
         left
     }
 
-    /// Fails if a process of this house is still there after the five seconds any of them may take.
+    /// Fails if a process of this fixture is still there after the five seconds any of them may take.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
         let begun = Instant::now();

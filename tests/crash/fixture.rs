@@ -24,16 +24,16 @@ use crate::support::runtime::{DEADLINE, Recorder, model_name, session, within};
 
 pub(crate) type Owed = Answer<Result<Box<AgentResponse>, AgentError>>;
 
-/// Counts submissions: their names must not meet again in another house over the same store.
+/// Counts submissions: their names must not repeat in another fixture over one store.
 static TURNS: AtomicUsize = AtomicUsize::new(0);
 
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) tree: Tree,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) traps: Traps,
 }
 
-impl House {
+impl Fixture {
     pub(crate) async fn new(model: ScriptedLlm, tools: Vec<FnTool>) -> Self {
         Self::over(model, tools, MemoryStore::new()).await
     }
@@ -129,7 +129,7 @@ impl EventSink for Killer {
     }
 }
 
-/// Kills whoever is in a room and waits until somebody else is there.
+/// Kills an actor and waits for its successor.
 pub(crate) async fn replace<M: ractor::Message>(room: &Address<M>) {
     let old = room.actor().expect("somebody is there");
     old.kill();

@@ -1,22 +1,21 @@
-//! Two journals, apart from ids and times.
+//! Normalisation of journals: removes ids and times, so that two recordings can be compared.
 //!
-//! Ids are names: two journals are alike when one becomes the other by calling things differently, always the same thing
-//! the same. Times, how long things took, traces, formats and who owned a session when are left out, and so is the name of
-//! a request that the runtime gave it, which is that of its turn.
+//! Two journals are equal up to a consistent renaming of ids. Times, durations, traces, formats and epochs are left
+//! out, and so are request ids that the runtime generated from a turn's id.
 
 use super::Difference;
+use super::compare::{leave_out_what_one_lacks, without_running_time};
 use super::first_difference;
-use super::same::{leave_out_what_one_lacks, without_running_time};
 use crate::store::{Fact, Record};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Keys whose values are names that somebody made up on the way.
+/// Keys whose values are generated ids.
 const NAMES: [&str; 4] = ["turn", "submission", "token", "approval"];
 
-/// Keys whose values are times, or follow from them (a prompt has the time in it that an interrupted call ran), from who
-/// came when, or from where it was.
+/// Keys whose values are times, derived from times (a prompt contains the run time of an interrupted call), or
+/// describe the owner or the location.
 const TIMES: [&str; 9] =
     ["at", "expires_at", "id", "epoch", "session", "latency_ms", "duration_ms", "traceparent", "prompt_bytes"];
 
@@ -39,7 +38,7 @@ pub fn difference(one: &[Arc<Record>], other: &[Arc<Record>]) -> Option<Differen
     None
 }
 
-/// What things are called in one journal, in the order in which they appear.
+/// The ids of one journal by kind, in order of appearance.
 #[derive(Default)]
 struct Names(BTreeMap<String, usize>);
 
@@ -49,7 +48,7 @@ impl Names {
             without_running_time(result);
         }
         let mut value = serde_json::to_value(record).unwrap_or_default();
-        // A call's id is counted in its session, and says which call it is.
+        // A call id is a position in its session and identifies the call.
         let is_call = |path: &[&str]| path.len() > 1;
         if let Value::Object(fields) = &mut value {
             // Not `remove`, which moves the last field to the place of the removed one: names are given in their order.
@@ -86,7 +85,7 @@ impl Names {
     }
 
     fn name(&mut self, kind: &str, text: &str) -> String {
-        // Who submitted a turn is called as the turn is.
+        // A generated submission id is equal to its turn's id.
         let kind = if kind == "submission" { "turn" } else { kind };
         let next = self.0.len() + 1;
         format!("{kind} {}", self.0.entry(format!("{kind} {text}")).or_insert(next))

@@ -1,4 +1,4 @@
-//! The shipped configuration in a folder of its own, and the model servers it started.
+//! The shipped configuration in a temporary folder, and the model servers that it started.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -24,14 +24,14 @@ const ANSWERING: Duration = Duration::from_secs(120);
 /// The files of the folder `docs`.
 pub(crate) const DOCS: [&str; 2] = ["faq.md", "guide.md"];
 
-/// A copy of the shipped `agent.toml` and its scripts, on a port of its own, beside a few files to look at. What the
-/// script installs is the repository's.
-pub(crate) struct House {
+/// A copy of the shipped `agent.toml` and its scripts, on a separate port, with a few files. The installation is that
+/// of the repository.
+pub(crate) struct Fixture {
     scratch: Scratch,
     port: String,
 }
 
-impl House {
+impl Fixture {
     #[track_caller]
     pub(crate) fn new() -> Self {
         let tools = installed();
@@ -129,7 +129,7 @@ fn installed() -> PathBuf {
     tools
 }
 
-/// A port nobody listens on.
+/// A free port.
 fn free_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address").port().to_string()

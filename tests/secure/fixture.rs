@@ -17,7 +17,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 /// The kinds of store that keep sessions.
 pub(crate) const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
 
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) scratch: Scratch,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn drill(id: &str, modes: &[&str], keys: &str) -> String {
     )
 }
 
-impl House {
+impl Fixture {
     /// With this configuration.
     pub(crate) fn new(config: &str) -> Self {
         let scratch = Scratch::new();
@@ -50,7 +50,7 @@ impl House {
         Self::new(&format!("{}{tables}", model_at(&provider.base_url(), "")))
     }
 
-    /// The binary in this folder, told which configuration to take.
+    /// The binary in this folder, with its configuration.
     pub(crate) fn agent<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
         self.found(["--config", "agent.toml"].into_iter().chain(args))
     }
@@ -66,7 +66,7 @@ impl House {
         self.agent(args).run()
     }
 
-    /// What a drill server logged.
+    /// The log of a drill server.
     pub(crate) fn log(&self, id: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.scratch.join(&format!("{id}.log"))).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -88,8 +88,8 @@ pub(crate) fn wait(what: &str, reached: impl Fn() -> bool) {
     }
 }
 
-/// A tool server in `sh`: its name and title, what its one tool `say` is described as and answers, and what it says on
-/// stderr before it dies of its tool `die`. All of it is written as JSON writes it.
+/// A tool server in `sh`: its name, title, tool description, result, and stderr output are `words`, in JSON encoding.
+/// The tool `die` ends it.
 pub(crate) fn hostile_server(words: &str) -> String {
     r#"
 say() { printf '%s\n' "$1"; }

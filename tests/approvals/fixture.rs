@@ -1,4 +1,4 @@
-//! A runtime with one tool that needs a person, which counts its runs, and people to decide.
+//! A runtime with one tool that needs approval and counts its runs, and scripted approvers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ pub(crate) fn pay(ran: &Ran, description: &str) -> FnTool {
     .risk(Risk::High)
 }
 
-/// A model that calls the tool with each of these in a step of its own, in every turn, and then says what came of it.
+/// A model that calls the tool with each amount in a separate step, in every turn, and then reports the result.
 pub(crate) fn paying(amounts: &[i64]) -> ScriptedLlm {
     let mut replies: Vec<_> = amounts.iter().map(|a| ScriptedReply::call("test/pay", json!({"a": a}))).collect();
     replies.push(ScriptedReply::text("done"));
@@ -50,7 +50,7 @@ pub(crate) fn paying(amounts: &[i64]) -> ScriptedLlm {
 }
 
 /// A builder over that model and tool.
-pub(crate) fn house(amounts: &[i64], ran: &Ran) -> RuntimeBuilder {
+pub(crate) fn builder(amounts: &[i64], ran: &Ran) -> RuntimeBuilder {
     over(paying(amounts)).local_tools(false).tools(Arc::new(pay(ran, "Pays.")))
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn waiting(text: &str) -> AgentRequest {
     AgentRequest { approvals: ApprovalsMode::Wait, ..say(text) }
 }
 
-/// The question of this number, once it is asked.
+/// Waits for the question with this number.
 pub(crate) async fn question(seen: &Recorder, number: usize) -> ApprovalId {
     seen.seen_times(number, |event| matches!(event, AgentEvent::ApprovalRequested { .. })).await;
     let mut asked = seen.events().into_iter().filter_map(|event| match event.event {
@@ -77,7 +77,7 @@ pub(crate) fn edit(arguments: Value) -> Decision {
     Decision::Edit { arguments }
 }
 
-/// A person who says these things in turn and then nothing, and what they were asked.
+/// An approver with scripted decisions, and the questions it received.
 pub(crate) struct Person {
     says: Mutex<Vec<Decision>>,
     asked: mpsc::UnboundedSender<ApprovalQuestion>,

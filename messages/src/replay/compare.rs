@@ -1,5 +1,4 @@
-//! When two records count as the same: what the machine decides, without times and sizes that are only estimates, and
-//! without what older programs did not write down.
+//! Equality of records up to times, estimated sizes and fields that older versions did not write.
 
 use crate::chat::{CallStatus, ToolCall, ToolResult};
 use crate::ids::{ResumeToken, SessionId};
@@ -9,10 +8,10 @@ use crate::turn::{INTERRUPTED, NOT_BEGUN};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Whether two records are the same but for times and estimated sizes.
+/// Whether two records are equal up to times and estimated sizes.
 pub(super) fn is_same(one: &Record, other: &Record) -> bool {
     let mut other = other.clone();
-    // Older programs gave what was said into a turn no name, and did not write down what a person was shown.
+    // Older versions neither named steering messages nor recorded the preview shown for an approval.
     match (&one.fact, &mut other.fact) {
         (Fact::Steered { request_id: None, behind, .. }, Fact::Steered { request_id, behind: now, .. }) => {
             (*request_id, *now) = (None, *behind);
@@ -33,7 +32,7 @@ pub(super) fn is_same(one: &Record, other: &Record) -> bool {
     one == other || comparable(one).is_some_and(|one| Some(one) == comparable(other))
 }
 
-/// What of a record is compared, as JSON: as this program writes it, whichever format it was written in.
+/// The compared part of a record as JSON, in the current format.
 pub(super) fn comparable(record: &Record) -> Option<Value> {
     let mut record = Record { at: 0, format: FORMAT, ..record.clone() };
     match &mut record.fact {
@@ -51,8 +50,7 @@ pub(super) fn comparable(record: &Record) -> Option<Value> {
     serde_json::to_value(&record).ok()
 }
 
-/// Leaves out of two answers what a reader is shown beside them and only one of them has: older programs did not write
-/// it down.
+/// Removes the preview from two answers if only one has it: older versions did not record it.
 pub(super) fn leave_out_what_one_lacks(one: &mut Record, other: &mut Record) {
     let (Fact::Answered(one), Fact::Answered(other)) = (&mut one.fact, &mut other.fact) else { return };
     if one.tools.is_empty() != other.tools.is_empty() {
@@ -63,14 +61,14 @@ pub(super) fn leave_out_what_one_lacks(one: &mut Record, other: &mut Record) {
     }
 }
 
-/// How long a call ran that was interrupted, and what it put out, is in no other record.
+/// Removes the run time and partial output of an interrupted call, which no other record contains.
 pub(super) fn without_running_time(result: &mut Arc<ToolResult>) {
     if let Some(kept) = [NOT_BEGUN, INTERRUPTED].into_iter().find(|words| is_cut(result, words)) {
         *result = Arc::new(ToolResult { output: ToolOutput::error(kept), duration_ms: 0, ..(**result).clone() });
     }
 }
 
-/// Whether a result is that of a call over which the turn ended, told with these words first.
+/// Whether this is the result of a call that the end of its turn interrupted, with this text first.
 fn is_cut(result: &ToolResult, words: &str) -> bool {
     let is_ended = matches!(result.status, CallStatus::Cancelled | CallStatus::Unknown);
     is_ended && result.output.plain().starts_with(words)

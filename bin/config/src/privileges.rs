@@ -1,10 +1,11 @@
-//! What a configuration does beyond choosing a model that is built in: what whoever found it must know before it is used.
+//! What a configuration does beyond choosing a built-in model, which a user must review before trusting it.
 //!
-//! Every key is decided about here, in one place: the structs are taken apart whole, so that a key that is added to the
-//! schema does not compile until it is said what it can do. A key that only says how long, how many or how it looks does
-//! nothing. What a program that is started does, or a script that answers, is not looked into.
+//! Every key is classified here: the structs are destructured completely, so a new key does not compile until it is
+//! classified. Keys for durations, counts or appearance have no privilege. The behaviour of a started program or of a
+//! script is not analysed.
 //!
-//! - `starts`: programs; `sends`: addresses and variables of the environment; `loosens`: the policy, and what lies outside
+//! - `starts`: programs; `sends`: addresses and variables of the environment; `loosens`: the policy, and paths
+//!   outside
 
 mod loosens;
 mod sends;
@@ -22,43 +23,43 @@ use super::{
 
 /// One thing a configuration does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    /// What kind of thing.
-    pub kind: DeedKind,
-    /// What it is, in a few words: the tool server `x`.
+pub struct Privilege {
+    /// The kind.
+    pub kind: PrivilegeKind,
+    /// Short description: the tool server `x`.
     pub what: String,
-    /// What a person must see of it, a line each. A variable stands there by its name, never by what it holds.
+    /// Details for the user, one a line. A variable is shown by its name, never by its value.
     pub details: Vec<String>,
 }
 
 /// The kinds of things a configuration does, in the order they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DeedKind {
+pub enum PrivilegeKind {
     /// It starts a program.
     Starts,
     /// It sends to an address that is not built in.
     Sends,
     /// It puts a variable of the environment where keys do not belong.
     Fills,
-    /// It lets tools do more than the default, reads from outside its folder, or lets a script say what is called.
+    /// It relaxes the default policy, reads outside its folder, or lets a script decide which tools are called.
     Loosens,
     /// It keeps sessions outside its folder.
     Keeps,
 }
 
-impl DeedKind {
+impl PrivilegeKind {
     /// All of them, in their order.
     pub const ALL: [Self; 5] = [Self::Starts, Self::Sends, Self::Fills, Self::Loosens, Self::Keeps];
 }
 
-impl Deed {
-    /// Everything of it in one text: two deeds are the same when this is.
+impl Privilege {
+    /// Returns the complete text; equal texts mean equal privileges.
     pub fn text(&self) -> String {
         let lines = std::iter::once(&self.what).chain(&self.details);
         format!("{:?}: {}", self.kind, lines.map(String::as_str).collect::<Vec<_>>().join("\n"))
     }
 
-    fn new(kind: DeedKind, what: impl Into<String>) -> Self {
+    fn new(kind: PrivilegeKind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into(), details: Vec::new() }
     }
 
@@ -71,7 +72,7 @@ impl Deed {
 impl Config {
     /// Everything it does beyond choosing a model that is built in, by kind; empty for one that does nothing like that.
     /// Looks at the disk, to see where paths lead.
-    pub fn deeds(&self) -> Vec<Deed> {
+    pub fn privileges(&self) -> Vec<Privilege> {
         let Self {
             file: _,
             folder: _,
@@ -90,26 +91,26 @@ impl Config {
             store,
             log,
         } = self;
-        let mut deeds = Vec::new();
-        sends::filled(filled_at, &mut deeds);
+        let mut privileges = Vec::new();
+        sends::filled(filled_at, &mut privileges);
         runtime_does_nothing(runtime, llm, log);
         for (name, provider) in providers {
-            self.provider(name, provider, &mut deeds);
+            self.provider(name, provider, &mut privileges);
         }
-        self.policy(policy, &mut deeds);
-        rules(tools, &mut deeds);
+        self.policy(policy, &mut privileges);
+        rules(tools, &mut privileges);
         let Mcp { servers } = mcp;
-        servers.iter().for_each(|server| self.server(server, &mut deeds));
-        self.prompt(prompt, skills, &mut deeds);
+        servers.iter().for_each(|server| self.server(server, &mut privileges));
+        self.prompt(prompt, skills, &mut privileges);
         let Store { kind: _, path: _ } = store;
         let outside = self.store_path().filter(|path| loosens::is_outside(self, path));
-        deeds.extend(outside.map(|path| Deed::new(DeedKind::Keeps, loosens::shown(self, &path))));
-        deeds.sort_by_key(|deed| deed.kind);
-        deeds.dedup();
-        deeds
+        privileges.extend(outside.map(|path| Privilege::new(PrivilegeKind::Keeps, loosens::shown(self, &path))));
+        privileges.sort_by_key(|privilege| privilege.kind);
+        privileges.dedup();
+        privileges
     }
 
-    fn provider(&self, name: &str, provider: &Provider, deeds: &mut Vec<Deed>) {
+    fn provider(&self, name: &str, provider: &Provider, privileges: &mut Vec<Privilege>) {
         let Provider {
             kind,
             base_url,
@@ -122,16 +123,16 @@ impl Config {
             temperature: _,
             max_tokens: _,
         } = provider;
-        deeds.extend(start.as_ref().map(|start| starts::model_server(self, name, start)));
-        deeds.extend(sends::provider(self, name, base_url.as_deref(), api_key.as_ref()));
+        privileges.extend(start.as_ref().map(|start| starts::model_server(self, name, start)));
+        privileges.extend(sends::provider(self, name, base_url.as_deref(), api_key.as_ref()));
         if *kind == Some(ProviderKind::Scripted) {
             let script = self.as_written(script.as_deref().unwrap_or_default());
             let what = format!("the provider {name} is a script, {script}, that says which tools are called");
-            deeds.push(Deed::new(DeedKind::Loosens, what));
+            privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
         }
     }
 
-    fn server(&self, server: &McpServer, deeds: &mut Vec<Deed>) {
+    fn server(&self, server: &McpServer, privileges: &mut Vec<Privilege>) {
         let McpServer {
             id,
             transport,
@@ -146,14 +147,14 @@ impl Config {
             tool_timeout_ms: _,
             startup_timeout_ms: _,
         } = server;
-        deeds.push(match transport {
+        privileges.push(match transport {
             Transport::Stdio => starts::tool_server(self, id, command.as_deref().unwrap_or_default(), args, env),
             Transport::Http => sends::tool_server(self, id, url.as_deref().unwrap_or_default(), headers),
         });
     }
 
-    fn policy(&self, policy: &Policy, deeds: &mut Vec<Deed>) {
-        // Everything is allowed by default, so a list of what is allowed cannot be wider.
+    fn policy(&self, policy: &Policy, privileges: &mut Vec<Privilege>) {
+        // The default allows everything, so no list of allowed tools is wider.
         let Policy { workspace, rules, secret_files } = policy;
         let ToolPolicy {
             allow_tools: _,
@@ -163,7 +164,7 @@ impl Config {
             require_high_risk_approval,
             tools: _,
         } = rules;
-        let mut loosens = |what: String| deeds.push(Deed::new(DeedKind::Loosens, what));
+        let mut loosens = |what: String| privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
         let real = self.resolve(workspace);
         if loosens::is_outside(self, &real) {
             loosens(format!("tools work in {}, outside its folder", loosens::shown(self, &real)));
@@ -180,7 +181,7 @@ impl Config {
         }
     }
 
-    fn prompt(&self, prompt: &Prompt, skills: &Skills, deeds: &mut Vec<Deed>) {
+    fn prompt(&self, prompt: &Prompt, skills: &Skills, privileges: &mut Vec<Privilege>) {
         let Prompt {
             instructions: _,
             files,
@@ -197,16 +198,16 @@ impl Config {
         for path in read.chain(skills).map(|path| self.resolve(path)) {
             if loosens::is_outside(self, &path) {
                 let what = format!("the model is told what is in {}, outside its folder", loosens::shown(self, &path));
-                deeds.push(Deed::new(DeedKind::Loosens, what));
+                privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
             }
         }
     }
 }
 
-/// What is said of single tools.
-fn rules(tools: &BTreeMap<String, ToolOverride>, deeds: &mut Vec<Deed>) {
+/// Classifies settings of single tools.
+fn rules(tools: &BTreeMap<String, ToolOverride>, privileges: &mut Vec<Privilege>) {
     for (name, ToolOverride { risk, timeout_ms: _, idempotent }) in tools {
-        let mut loosens = |what: String| deeds.push(Deed::new(DeedKind::Loosens, what));
+        let mut loosens = |what: String| privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
         if let Some(risk) = risk.filter(|risk| loosens::lowers(name, *risk)) {
             loosens(format!("calls of {name} are taken for {} risk", loosens::word(risk)));
         }
@@ -216,8 +217,7 @@ fn rules(tools: &BTreeMap<String, ToolOverride>, deeds: &mut Vec<Deed>) {
     }
 }
 
-/// Bounds, and what a turn looks like: whoever wrote them gains nothing. A model that is named is built in, or its provider
-/// is decided about.
+/// Limits and appearance: no privilege. A named model is built in, or its provider is classified.
 fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
     let Runtime {
         default_model: _,
@@ -226,7 +226,7 @@ fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
         max_concurrent_turns: _,
         passivate_after_ms: _,
         shutdown_grace_ms: _,
-        // A turn that is taken up again came with a store, which is asked about.
+        // An interrupted turn to resume comes with a store, which is classified.
         on_restart: _,
     } = runtime;
     let Llm { tool_mode: _, retry_max: _, timeout_ms: _, stream_default: _, fallback: _ } = llm;
@@ -234,4 +234,4 @@ fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
 }
 
 #[cfg(test)]
-mod deeds_tests;
+mod privileges_tests;

@@ -1,8 +1,7 @@
-//! The ports to the person who decides about calls, and to what they decided for good.
+//! Ports for human approval of tool calls and for the store of lasting decisions.
 //!
-//! Whoever can show a question to somebody implements [`Approve`]. The sessions
-//! supervisor asks it in a task of its own for each question, and drops that task when
-//! somebody else decided first or the turn has ended. Nobody waits for it here.
+//! The sessions supervisor runs [`Approve::approve`] in one task per question and aborts
+//! that task when another decision arrives first or the turn ends.
 
 use bob_messages::approvals::{ApprovalQuestion, Decision, Standing};
 use bob_messages::ids::ToolName;
@@ -11,66 +10,65 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 
-/// Somebody who decides about calls.
+/// Decides about tool calls, usually by asking a person.
 pub trait Approve: Send + Sync + 'static {
     /// Decides about one call. The future is dropped when the decision is no longer
-    /// wanted; a panic in it denies.
+    /// needed; a panic in it denies the call.
     fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision>;
 }
 
-/// Who is asked about calls in a runtime; nobody, unless somebody is named. Then a
-/// question waits for a decision that comes in another way, and for its time.
+/// The runtime's approval port, if one is configured. Without a port, a question waits
+/// until a decision is submitted or its deadline passes.
 #[derive(Clone, Default)]
-pub struct People(Option<Arc<dyn Approve>>);
+pub struct Approver(Option<Arc<dyn Approve>>);
 
-impl People {
-    /// This one is asked.
+impl Approver {
+    /// Uses this port.
     pub fn new(person: Arc<dyn Approve>) -> Self {
         Self(Some(person))
     }
 
-    /// Who is asked.
-    pub fn asked(&self) -> Option<&Arc<dyn Approve>> {
+    /// Returns the port, if one is configured.
+    pub fn port(&self) -> Option<&Arc<dyn Approve>> {
         self.0.as_ref()
     }
 }
 
-impl fmt::Debug for People {
+impl fmt::Debug for Approver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("People").field(&self.0.is_some()).finish()
+        f.debug_tuple("Approver").field(&self.0.is_some()).finish()
     }
 }
 
-/// What a user decided about tools for good, kept outside of any session.
+/// A store of lasting decisions about tools, kept outside of sessions.
 ///
-/// The methods are called by actors: none may block. What must be written is written by a
-/// task or a thread of the memory's own.
+/// Actors call these methods, so none may block: implementations write in a task or a thread of their own.
 pub trait ApprovalMemory: Send + Sync + 'static {
-    /// What was decided about this tool.
+    /// Returns the decisions about this tool.
     fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>>;
 
-    /// This was decided now; it is recalled from now on.
+    /// Adds a decision; later calls of `recall` return it.
     fn keep(&self, standing: Arc<Standing>);
 
-    /// Whether the user took this back, which the journal of a session has as decided for
-    /// good. It then holds no longer in that session, either.
+    /// Returns whether the user has revoked this decision. A revoked decision no longer
+    /// applies in a session whose journal records it as lasting.
     fn is_taken_back(&self, standing: &Standing) -> bool {
-        let _nothing_can_be_taken_back = standing;
+        let _not_revocable_by_default = standing;
         false
     }
 }
 
-/// The memory of a runtime; without one, what is decided for good holds in its session.
+/// The runtime's [`ApprovalMemory`]; without one, a lasting decision applies to its session only.
 #[derive(Clone, Default)]
 pub struct Memory(Option<Arc<dyn ApprovalMemory>>);
 
 impl Memory {
-    /// Remembers here.
+    /// Uses this store.
     pub fn new(memory: Arc<dyn ApprovalMemory>) -> Self {
         Self(Some(memory))
     }
 
-    /// Adds to the question what is remembered about its tool, and removes what was taken back.
+    /// Adds the remembered decisions about the tool to the request and removes revoked ones.
     pub(crate) fn recalled(&self, mut check: CheckRequest) -> CheckRequest {
         if let Some(memory) = &self.0 {
             check.standing.retain(|standing| !(standing.for_good && memory.is_taken_back(standing)));

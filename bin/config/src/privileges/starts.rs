@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Deed, DeedKind};
+use super::{Privilege, PrivilegeKind};
 use crate::{Config, Secret, Start};
 
 /// Programs that fetch a package and run it.
 const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "deno"];
 
 /// The program that serves a provider's models.
-pub(super) fn model_server(config: &Config, provider: &str, start: &Start) -> Deed {
+pub(super) fn model_server(config: &Config, provider: &str, start: &Start) -> Privilege {
     let Start { command, args, ready_timeout_ms: _, env, inherit_env } = start;
     let environment = env.keys().chain(inherit_env).cloned().collect();
     started(config, format!("the model server of {provider}"), command, args, environment)
@@ -22,26 +22,26 @@ pub(super) fn tool_server(
     command: &str,
     args: &[String],
     env: &BTreeMap<String, Secret>,
-) -> Deed {
+) -> Privilege {
     started(config, format!("the tool server {id}"), command, args, env.keys().cloned().collect())
 }
 
 /// `environment` are the names of the variables that are set for it, or that it gets from ours.
-fn started(config: &Config, what: String, program: &str, args: &[String], environment: Vec<String>) -> Deed {
+fn started(config: &Config, what: String, program: &str, args: &[String], environment: Vec<String>) -> Privilege {
     let folder = config.folder.canonicalize().unwrap_or_else(|_shown_as_written| config.folder.clone());
     let words: Vec<String> =
         std::iter::once(program).chain(args.iter().map(String::as_str)).map(|word| config.as_written(word)).collect();
-    let mut deed = Deed::new(DeedKind::Starts, what)
+    let mut privilege = Privilege::new(PrivilegeKind::Starts, what)
         .line(format!("command:     {}", argv(&words)))
         .line(format!("in folder:   {}", folder.display()));
     if is_unpinned(&words) {
         let warning = "the package has no version, so what runs is whatever is newest; pin it: name@1.2.3";
-        deed = deed.line(format!("warning:     {warning}"));
+        privilege = privilege.line(format!("warning:     {warning}"));
     }
     if !environment.is_empty() {
-        deed = deed.line(format!("environment: {}", environment.join(", ")));
+        privilege = privilege.line(format!("environment: {}", environment.join(", ")));
     }
-    deed
+    privilege
 }
 
 /// Program and arguments, each as it is, quoted where one could be mistaken for two.
@@ -59,10 +59,10 @@ fn argv(words: &[String]) -> String {
 /// Whether it fetches a package of no stated version: then another program may run every day.
 fn is_unpinned(words: &[String]) -> bool {
     let fetches = |word: &&String| FETCHERS.contains(&word.rsplit('/').next().unwrap_or_default());
-    // A script may stand before the program that fetches.
+    // A wrapper script may precede the program that downloads.
     let mut words = words.iter().skip_while(|word| !fetches(word)).skip(1);
     words.find(|word| !word.starts_with('-') && *word != "run").is_some_and(|package| {
-        // The first `@` may begin the name of whoever publishes it.
+        // The first `@` may begin the name of a scope.
         let version = package.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| &package[at + 1..]);
         let version = version.or_else(|| package.split_once("==").map(|(_, version)| version));
         !version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))

@@ -1,15 +1,14 @@
-//! Which tool servers a runtime has now.
+//! The tool servers that a runtime should run.
 //!
-//! The roster is the truth about them: a supervisor that is started again reads it, and
-//! one that lives is told of each change.
+//! A restarted supervisor reads this list; a running one is sent each change.
 
 use crate::children::{ChildSpec, SupervisorMessage};
 use bob_actors::address::Address;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The tool servers as children, in their order. Clones are the same roster.
+/// Child specifications in order. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub struct Roster(Arc<Inner>);
+pub struct DesiredServers(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -17,31 +16,31 @@ struct Inner {
     supervisor: Address<SupervisorMessage>,
 }
 
-impl Roster {
-    /// A roster of these children.
+impl DesiredServers {
+    /// Creates the list.
     pub fn of(children: Vec<ChildSpec>) -> Self {
         Self(Arc::new(Inner { children: Mutex::new(children), supervisor: Address::default() }))
     }
 
-    /// Where the supervisor of the tools is found.
+    /// Address of the tools supervisor.
     pub(crate) fn supervisor(&self) -> &Address<SupervisorMessage> {
         &self.0.supervisor
     }
 
-    /// Who is wanted now.
+    /// Returns a copy of the list.
     pub(crate) fn children(&self) -> Vec<ChildSpec> {
         self.list().clone()
     }
 
-    /// Whoever the supervisor had is down with it.
+    /// Marks all servers as down, after their supervisor ended.
     pub(crate) fn all_down(&self) {
         for child in self.children() {
             (child.on_down)();
         }
     }
 
-    /// Puts a child in the place of the one with this name, or last; without a
-    /// successor the one with this name leaves. Nobody is waited for.
+    /// Replaces the child with this name, or appends `by`; `None` removes the child. Does not wait for the
+    /// supervisor.
     pub fn replace(&self, name: &str, by: Option<ChildSpec>) {
         let mut children = self.list();
         let place = children.iter().position(|child| child.name == name);
@@ -51,8 +50,7 @@ impl Roster {
             (None, Some(child)) => children.push(child),
             (None, None) => return,
         }
-        // Still under the lock, so that two changes reach the supervisor in their order.
-        // One that is being started again reads the roster.
+        // Sent under the lock, so that changes reach the supervisor in order. A starting supervisor reads the list.
         self.0.supervisor.tell(SupervisorMessage::Replace { name: name.to_owned(), successor: by.map(Box::new) });
     }
 

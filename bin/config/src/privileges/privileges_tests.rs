@@ -4,21 +4,21 @@ use std::path::Path;
 
 const HEAD: &str = "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n";
 
-fn deeds_in(folder: &Path, text: &str) -> Vec<Deed> {
+fn deeds_in(folder: &Path, text: &str) -> Vec<Privilege> {
     let environment = Environment::from([("OPENAI_API_KEY", "canary-key-value"), ("HOME", "/root"), ("OUT", "/tmp")]);
     let text = format!("{HEAD}{text}");
     let config = parse(&text, &folder.join("agent.toml"), &environment, &Overrides::default());
-    config.unwrap_or_else(|error| panic!("{}", error.render(false))).deeds()
+    config.unwrap_or_else(|error| panic!("{}", error.render(false))).privileges()
 }
 
 #[track_caller]
-fn check(text: &str, wanted: &[(DeedKind, &str)]) {
+fn check(text: &str, wanted: &[(PrivilegeKind, &str)]) {
     let folder = tempfile::tempdir().expect("a folder");
-    let deeds = deeds_in(folder.path(), text);
-    assert_eq!(deeds.len(), wanted.len(), "{text}: {deeds:?}");
-    for (deed, (kind, part)) in deeds.iter().zip(wanted) {
-        assert!(deed.kind == *kind && deed.text().contains(part), "{text}: {deed:?}, wanted {part}");
-        assert!(!deed.text().contains("canary"), "{deed:?}");
+    let privileges = deeds_in(folder.path(), text);
+    assert_eq!(privileges.len(), wanted.len(), "{text}: {privileges:?}");
+    for (privilege, (kind, part)) in privileges.iter().zip(wanted) {
+        assert!(privilege.kind == *kind && privilege.text().contains(part), "{text}: {privilege:?}, wanted {part}");
+        assert!(!privilege.text().contains("canary"), "{privilege:?}");
     }
 }
 
@@ -41,7 +41,7 @@ fn what_only_chooses_a_model_that_is_built_in_does_nothing() {
 
 #[test]
 fn everything_else_is_a_deed() {
-    use DeedKind::{Fills, Keeps, Loosens, Sends, Starts};
+    use PrivilegeKind::{Fills, Keeps, Loosens, Sends, Starts};
     let url = "kind = \"openai\"\nbase_url = \"http://192.0.2.2/v1/\"\n";
     for (text, wanted) in [
         ("[providers.x]\nkind = \"scripted\"\nscript = \"s.json\"\n", (Loosens, "s.json")),
@@ -74,10 +74,10 @@ fn everything_else_is_a_deed() {
         ("[store]\nkind = \"json\"\npath = \"/var/evil\"\n", (Keeps, "/var/evil")),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
-        let deeds = deeds_in(folder.path(), text);
-        let has = deeds.iter().any(|deed| deed.kind == wanted.0 && deed.text().contains(wanted.1));
-        assert!(has, "{text}: {deeds:?}");
-        assert!(deeds.iter().all(|deed| !deed.text().contains("canary")), "{deeds:?}");
+        let privileges = deeds_in(folder.path(), text);
+        let has = privileges.iter().any(|privilege| privilege.kind == wanted.0 && privilege.text().contains(wanted.1));
+        assert!(has, "{text}: {privileges:?}");
+        assert!(privileges.iter().all(|privilege| !privilege.text().contains("canary")), "{privileges:?}");
     }
     check("[policy]\nworkspace = \"${OUT}\"\n", &[(Fills, "policy.workspace"), (Loosens, "outside its folder")]);
 }

@@ -24,14 +24,14 @@ pub(super) struct PendingDecisions {
 
 /// Puts a question to the approval port, if there is one, and sends its decision to the session.
 pub(super) fn ask(rooms: &Rooms, question: ApprovalQuestion) -> Option<ApprovalTask> {
-    let port = Arc::clone(rooms.people.asked()?);
+    let port = Arc::clone(rooms.approver.port()?);
     let sessions = rooms.sessions.clone();
     let task = tokio::spawn(async move {
         let (session, approval) = (question.session.clone(), question.approval_id.clone());
         let decided = AssertUnwindSafe(async { port.approve(question).await }).catch_unwind().await;
         let decision = decided.unwrap_or_else(|_panic| {
             tracing::error!(%session, "the approval port panicked; the call is denied");
-            Decision::Deny { reason: "nobody could be asked".to_owned() }
+            Decision::Deny { reason: "the approval could not be requested".to_owned() }
         });
         let reply = Reply::to(|_nobody_waits_for_it| ());
         sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });

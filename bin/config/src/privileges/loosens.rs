@@ -1,4 +1,4 @@
-//! Where a configuration lets tools do more than the default, and what lies outside its folder.
+//! Keys that relax the default policy or lead outside the folder.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,12 +16,12 @@ const CHANGING: [&str; 2] = ["local/write_file", "local/edit_file"];
 pub(super) fn is_outside(config: &Config, path: &Path) -> bool {
     match (config.folder.canonicalize(), real(path)) {
         (Ok(folder), Some(path)) => !path.starts_with(folder),
-        // What cannot be looked at is not known to be inside.
+        // A path that cannot be resolved counts as outside.
         (Err(_), _) | (_, None) => true,
     }
 }
 
-/// Where a path leads: what is there with its links followed, and the rest as it is written.
+/// Resolves a path: links in its existing part are followed, the rest is appended.
 fn real(path: &Path) -> Option<PathBuf> {
     let mut real = PathBuf::new();
     for part in std::path::absolute(path).ok()?.components() {
@@ -62,15 +62,15 @@ pub(super) fn tools(policy: &Policy) -> Option<String> {
         .then(|| format!("the model may call {}, which is denied by default (deny_tools)", callable.join(", ")))
 }
 
-/// What is in the default of a list and not in this one.
+/// Returns the elements of the default that the list lacks.
 pub(super) fn shorter(key: &str, list: &[String], default: &[String]) -> Option<String> {
     let has = |wanted: &&String| list.iter().any(|one| one.eq_ignore_ascii_case(wanted));
     let missing: Vec<&str> = default.iter().filter(|wanted| !has(wanted)).map(String::as_str).collect();
     (!missing.is_empty()).then(|| format!("{key} does not have {}", missing.join(", ")))
 }
 
-/// Whether a tool may be of higher risk than is said here. What a server's tool is is not known before it is started, and a
-/// pattern may mean any.
+/// Whether this risk may be lower than a tool's own. A server's tools are unknown before its start, and a pattern may
+/// match any.
 pub(super) fn lowers(name: &str, risk: Risk) -> bool {
     match risk {
         Risk::High => false,

@@ -1,19 +1,19 @@
-//! How far a batch is and how fast: the words of its progress. Time is passed in.
+//! Progress and rate of a batch, as text. Time is passed in.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The rate is that of about the last so much, so that it follows what happens now.
+/// The window of the rate.
 const WINDOW: Duration = Duration::from_secs(30);
 
-/// What was done until when, since the beginning.
+/// Samples of lines done, by time since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct Rate {
     seen: VecDeque<(Duration, u64)>,
 }
 
-impl Pace {
-    /// Takes note of a number of lines done by a moment, and says how it goes: done of how many, rate, time left.
+impl Rate {
+    /// Adds a sample and returns the text: lines done, total, rate, time left.
     pub(crate) fn say(&mut self, now: Duration, done: u64, total: Option<u64>, running: usize) -> String {
         self.note(now, done);
         let rate = self.rate(now, done);
@@ -38,7 +38,7 @@ impl Pace {
         }
     }
 
-    /// Lines per second: lately, or on the whole when nothing ended lately.
+    /// Lines per second in the window, or overall when nothing ended in the window.
     fn rate(&self, now: Duration, done: u64) -> f64 {
         let whole = done as f64 / now.as_secs_f64().max(0.001);
         let Some((at, before)) =
@@ -53,7 +53,7 @@ impl Pace {
     }
 }
 
-/// Seconds as people read them.
+/// Formats seconds.
 fn clock(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     match seconds {
@@ -73,20 +73,20 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_the_rate() {
-        let mut pace = Pace::default();
-        assert_eq!(pace.say(at(0), 0, Some(100), 4), "0 of 100, 0.0/s, 4 running");
-        assert_eq!(pace.say(at(10), 20, Some(100), 4), "20 of 100, 2.0/s, 40 s left, 4 running");
-        assert_eq!(pace.say(at(10), 20, None, 4), "20 lines, 2.0/s, 4 running");
-        assert_eq!(pace.say(at(50), 100, Some(100), 0), "100 of 100, 2.0/s, 0 s left, 0 running");
+        let mut rate = Rate::default();
+        assert_eq!(rate.say(at(0), 0, Some(100), 4), "0 of 100, 0.0/s, 4 running");
+        assert_eq!(rate.say(at(10), 20, Some(100), 4), "20 of 100, 2.0/s, 40 s left, 4 running");
+        assert_eq!(rate.say(at(10), 20, None, 4), "20 lines, 2.0/s, 4 running");
+        assert_eq!(rate.say(at(50), 100, Some(100), 0), "100 of 100, 2.0/s, 0 s left, 0 running");
     }
 
     #[test]
     fn the_rate_is_that_of_late() {
-        let mut pace = Pace::default();
-        (1..=100).for_each(|second| drop(pace.say(at(second), 10 * second, None, 1)));
-        (101..=140).for_each(|second| drop(pace.say(at(second), 1_000 + 2 * (second - 100), None, 1)));
-        assert_eq!(pace.say(at(141), 1_082, Some(1_282), 1), "1082 of 1282, 2.0/s, 1:40 min left, 1 running");
-        assert!(pace.seen.len() < 40);
+        let mut rate = Rate::default();
+        (1..=100).for_each(|second| drop(rate.say(at(second), 10 * second, None, 1)));
+        (101..=140).for_each(|second| drop(rate.say(at(second), 1_000 + 2 * (second - 100), None, 1)));
+        assert_eq!(rate.say(at(141), 1_082, Some(1_282), 1), "1082 of 1282, 2.0/s, 1:40 min left, 1 running");
+        assert!(rate.seen.len() < 40);
     }
 
     #[test]

@@ -1,33 +1,31 @@
-//! How long somebody else's work is waited for, in time in which this process runs.
+//! A timeout for child processes that excludes time in which this process is suspended.
 //!
-//! A process that is halted (by a signal, a debugger, a machine that sleeps) finds all
-//! its deadlines passed when it goes on, before it has read the answers that came
-//! meanwhile. Whoever judges a child by a deadline uses this, so that a healthy one is
-//! not ended for a pause of ours. The limits of turns and calls are kept by the clock.
+//! After a suspension (a signal, a debugger, a sleeping machine) all wall-clock deadlines have passed before the
+//! responses that arrived meanwhile are read. Deadlines of child processes use this budget, so a healthy child is not
+//! killed for a pause of this process. The limits of turns and calls use the clock.
 
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// The longest sleep at one go; a halt is noticed at its end.
+/// The longest single sleep; a suspension is detected at its end.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// A sleep that is late by more than this was a halt.
+/// A sleep that overruns by more than this counts as a suspension.
 const HALT: Duration = Duration::from_millis(250);
 
-/// What is left of the time somebody has.
+/// The remaining time for one or more operations.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct TimeBudget {
     left: Duration,
 }
 
-impl Patience {
+impl TimeBudget {
     pub(crate) fn of(limit: Duration) -> Self {
         Self { left: limit }
     }
 
-    /// Waits for work; `None` when it took all that was left. What was used is not
-    /// there for the next work. As cancel-safe as the work is, but a wait that is
-    /// dropped uses up no more than the whole seconds of it.
+    /// Waits for `work`; returns `None` when the budget is exhausted. Elapsed time is
+    /// deducted. As cancel-safe as `work`; a dropped wait is charged in whole seconds only.
     pub(crate) async fn within<F: Future>(&mut self, work: F) -> Option<F::Output> {
         // On the heap: starts and lists are large, and rare.
         let mut work = Box::pin(work);
@@ -56,20 +54,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn patience_ends_to_the_millisecond_and_is_shared_by_what_follows() {
-        let (began, mut patience) = (Instant::now(), Patience::of(Duration::from_millis(3_700)));
-        assert_eq!(patience.within(sleep(Duration::from_millis(1_500))).await, Some(()));
-        assert_eq!(patience.within(pending::<()>()).await, None);
+        let (began, mut budget) = (Instant::now(), TimeBudget::of(Duration::from_millis(3_700)));
+        assert_eq!(budget.within(sleep(Duration::from_millis(1_500))).await, Some(()));
+        assert_eq!(budget.within(pending::<()>()).await, None);
         let took = began.elapsed();
         assert!(took >= Duration::from_millis(3_700) && took <= Duration::from_millis(3_703), "{took:?}");
-        assert_eq!(patience.within(std::future::ready(1)).await, Some(1), "what is there is taken");
+        assert_eq!(budget.within(std::future::ready(1)).await, Some(1), "what is there is taken");
     }
 
     #[tokio::test(start_paused = true)]
     async fn x6_a_halt_of_this_process_is_not_the_fault_of_a_child() {
-        let mut patience = Patience::of(Duration::from_millis(1_500));
+        let mut budget = TimeBudget::of(Duration::from_millis(1_500));
         let began = Instant::now();
         let mut halts = 1;
-        // The whole thread stands still while a wait is on, and a minute has passed when it goes on.
+        // The thread is blocked during the wait, and a minute has passed when it continues.
         let halted = poll_fn(|_| -> Poll<()> {
             halts -= 1;
             if halts == 0 {
@@ -77,7 +75,7 @@ mod tests {
             }
             Poll::Pending
         });
-        assert_eq!(patience.within(halted).await, None);
+        assert_eq!(budget.within(halted).await, None);
         let took = began.elapsed();
         assert!(took >= Duration::from_millis(61_500) && took < Duration::from_millis(61_600), "{took:?}");
     }

@@ -1,4 +1,4 @@
-//! A tool plane with drill servers in it, and somebody who hears how their actors end.
+//! A tool registry with drill servers, and an observer of their actors.
 
 #[path = "../../../actors/src/mcp/watched.rs"]
 mod watched;
@@ -24,11 +24,11 @@ use watched::Watched;
 
 use crate::process::{DEADLINE, lives, living, soon};
 
-/// The servers of one test. Whatever is left of them is killed when it is dropped.
-pub(crate) struct House {
+/// The servers of one test. Remaining processes are killed when it is dropped.
+pub(crate) struct Fixture {
     pub(crate) plane: ToolPlane,
     pub(crate) watcher: Watcher,
-    /// Stands in the command line of every server.
+    /// Part of every server's command line.
     pub(crate) folder: tempfile::TempDir,
     calls: AtomicU64,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Server {
     pub(crate) log: PathBuf,
 }
 
-impl House {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { plane: ToolPlane::default(), watcher: Watcher::new(), folder, calls: AtomicU64::new(0) }
@@ -61,7 +61,7 @@ impl House {
         Server { watched: Watched::join(&self.plane, arguments).await, log }
     }
 
-    /// The same, and waits until its tools can be called.
+    /// Starts a server and waits until its tools can be called.
     pub(crate) async fn ready(&self, id: &str, drill: &[&str]) -> Server {
         let server = self.join(id, drill).await;
         self.until_ready(id).await;
@@ -154,7 +154,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for Fixture {
     fn drop(&mut self) {
         for pid in living(self.folder.path()) {
             let pid = rustix::process::Pid::from_raw(pid).unwrap();
@@ -164,22 +164,22 @@ impl Drop for House {
 }
 
 impl Server {
-    /// What the actor ended with.
+    /// The error with which the actor ended.
     pub(crate) async fn end(&mut self) -> String {
         soon(self.watched.ends.recv()).await.unwrap()
     }
 
-    /// Does what a supervisor does at a restart.
+    /// Restarts the actor, as a supervisor would.
     pub(crate) async fn start_again(&mut self) {
         self.watched.start_again().await;
     }
 
-    /// Lets go of what the test holds of it.
+    /// Drops the test's references to it.
     pub(crate) fn retire(self) {
         self.watched.witness.stop(None);
     }
 
-    /// What the server wrote down of this event.
+    /// The server's log entries of this event.
     pub(crate) fn events(&self, event: &str) -> Vec<Value> {
         events(&self.log, event)
     }
@@ -196,7 +196,7 @@ fn events(log: &Path, event: &str) -> Vec<Value> {
     lines.filter(|line| line["event"] == event).collect()
 }
 
-/// The processes a server says it started, those that live.
+/// The live processes that a server reports to have started.
 pub(crate) fn family(server: &Server) -> Vec<(u64, i32)> {
     let member = |line: &Value| Some((line["level"].as_u64()?, i32::try_from(line["pid"].as_i64()?).ok()?));
     server.events("grandchild").iter().filter_map(member).filter(|(_, pid)| lives(*pid)).collect()

@@ -1,18 +1,18 @@
-//! Where a configuration sends what is said, and what it takes from the environment.
+//! Where a configuration sends conversations, and which environment variables it uses.
 //!
-//! Keys lie in the environment, and a configuration says to which address one is sent; whoever is at an address that is not
-//! built in reads the whole conversation and says which tools are called. An address on this machine is asked about as well:
-//! another program of the folder may listen there.
+//! Keys are in the environment, and the configuration determines the address that receives one. The listener at a
+//! custom address reads the whole conversation and chooses tool calls. Loopback addresses are included: another
+//! program of the folder may listen there.
 
 use std::collections::BTreeMap;
 
 use bob::llm::providers::KNOWN;
 
-use super::{Deed, DeedKind};
+use super::{Privilege, PrivilegeKind};
 use crate::{Config, Secret};
 
 /// An address of a provider that is not the built-in one.
-pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: Option<&Secret>) -> Option<Deed> {
+pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: Option<&Secret>) -> Option<Privilege> {
     let known = KNOWN.iter().find(|known| known.name == name);
     let address = address?;
     if known.is_some_and(|known| known.base_url.trim_end_matches('/') == address.trim_end_matches('/')) {
@@ -26,21 +26,22 @@ pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: 
 }
 
 /// A tool server that is reached over HTTP.
-pub(super) fn tool_server(config: &Config, id: &str, address: &str, headers: &BTreeMap<String, Secret>) -> Deed {
+pub(super) fn tool_server(config: &Config, id: &str, address: &str, headers: &BTreeMap<String, Secret>) -> Privilege {
     let of_headers = headers.values().flat_map(|value| variables(config, value.expose())).collect();
     sending(config, format!("the tool server {id}"), address, of_headers)
 }
 
-fn sending(config: &Config, what: String, address: &str, mut variables: Vec<String>) -> Deed {
+fn sending(config: &Config, what: String, address: &str, mut variables: Vec<String>) -> Privilege {
     variables.extend(self::variables(config, address));
     variables.sort();
     variables.dedup();
-    let deed = Deed::new(DeedKind::Sends, what).line(format!("to:          {}", config.as_written(address)));
-    if variables.is_empty() { deed } else { deed.line(format!("what is in:  {}", variables.join(", "))) }
+    let privilege =
+        Privilege::new(PrivilegeKind::Sends, what).line(format!("to:          {}", config.as_written(address)));
+    if variables.is_empty() { privilege } else { privilege.line(format!("what is in:  {}", variables.join(", "))) }
 }
 
 /// Variables that were filled in where none is expected, by place.
-pub(super) fn filled(filled: &[(Vec<String>, String)], deeds: &mut Vec<Deed>) {
+pub(super) fn filled(filled: &[(Vec<String>, String)], privileges: &mut Vec<Privilege>) {
     let mut places: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (place, name) in filled.iter().filter(|(place, _)| !is_expected(place)) {
         places.entry(place.join(".").replace(".[", "[")).or_default().push(name);
@@ -48,12 +49,12 @@ pub(super) fn filled(filled: &[(Vec<String>, String)], deeds: &mut Vec<Deed>) {
     for (place, mut names) in places {
         names.sort_unstable();
         names.dedup();
-        deeds.push(Deed::new(DeedKind::Fills, place).line(format!("what is in:  {}", names.join(", "))));
+        privileges.push(Privilege::new(PrivilegeKind::Fills, place).line(format!("what is in:  {}", names.join(", "))));
     }
 }
 
-/// Whether a variable belongs there: where keys are, and in what is shown anyway as it is written, with the names of its
-/// variables: addresses and the words of a command.
+/// Whether a variable is used where keys are expected, or in a text that is displayed with variable names: an address
+/// or an argument.
 fn is_expected(place: &[String]) -> bool {
     let place: Vec<&str> = place.iter().map(String::as_str).collect();
     matches!(
