@@ -9,10 +9,12 @@ use super::file::{self, Inode, emptied};
 use super::steps::{APPLICATION, KNOWN, Known};
 use bob_messages::store::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-#[cfg(test)]
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// How many prepared statements a connection keeps: all that this program has.
+const STATEMENTS: usize = 32;
 
 /// How long another process may hold the database before we give up: it holds it
 /// only to commit.
@@ -25,6 +27,8 @@ pub(super) struct Database {
     pub(super) path: PathBuf,
     inode: Inode,
     pub(super) known: Known,
+    /// As it was when the steps were last looked at.
+    data_version: Cell<Option<i64>>,
     /// The next commit happens and tells that it failed.
     #[cfg(test)]
     pub(super) loses_commit: Cell<bool>,
@@ -106,6 +110,7 @@ impl Database {
             path: path.to_owned(),
             inode,
             known,
+            data_version: Cell::default(),
             #[cfg(test)]
             loses_commit: Cell::default(),
             #[cfg(test)]
@@ -113,6 +118,7 @@ impl Database {
         };
         let patience = database.connection.busy_timeout(LOCK_PATIENCE);
         patience.map_err(|error| database.failed("open", &error))?;
+        database.connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // What a hostile file brings along is not run, and what is malformed is noticed early.
         database.pragma("trusted_schema", "OFF")?;
         database.pragma("cell_size_check", "ON")?;
@@ -181,11 +187,26 @@ impl Database {
         if found > known { Err(StoreError::TooNew { found, known }) } else { Ok(()) }
     }
 
-    /// What is begun must see no steps that this program does not know: a newer one may have
-    /// taken them since the database was opened.
-    fn still_known<'c>(&self, begun: Transaction<'c>) -> Result<Transaction<'c>, StoreError> {
-        let read = self.connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-        self.refuse_newer(read.map_err(|error| self.failed("read", &error))?).map(|()| begun)
+    /// A number that changes when another connection has changed the database since it was last asked for.
+    ///
+    /// What is begun must see no steps that this program does not know: a newer one may have taken them since the
+    /// database was opened.
+    fn still_known(&self) -> Result<i64, StoreError> {
+        let now = self.number("PRAGMA data_version")?;
+        if self.data_version.get() != Some(now) {
+            self.refuse_newer(self.number("PRAGMA user_version")?)?;
+            self.data_version.set(Some(now));
+        }
+        Ok(now)
+    }
+
+    fn number(&self, sql: &str) -> Result<i64, StoreError> {
+        let mut found = 0;
+        self.statement(sql)?.each(&[], |row| {
+            found = row.number(0)?;
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(found)
     }
 
     /// What SQLite says of the sessions and their indexes: `ok`, or what is wrong. Reads all of them.
@@ -209,14 +230,19 @@ impl Database {
 
     /// Reads from here on see one state of the database.
     pub(super) fn read(&self) -> Result<Transaction<'_>, StoreError> {
-        self.run("BEGIN")?;
-        self.still_known(Transaction { database: self })
+        self.begin("BEGIN")
     }
 
     /// Nobody else writes from here on. Waits for whoever does.
     pub(super) fn write(&self) -> Result<Transaction<'_>, StoreError> {
-        self.run("BEGIN IMMEDIATE")?;
-        self.still_known(Transaction { database: self })
+        self.begin("BEGIN IMMEDIATE")
+    }
+
+    fn begin(&self, sql: &str) -> Result<Transaction<'_>, StoreError> {
+        self.statement(sql)?.run(&[])?;
+        let mut begun = Transaction { database: self, data_version: 0 };
+        begun.data_version = self.still_known()?;
+        Ok(begun)
     }
 
     /// Ends the open transaction; its commit will say so.
@@ -274,6 +300,8 @@ impl std::fmt::Debug for Interrupt {
 #[derive(Debug)]
 pub(super) struct Transaction<'c> {
     database: &'c Database,
+    /// Another number than that of the transaction before when another connection wrote between them.
+    pub(super) data_version: i64,
 }
 
 impl Transaction<'_> {
@@ -289,7 +317,8 @@ impl Transaction<'_> {
         }
         #[cfg(test)]
         assert!(!self.database.panics.take(), "sabotaged");
-        self.database.run("COMMIT").map_err(|error| StoreError::InDoubt(error.to_string()))?;
+        let mut commit = self.database.statement("COMMIT")?;
+        commit.run(&[]).map(drop).map_err(|error| StoreError::InDoubt(error.to_string()))?;
         #[cfg(test)]
         if self.database.loses_commit.take() {
             return Err(StoreError::InDoubt("sabotaged".to_owned()));

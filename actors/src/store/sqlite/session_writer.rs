@@ -22,15 +22,30 @@ pub(super) type Tell = Box<dyn FnOnce(&Result<(), StoreError>)>;
 pub(super) struct SessionWriter {
     path: PathBuf,
     owners: Arc<Owners>,
-    /// Of the sessions that are written here. One is relied on only while its epoch
-    /// and version are those of the session's row.
-    known: HashMap<SessionId, Ledger>,
+    /// Of the sessions that are written here.
+    known: HashMap<SessionId, Known>,
+    /// The number of the database at the last transaction. While it stays, no other connection has written.
+    data_version: Option<i64>,
+}
+
+/// A session that is written here.
+struct Known {
+    ledger: Ledger,
+    /// Its row as it was written here last; `None` when another connection may have changed it.
+    entry: Option<Entry>,
 }
 
 impl SessionWriter {
     pub(super) fn new(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let owners = Arc::new(owners(path, options)?);
-        Ok(Self { path: path.to_owned(), owners, known: HashMap::new() })
+        Ok(Self { path: path.to_owned(), owners, known: HashMap::new(), data_version: None })
+    }
+
+    /// Begins to work in a transaction, whose database has this number.
+    pub(super) fn begin(&mut self, data_version: i64) {
+        if self.data_version.replace(data_version) != Some(data_version) {
+            self.known.values_mut().for_each(|known| known.entry = None);
+        }
     }
 
     /// Relies on nothing that is known any more, since a commit failed.
@@ -77,18 +92,26 @@ impl SessionWriter {
         self.check(pen)?;
         let append = &encoded.append;
         let session = &append.session;
-        let Some(entry) = pen.tables.find(session)? else { return Err(StoreError::Fenced { epoch: 0 }) };
+        let known = self.known.remove(session);
+        let (entry, known) = match known {
+            Some(Known { ledger, entry: Some(entry) }) => (entry, Some(ledger)),
+            other => match pen.tables.find(session)? {
+                Some(entry) => (entry, other.map(|known| known.ledger)),
+                None => return Err(StoreError::Fenced { epoch: 0 }),
+            },
+        };
         if append.epoch != entry.epoch {
             // Whoever is fenced need not have the journal read, nor anything kept for it.
-            if self.known.get(session).is_some_and(|known| known.epoch() != entry.epoch) {
-                self.known.remove(session);
+            if let Some(ledger) = known.filter(|known| known.epoch() == entry.epoch) {
+                self.known.insert(session.clone(), Known { ledger, entry: None });
             }
             return Err(StoreError::Fenced { epoch: entry.epoch });
         }
         if let Some(damage) = &entry.damage {
             return Err(damaged(&self.path, session, damage));
         }
-        let mut ledger = match self.known.remove(session) {
+        // What is known is relied on only while its epoch and version are those of the row.
+        let mut ledger = match known {
             Some(known) if (known.epoch(), known.version()) == (entry.epoch, entry.version) => known,
             Some(_) | None => self.read(pen, session, &entry, Part::Latest)?.ledger,
         };
@@ -99,7 +122,8 @@ impl SessionWriter {
         }
         let stored = write(pen, &entry, &mut ledger, encoded);
         // When the write failed, the row still has the ledger's version.
-        self.known.insert(session.clone(), ledger);
+        let entry = stored.is_ok().then(|| entry.grown(ledger.version()));
+        self.known.insert(session.clone(), Known { ledger, entry });
         stored
     }
 
@@ -136,7 +160,7 @@ impl SessionWriter {
         let Journal { mut ledger, records } = journal;
         ledger.claimed(epoch);
         let version = ledger.version();
-        self.known.insert(session.clone(), ledger);
+        self.known.insert(session.clone(), Known { ledger, entry: None });
         Ok(Claim { epoch, version, records })
     }
 
@@ -161,7 +185,7 @@ impl SessionWriter {
 
     fn release(&mut self, pen: &mut Pen<'_>, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
         self.check(pen)?;
-        if self.known.get(session).is_some_and(|known| known.epoch() == epoch) {
+        if self.known.get(session).is_some_and(|known| known.ledger.epoch() == epoch) {
             self.known.remove(session);
         }
         match self.owners.our_file() {

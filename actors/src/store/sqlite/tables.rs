@@ -38,6 +38,11 @@ pub(super) enum Span {
 }
 
 impl Entry {
+    /// What the next append needs of the row, once it has so many records.
+    pub(super) fn grown(&self, version: u64) -> Self {
+        Self { version, owner: None, damage: None, glance: None, ..*self }
+    }
+
     /// The first version of this span and its last one.
     fn bounds(&self, span: Span) -> (u64, u64) {
         match span {
@@ -205,8 +210,6 @@ pub(super) struct Pen<'c> {
     insert: Statement<'c>,
     grow: Statement<'c>,
     show: Statement<'c>,
-    save: Statement<'c>,
-    keep: Statement<'c>,
     undo: Statement<'c>,
     now: Millis,
 }
@@ -222,12 +225,11 @@ impl<'c> Pen<'c> {
                  snapshot = coalesce(?5, snapshot) WHERE number = ?1",
             )?,
             show: statement(
-                "UPDATE sessions SET title = ?2, state = ?3, turns = ?4, parent = ?5, cwd = ?6,
-                 created_at = coalesce(?7, created_at) WHERE number = ?1",
+                "UPDATE sessions SET version = ?2, bytes = bytes + ?3, updated_at = ?4,
+                 snapshot = coalesce(?5, snapshot), title = ?6, state = ?7, turns = ?8, parent = ?9, cwd = ?10,
+                 created_at = coalesce(?11, created_at) WHERE number = ?1",
             )?,
-            save: statement("SAVEPOINT one")?,
-            keep: statement("RELEASE one")?,
-            undo: statement("ROLLBACK TO one")?,
+            undo: statement("DELETE FROM records WHERE session = ?1 AND version > ?2")?,
             now,
         })
     }
@@ -247,42 +249,45 @@ impl<'c> Pen<'c> {
         glance: Option<&Glance>,
         snapshot: Option<u64>,
     ) -> Result<(), StoreError> {
-        self.save.run(&[])?;
-        match self
-            .write_each(entry, lines, snapshot)
-            .and_then(|()| glance.map_or(Ok(()), |glance| self.write_glance(entry, glance)))
-        {
-            Ok(()) => self.keep.run(&[]).map(drop),
-            Err(error) => {
-                let is_undone = self.is_writing() && self.undo.run(&[]).and_then(|_| self.keep.run(&[])).is_ok();
-                if !is_undone {
-                    self.tables.database.give_up();
-                }
-                Err(error)
-            }
+        let Err(error) = self.write_each(entry, lines, glance, snapshot) else { return Ok(()) };
+        // The row is changed last and by one statement: only lines can be left over. Without a savepoint, which
+        // would cost two statements an append, they are taken back here; appends of other sessions stand.
+        let behind = [Number(entry.number), Number(number(entry.version))];
+        let is_undone = self.is_writing() && self.undo.run(&behind).is_ok();
+        if !is_undone {
+            self.tables.database.give_up();
         }
+        Err(error)
     }
 
-    fn write_each(&mut self, entry: &Entry, lines: &[Vec<u8>], snapshot: Option<u64>) -> Result<(), StoreError> {
+    fn write_each(
+        &mut self,
+        entry: &Entry,
+        lines: &[Vec<u8>],
+        glance: Option<&Glance>,
+        snapshot: Option<u64>,
+    ) -> Result<(), StoreError> {
         let (mut version, mut bytes) = (entry.version, 0);
         for line in lines {
             version += 1;
             bytes += line.len() as u64;
             self.insert.run(&[Number(entry.number), Number(number(version)), Text(line)])?;
         }
-        let changed = [
+        let grown = [
             Number(entry.number),
             Number(number(version)),
             Number(number(bytes)),
             Number(self.now),
             snapshot.map_or(Value::Nothing, |version| Number(number(version))),
         ];
-        self.grow.run(&changed).map(drop)
-    }
-
-    fn write_glance(&mut self, entry: &Entry, glance: &Glance) -> Result<(), StoreError> {
-        let values = [
-            Number(entry.number),
+        let Some(glance) = glance else { return self.grow.run(&grown).map(drop) };
+        let [session, version, bytes, now, snapshot] = grown;
+        let shown = [
+            session,
+            version,
+            bytes,
+            now,
+            snapshot,
             maybe(glance.title.as_deref()),
             Text(glance.state.as_str().as_bytes()),
             Number(number(glance.turns)),
@@ -290,7 +295,7 @@ impl<'c> Pen<'c> {
             maybe(glance.cwd.as_deref()),
             glance.created_at.map_or(Value::Nothing, Number),
         ];
-        self.show.run(&values).map(drop)
+        self.show.run(&shown).map(drop)
     }
 
     /// Notes an owner: of a session that is there, or of a new one.

@@ -62,6 +62,7 @@ impl Writer {
             Ok(begun) => begun,
             Err(error) => return jobs.into_iter().for_each(|job| job.refuse(&error)),
         };
+        sessions.begin(transaction.data_version);
         let told: Vec<Tell> = jobs.into_iter().map(|job| sessions.perform(&mut pen, job)).collect();
         drop(pen);
         let committed = transaction.commit();
