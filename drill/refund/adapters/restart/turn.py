@@ -7,8 +7,9 @@ import urllib.request
 URL = os.environ["REFUND_URL"]
 
 
-def post(path, body, headers={}):
-    request = urllib.request.Request(URL + path, json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
+def post(path, body, **headers):
+    headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(URL + path, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request) as answer:
         return answer.read().decode()
 
@@ -23,6 +24,6 @@ while True:
         break
     for call in message["tool_calls"]:
         name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
-        result = post(f"/tools/{name}", arguments, {"Idempotency-Key": call["id"]})
+        result = post(f"/tools/{name}", arguments, **{"Idempotency-Key": call["id"]})
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 print(message["content"])
