@@ -50,6 +50,7 @@ phase race --mode=cancel --n=100 --conc=100 --latency=200
 phase race --mode=recover --store=sqlite --n=100
 phase race --mode=activate --store=sqlite --turns=100 --n=3
 phase scripts/exits.py --rounds 2
+phase drill/refund/refund.py --agent "$agent" --times 10
 phase benches/instructions.py
 phase sh scripts/mcp-conformance.sh
 phase sh scripts/fuzz.sh 3600

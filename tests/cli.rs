@@ -18,6 +18,8 @@ mod help;
 mod home;
 #[path = "cli/owners.rs"]
 mod owners;
+#[path = "cli/refund.rs"]
+mod refund;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/resume.rs"]

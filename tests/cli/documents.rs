@@ -116,6 +116,12 @@ const COMMANDS: &[(&str, By)] = &[
         "cargo bench --bench race -- --mode=activate --store=sqlite --turns=10000 --n=15",
         Script("race --mode=activate --store=sqlite"),
     ),
+    ("drill/refund/refund.py", Test("a_refund_is_neither_lost_nor_doubled_by_a_kill_and_what_is_not_known_is_told")),
+    ("drill/refund/refund.py --adapter bob --keyed", Test("a_refund_with_an_idempotency_key_is_made_once")),
+    (
+        "drill/refund/refund.py --adapter langgraph --adapter langgraph-js --adapter pydantic-ai --adapter mastra",
+        Hand("four frameworks, which it installs, and most of an hour"),
+    ),
     ("scripts/exits.py --rounds 50", Script("scripts/exits.py --rounds")),
     ("benches/instructions.py", Script("benches/instructions.py")),
     ("cli-agent trust", Test("g1_a_found_configuration_starts_nothing_until_it_is_trusted")),
@@ -199,8 +205,16 @@ fn shell(home: &Home, command: &str) -> (Option<i32>, String) {
 
 /// The commands of all fenced blocks.
 fn shown() -> BTreeSet<String> {
-    const PROGRAMS: [&str; 7] =
-        ["cli-agent", "cargo", "sh", "echo", "just", "scripts/exits.py", "benches/instructions.py"];
+    const PROGRAMS: [&str; 8] = [
+        "cli-agent",
+        "cargo",
+        "sh",
+        "echo",
+        "just",
+        "scripts/exits.py",
+        "benches/instructions.py",
+        "drill/refund/refund.py",
+    ];
     let mut shown = BTreeSet::new();
     for page in pages() {
         let mut is_block = false;
