@@ -1,7 +1,7 @@
 //! M13 to M15: other output of a server.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bob_messages::chat::CallStatus;
 use bob_messages::mcp::ServerState;
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::fixture::Fixture;
 use crate::process::{is_run_elsewhere, memory, signal, soon};
+use crate::stopwatch::Stopwatch;
 
 /// The longest line that is taken, MiB.
 const CAP_MIB: usize = 64;
@@ -82,7 +83,7 @@ fn m14_a_line_without_end_fails_its_call_and_is_not_kept() {
         let pid = fixture.pid("endless");
         let (base, _) = memory();
         for round in 1..=2 {
-            let began = Instant::now();
+            let began = Stopwatch::start();
             let returned = fixture.perform("endless/echo", json!({ "text": "x" }), 300_000).await;
             let (took, (_, peak)) = (began.elapsed(), memory());
             println!("figure: M14 call {round} failed in {took:?}, memory {base} MiB before, {peak} MiB at most");
@@ -110,7 +111,7 @@ fn m15_a_server_that_talks_on_stderr_is_drained() {
         let fixture = Fixture::new();
         let mut server = fixture.ready("mine", &["--mode", "stderr-flood=100000000"]).await;
         let (base, _) = memory();
-        let began = Instant::now();
+        let began = Stopwatch::start();
         fixture.is_well("mine").await;
         let took = began.elapsed();
         let (_, peak) = memory();

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::stopwatch::Stopwatch;
 
 use rustix::process::{Pid, Signal};
 
@@ -22,7 +24,7 @@ pub(crate) fn soon<F: Future>(future: F) -> impl Future<Output = F::Output> {
 
 /// Waits until a condition holds that has no event. Returns how long that took.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
-    let started = Instant::now();
+    let started = Stopwatch::start();
     while !holds() {
         assert!(started.elapsed() < DEADLINE, "waited {DEADLINE:?} until {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::fixture::{Fixture, family, percentile};
 use crate::process::{held, is_flat, is_gone, is_run_elsewhere, lives, living, signal, soon, until, zombies};
+use crate::stopwatch::Stopwatch;
 
 /// How long a test repeats its fault.
 const FOR: Duration = Duration::from_secs(12);
@@ -22,7 +23,7 @@ async fn m1_a_server_that_is_killed_during_calls_is_noticed_at_once() {
     let mut server = fixture.ready("mine", &[]).await;
     let _other = fixture.ready("other", &[]).await;
     let beside = fixture.begin("other/sleep", json!({ "ms": 100 }), 60_000).await.unwrap();
-    let (mut noticed, mut back) = (Vec::new(), Vec::new());
+    let (mut noticed, mut back, mut arrived) = (Vec::new(), Vec::new(), 0);
     for round in 0..ROUNDS {
         let mut calls = Vec::new();
         for _ in 0..5 {
@@ -30,13 +31,19 @@ async fn m1_a_server_that_is_killed_during_calls_is_noticed_at_once() {
         }
         // Some rounds hit the calls on their way, some after they have arrived.
         tokio::time::sleep(Duration::from_millis(fastrand::u64(0..20))).await;
-        let killed = Instant::now();
+        let killed = Stopwatch::start();
         signal(fixture.pid("mine"), Signal::KILL);
         for call in calls {
             let returned = soon(call).await.unwrap();
             noticed.push(killed.elapsed());
-            assert!(returned.output.plain().contains("outcome unknown"), "{returned:?}");
-            assert_eq!(returned.status, CallStatus::Unknown, "round {round}");
+            let said = returned.output.plain();
+            match returned.status {
+                CallStatus::Unknown => assert!(said.contains("outcome unknown"), "round {round}: {said}"),
+                // It had not been written to the server yet.
+                CallStatus::Cancelled => assert!(said.contains("not run"), "round {round}: {said}"),
+                other => panic!("round {round}: {other:?}, {said}"),
+            }
+            arrived += usize::from(returned.status == CallStatus::Unknown);
         }
         // Called before the successor was started.
         let asked = fixture.perform("mine/echo", json!({ "text": "again" }), 60_000);
@@ -51,6 +58,7 @@ async fn m1_a_server_that_is_killed_during_calls_is_noticed_at_once() {
     assert_eq!(soon(beside).await.unwrap().status, CallStatus::Ok);
     assert_eq!((server.spawns(), fixture.status("other").restarts), (ROUNDS + 1, 0));
     fixture.is_well("other").await;
+    assert!(arrived > 0, "none of the calls was on its way");
     let (p99, next) = (percentile(noticed.clone(), 99), percentile(back, 100));
     println!(
         "figure: M1 {} calls told in {:?} (p50), {p99:?} (p99); next call ok in {next:?} (worst)",
@@ -75,7 +83,7 @@ async fn m2_grandchildren_go_with_their_server() {
         let group = fixture.pid("mine");
         let has_family = modes.contains(&"grandchild");
         until("its family is there", || !has_family || family(&server).len() == 3).await;
-        let stopped = Instant::now();
+        let stopped = Stopwatch::start();
         server.watched.actor.stop(None);
         let took = until("its group is gone", || is_gone(group)).await;
         println!("figure: M2 {modes:?} gone in {took:?}");
@@ -134,7 +142,7 @@ fn repeat(ways: &[&'static str], row: &str) {
         until("nobody is a zombie", || zombies() == 0).await;
         let (before, began) = (held(), Instant::now());
         let (mut ends, mut samples, mut longest) = (0, 0, Duration::ZERO);
-        while began.elapsed() < FOR {
+        while began.elapsed() < FOR || ends < 40 {
             let ids: Vec<String> = (0..4).map(|lane| format!("lane{lane}")).collect();
             let lanes = ids.iter().enumerate().map(|(lane, id)| end_once(&fixture, id, ways[(ends + lane) % ways.len()]));
             futures_util::future::join_all(lanes).await;
@@ -147,7 +155,7 @@ fn repeat(ways: &[&'static str], row: &str) {
         until("descriptors and threads are as before", || is_flat(before, held())).await;
         let now = held();
         println!("figure: {row} {ends} ends, no zombie in {samples} samples, the last reaped within {longest:?}; (fds, threads) {before:?} then {now:?}");
-        assert!(longest < Duration::from_secs(1) && ends >= 40, "{longest:?} {ends}");
+        assert!(longest < Duration::from_secs(1), "{longest:?} {ends}");
     });
 }
 
@@ -289,7 +297,7 @@ fn m10_a_runtime_that_is_dropped_takes_its_servers_along() {
             let group = fixture.pid("mine");
             (fixture, server, group, call)
         });
-        let dropped = Instant::now();
+        let dropped = Stopwatch::start();
         runtime.shutdown_background();
         while !is_gone(group) {
             assert!(dropped.elapsed() < Duration::from_secs(15), "{mode}");
