@@ -111,6 +111,12 @@ impl Feed {
             Envelope::of_turn(session, turn, at, 1, None, told)
         } else {
             entry.count(turn, &told.event);
+            // A piece of text for one reader that has not read the piece before needs no event of its own.
+            if let ([reader], true) = (&*entry.buffers, self.sinks.is_empty())
+                && reader.join(&told.event, entry.seq)
+            {
+                return;
+            }
             Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), told)
         });
         entry.buffers.retain(|buffer| buffer.push(&envelope));

@@ -4,7 +4,7 @@ use super::Feed;
 use bob_messages::event::{AgentEvent, Delta, Envelope};
 use bob_messages::ids::SessionId;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// How many events wait for a reader at most; then the reader is detached.
@@ -83,32 +83,39 @@ struct Waiting {
 impl Buffer {
     /// Takes an event in; `false` when the reader must be let go.
     pub(super) fn push(&self, event: &Arc<Envelope>) -> bool {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = event.event.bytes();
-        // What carries nothing costs nothing.
-        let is_too_much = bytes > 0 && !waiting.events.is_empty() && waiting.bytes + bytes > MOST_BYTES;
-        let joined = !is_too_much && waiting.events.back_mut().is_some_and(|last| join(last, event));
-        if !joined {
-            if is_too_much || waiting.events.len() >= MOST_EVENTS {
-                waiting.overflowed = true;
-                self.arrived.notify_one();
-                return false;
-            }
-            waiting.events.push_back(Arc::clone(event));
+        let mut waiting = self.lock();
+        if waiting.join(&event.event, event.seq) {
+            return true;
         }
+        let bytes = event.event.bytes();
+        if waiting.has_no_room_for(bytes) || waiting.events.len() >= MOST_EVENTS {
+            waiting.overflowed = true;
+            self.arrived.notify_one();
+            return false;
+        }
+        waiting.events.push_back(Arc::clone(event));
         waiting.bytes += bytes;
         self.arrived.notify_one();
         true
     }
 
+    /// Joins a piece of text to one that waits, if the last event that waits is of the same message.
+    pub(super) fn join(&self, event: &AgentEvent, seq: u64) -> bool {
+        self.lock().join(event, seq)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[cfg(test)]
     fn waiting(&self) -> (usize, usize) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.lock();
         (waiting.events.len(), waiting.bytes)
     }
 
     fn take(&self) -> Option<Result<Arc<Envelope>, Detached>> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.lock();
         match waiting.events.pop_front() {
             Some(event) => {
                 waiting.bytes = waiting.bytes.saturating_sub(event.event.bytes());
@@ -120,25 +127,42 @@ impl Buffer {
     }
 }
 
+impl Waiting {
+    fn has_no_room_for(&self, bytes: usize) -> bool {
+        // What carries nothing costs nothing.
+        bytes > 0 && !self.events.is_empty() && self.bytes + bytes > MOST_BYTES
+    }
+
+    /// The reader was told of the event that waits, so it is not told again.
+    fn join(&mut self, event: &AgentEvent, seq: u64) -> bool {
+        let bytes = event.bytes();
+        let is_joined =
+            !self.has_no_room_for(bytes) && self.events.back_mut().is_some_and(|last| join(last, event, seq));
+        if is_joined {
+            self.bytes += bytes;
+        }
+        is_joined
+    }
+}
+
 /// Joins a piece of text to the piece before it, if both are of one message.
-fn join(last: &mut Arc<Envelope>, event: &Envelope) -> bool {
-    let (same_kind, more) = match (&last.event, &event.event) {
+fn join(last: &mut Arc<Envelope>, event: &AgentEvent, seq: u64) -> bool {
+    let more = match (&last.event, event) {
         (
             AgentEvent::LlmStreamChunk { message_id: before, delta: old, .. },
             AgentEvent::LlmStreamChunk { message_id, delta: new, .. },
         ) if before == message_id => match (old, new) {
-            (Delta::Text(old), Delta::Text(new)) | (Delta::Reasoning(old), Delta::Reasoning(new)) => {
-                (old.len() + new.len() <= MOST_TEXT_BYTES, new)
+            (Delta::Text(old), Delta::Text(new)) | (Delta::Reasoning(old), Delta::Reasoning(new))
+                if old.len() + new.len() <= MOST_TEXT_BYTES =>
+            {
+                new
             }
-            _different_kinds => return false,
+            _different_kinds_or_too_long => return false,
         },
         _not_both_text => return false,
     };
-    if !same_kind {
-        return false;
-    }
     let joined = Arc::make_mut(last);
-    joined.seq = event.seq;
+    joined.seq = seq;
     if let AgentEvent::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } = &mut joined.event {
         text.push_str(more);
     }

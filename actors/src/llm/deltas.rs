@@ -10,7 +10,7 @@ use crate::feed::Feed;
 use bob_messages::event::{AgentEvent, Delta, answer_id};
 use bob_messages::llm::{LlmRequest, ToolMode};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A handle to show pieces by. Clones show the same message.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct DeltaSink(Option<Arc<Showing>>);
 struct Showing {
     feed: Arc<Feed>,
     request: Arc<LlmRequest>,
+    /// The id of the message, once a piece of it was shown.
+    message_id: OnceLock<String>,
     /// Set once a piece passed unseen: an envelope without its beginning cannot be read.
     missed: AtomicBool,
     state: Mutex<State>,
@@ -36,7 +38,8 @@ impl DeltaSink {
     /// A sink for one call.
     pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>) -> Self {
         let state = Mutex::default();
-        Self(Some(Arc::new(Showing { feed, request, missed: AtomicBool::new(false), state })))
+        let (message_id, missed) = (OnceLock::new(), AtomicBool::new(false));
+        Self(Some(Arc::new(Showing { feed, request, message_id, missed, state })))
     }
 
     /// A sink nobody reads.
@@ -106,7 +109,7 @@ impl Showing {
 
     fn emit(&self, delta: Delta) {
         let LlmRequest { session, turn, step, .. } = &*self.request;
-        let message_id = answer_id(turn, *step);
+        let message_id = self.message_id.get_or_init(|| answer_id(turn, *step)).clone();
         let piece = AgentEvent::LlmStreamChunk { message_id, delta };
         self.feed.emit(session, turn, clock::now(), piece.in_step(*step));
     }

@@ -5,6 +5,7 @@
 //! guessed from a model's name. Every call streams, so that silence is noticed and
 //! an answer without its end marker is never taken for one.
 
+mod clients;
 mod errors;
 mod pace;
 mod render;
@@ -17,43 +18,42 @@ mod wire;
 use super::deltas::DeltaSink;
 use super::port::{LlmPort, ProviderLimits, Readiness};
 use super::providers::{Provider, ProviderConfig, ProviderKind, unknown_provider};
-use crate::loopback::is_loopback_host;
 use ::genai::adapter::AdapterKind;
 use ::genai::resolver::{AuthData, Endpoint};
-use ::genai::{Client, ModelIden, ServiceTarget};
+use ::genai::{ModelIden, ServiceTarget};
 use bob_messages::ids::ModelName;
-use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest};
+use clients::{Clients, Way};
 use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How many idle connections are kept per provider.
-const IDLE_CONNECTIONS: usize = 256;
-
-/// How long connecting may take at most; the time to the headers includes it.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What servers that take no key are sent as one, since their clients must send something.
 const NO_KEY: &str = "none";
 
 /// The providers of a configuration and those that are built in.
 pub struct GenaiLlm {
-    /// Goes through the proxy the environment names, if it names one.
-    abroad: Client,
-    /// Never goes through a proxy: for servers on this machine.
-    home: Client,
-    providers: HashMap<String, Provider>,
+    clients: Clients,
+    providers: HashMap<String, Reached>,
+    /// Every key of the configuration; none is ever shown.
+    keys: Vec<SecretString>,
     readiness: Option<Arc<dyn Readiness>>,
+}
+
+/// A provider and the way to it.
+struct Reached {
+    provider: Provider,
+    endpoint: Endpoint,
+    way: Way,
 }
 
 /// What one attempt is about; errors and answers speak of it.
 struct Attempt<'a> {
     provider: &'a Provider,
     model: &'a ModelName,
-    /// Every key of the configuration, none of which is ever shown.
-    keys: Vec<&'a SecretString>,
+    /// Every key of the configuration.
+    keys: &'a [SecretString],
 }
 
 impl GenaiLlm {
@@ -61,18 +61,16 @@ impl GenaiLlm {
     /// keys are read once, here.
     ///
     /// # Errors
-    /// When a provider is neither built in nor has a base URL, or when the HTTP
-    /// client cannot be set up.
+    /// When a provider is neither built in nor has a base URL.
     pub fn new(configured: &[ProviderConfig], environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, LlmError> {
-        let mut providers: HashMap<String, Provider> = super::providers::KNOWN
-            .iter()
-            .filter_map(|known| Provider::known(known.name, environment))
-            .map(|provider| (provider.name.clone(), provider))
-            .collect();
+        let named = |provider: Provider| (provider.name.clone(), Reached::new(provider));
+        let known = super::providers::KNOWN.iter().filter_map(|known| Provider::known(known.name, environment));
+        let mut providers: HashMap<String, Reached> = known.map(named).collect();
         for config in configured {
-            providers.insert(config.name.clone(), Provider::resolve(config, environment)?);
+            providers.extend([named(Provider::resolve(config, environment)?)]);
         }
-        Ok(Self { abroad: client(true)?, home: client(false)?, providers, readiness: None })
+        let keys = providers.values().filter_map(|reached| reached.provider.key.clone()).collect();
+        Ok(Self { clients: Clients::default(), providers, keys, readiness: None })
     }
 
     /// Waits at the beginning of each attempt until the provider is ready.
@@ -81,7 +79,7 @@ impl GenaiLlm {
         Self { readiness: Some(readiness), ..self }
     }
 
-    fn provider(&self, name: &str) -> Result<&Provider, LlmError> {
+    fn reached(&self, name: &str) -> Result<&Reached, LlmError> {
         self.providers.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.providers.keys().map(String::as_str).collect();
             unknown_provider(name, &names)
@@ -94,19 +92,17 @@ impl GenaiLlm {
         model: &ModelName,
         deltas: &DeltaSink,
     ) -> Result<LlmAnswer, LlmError> {
-        let provider = self.provider(model.provider())?;
+        let Reached { provider, endpoint, way } = self.reached(model.provider())?;
         let can = provider.capabilities(model)?;
         if let Some(readiness) = &self.readiness {
             readiness.ready(&provider.name).await?;
         }
-        let keys = self.providers.values().filter_map(|provider| provider.key.as_ref()).collect();
-        let attempt = Attempt { provider, model, keys };
+        let client = self.clients.by(*way)?;
+        let attempt = Attempt { provider, model, keys: &self.keys };
         let tap = Arc::new(tap::Tap::new(provider.kind));
         let options = render::options(provider, request, &can, Arc::clone(&tap));
-        let is_near = reqwest::Url::parse(&provider.base_url).is_ok_and(|url| is_loopback_host(&url));
-        let client = if is_near { &self.home } else { &self.abroad };
         let chat = render::chat(provider.kind, request, &can);
-        let opened = client.exec_chat_stream(target(&attempt), chat, Some(&options)).await;
+        let opened = client.exec_chat_stream(target(endpoint, &attempt), chat, Some(&options)).await;
         let stream = opened.map_err(|error| errors::read(error, &attempt))?.stream;
         stream::read(stream, &tap, &attempt, deltas).await
     }
@@ -120,7 +116,7 @@ impl std::fmt::Debug for GenaiLlm {
 
 impl LlmPort for GenaiLlm {
     fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
-        self.provider(model.provider())?.capabilities(model)
+        self.reached(model.provider())?.provider.capabilities(model)
     }
 
     fn complete_stream(
@@ -134,30 +130,22 @@ impl LlmPort for GenaiLlm {
     }
 
     fn limits(&self, provider: &str) -> ProviderLimits {
-        self.provider(provider).map_or_else(|_| ProviderLimits::default(), |provider| provider.limits)
+        self.reached(provider).map_or_else(|_| ProviderLimits::default(), |reached| reached.provider.limits)
     }
 }
 
-fn client(proxies: bool) -> Result<Client, LlmError> {
-    // Whoever comes second finds a provider installed, which is as good.
-    let _installed_before = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder()
-        .pool_max_idle_per_host(IDLE_CONNECTIONS)
-        .connect_timeout(CONNECT_TIMEOUT)
-        // Unpacked bytes could not be bounded: a few packed ones may become any number.
-        .no_gzip()
-        .redirect(reqwest::redirect::Policy::none());
-    let builder = if proxies { builder } else { builder.no_proxy() };
-    let failed = |why: String| LlmError::new(LlmErrorKind::Unavailable, format!("the HTTP client cannot start: {why}"));
-    let http = builder.build().map_err(|error| failed(error.to_string()))?;
-    Client::builder().with_reqwest(http).build().map_err(|_holds_details| failed("its setup was refused".into()))
+impl Reached {
+    fn new(provider: Provider) -> Self {
+        let (endpoint, way) = (Endpoint::from_owned(provider.base_url.as_str()), Way::to(&provider.base_url));
+        Self { provider, endpoint, way }
+    }
 }
 
-fn target(attempt: &Attempt<'_>) -> ServiceTarget {
-    let Provider { kind, base_url, key, .. } = attempt.provider;
+fn target(endpoint: &Endpoint, attempt: &Attempt<'_>) -> ServiceTarget {
+    let Provider { kind, key, .. } = attempt.provider;
     let key = key.as_ref().map_or(NO_KEY, |key| key.expose_secret());
     ServiceTarget {
-        endpoint: Endpoint::from_owned(base_url.as_str()),
+        endpoint: endpoint.clone(),
         auth: AuthData::from_single(key),
         model: ModelIden::new(adapter(*kind), attempt.model.model()),
     }

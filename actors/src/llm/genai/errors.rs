@@ -155,7 +155,7 @@ fn in_stream(body: &Value, attempt: &Attempt<'_>) -> LlmError {
         401
     } else {
         let error = failure(attempt, Kind::Unavailable, "reported an error in the middle of its answer");
-        return said::with(error, &text, &attempt.keys);
+        return said::with(error, &text, attempt.keys);
     };
     LlmError { status: None, ..http(status, &text, None, attempt) }
 }
@@ -189,7 +189,7 @@ fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<
         status: Some(status),
         retry_after_ms: headers.and_then(retry_after::read),
     };
-    said::with(error, &body[..body.floor_char_boundary(MOST_BODY_BYTES)], &attempt.keys)
+    said::with(error, &body[..body.floor_char_boundary(MOST_BODY_BYTES)], attempt.keys)
 }
 
 fn classify(status: u16, words: &str) -> Kind {

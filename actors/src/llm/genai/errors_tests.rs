@@ -8,8 +8,8 @@ fn with_attempt<T>(use_it: impl FnOnce(&Attempt<'_>) -> T) -> T {
     let config = ProviderConfig { name: "openai".into(), ..ProviderConfig::default() };
     let provider = Provider::resolve(&config, &|_| Some("sk-secret".into())).unwrap();
     let model = ModelName::parse("openai:gpt-4o").unwrap();
-    let keys = provider.key.iter().collect();
-    use_it(&Attempt { provider: &provider, model: &model, keys })
+    let keys: Vec<_> = provider.key.iter().cloned().collect();
+    use_it(&Attempt { provider: &provider, model: &model, keys: &keys })
 }
 
 const ROWS: &[(u16, &str, Kind)] = &[

@@ -10,10 +10,10 @@ use super::tap::Tap;
 use ::genai::chat::{ChatStream, ChatStreamEvent};
 use futures_util::StreamExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The most reads that may go into one event. Even in reads of a few bytes no event
 /// of a model needs so many.
@@ -22,6 +22,10 @@ const MOST_READS: u32 = 1_024;
 /// The most processor time that may go into one event.
 const MOST_WORK: Duration = Duration::from_millis(500);
 
+/// Reads of one event whose work is not measured, since asking for it costs more than they do. They hold at most
+/// 400 KB each, which is far from [`MOST_WORK`].
+const UNMEASURED_READS: u32 = 8;
+
 /// What an event has cost so far.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
@@ -29,7 +33,12 @@ pub(super) struct Pace {
     frame: usize,
     reads: u32,
     work: Duration,
+    /// Since when the stream is waited for.
+    waiting: Option<(Instant, Alarm)>,
 }
+
+/// Rings when the wait may be too long, or earlier: it is set anew only when it rings, not with every frame.
+type Alarm = Pin<Box<Sleep>>;
 
 /// Why there is no next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,39 +56,58 @@ type Next = Option<Result<ChatStreamEvent, ::genai::Error>>;
 impl Pace {
     /// The next event of the stream. `silence` is how long the provider may take to
     /// the next whole frame; the first one includes the headers and may take twice as long.
+    /// Frames that say nothing are a sign of life, too.
     pub(super) async fn next(&mut self, stream: &mut ChatStream, tap: &Tap, silence: Duration) -> Result<Next, Halt> {
-        loop {
-            let frame = tap.frames();
-            let patience = if frame == 0 { silence * 2 } else { silence };
-            match timeout(patience, self.poll(stream, tap)).await {
-                Ok(event) => return event,
-                // Frames that say nothing are a sign of life, too.
-                Err(_) if tap.frames() > frame => {}
-                Err(_) => return Err(Halt::Silent),
-            }
-        }
-    }
-
-    async fn poll(&mut self, stream: &mut ChatStream, tap: &Tap) -> Result<Next, Halt> {
-        let mut event = pin!(stream.next());
         std::future::poll_fn(|context| {
-            let began = worked();
+            let began = (self.reads >= UNMEASURED_READS).then(worked);
             // A sum of token counts may be more than genai's numbers hold.
-            match catch_unwind(AssertUnwindSafe(|| event.as_mut().poll(context))) {
+            match catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(context))) {
                 Ok(Poll::Ready(event)) => return Poll::Ready(Ok(event)),
                 Ok(Poll::Pending) => {}
                 Err(_panic) => return Poll::Ready(Err(Halt::Broken)),
             }
-            let is_endless = self.is_endless(tap.frames(), worked().saturating_sub(began));
-            if is_endless { Poll::Ready(Err(Halt::Endless)) } else { Poll::Pending }
+            let frame = tap.frames();
+            let has_grown = frame != self.frame;
+            let work = began.map_or(Duration::ZERO, |began| worked().saturating_sub(began));
+            if self.is_endless(frame, work) {
+                return Poll::Ready(Err(Halt::Endless));
+            }
+            let patience = if frame == 0 { silence * 2 } else { silence };
+            self.poll_silence(context, has_grown, silence, patience).map(|()| Err(Halt::Silent))
         })
         .await
+    }
+
+    /// Ready when nothing whole came for `patience`, which is at least `silence`.
+    fn poll_silence(
+        &mut self,
+        context: &mut Context<'_>,
+        has_grown: bool,
+        silence: Duration,
+        patience: Duration,
+    ) -> Poll<()> {
+        let begin = || {
+            let now = Instant::now();
+            (now, Box::pin(sleep_until(now + silence)))
+        };
+        let (since, alarm) = self.waiting.get_or_insert_with(begin);
+        if has_grown {
+            *since = Instant::now();
+        }
+        while alarm.as_mut().poll(context).is_ready() {
+            let due = *since + patience;
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            alarm.as_mut().reset(due);
+        }
+        Poll::Pending
     }
 
     /// One more read of this frame that made nothing whole: whether it was one too many.
     fn is_endless(&mut self, frame: usize, work: Duration) -> bool {
         if frame != self.frame {
-            *self = Self { frame, ..Self::default() };
+            (self.frame, self.reads, self.work) = (frame, 0, Duration::ZERO);
         }
         self.reads += 1;
         self.work += work;

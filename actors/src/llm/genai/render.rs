@@ -10,7 +10,7 @@ use bob_messages::chat::{ContentPart, Message, ToolCall, ToolResult};
 use bob_messages::ids::ToolName;
 use bob_messages::llm::{Capabilities, LlmRequest, ToolMode};
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// Separates a signature from the thought it signs, where both must go back.
@@ -62,8 +62,8 @@ fn flush(messages: &mut Vec<ChatMessage>, results: &mut Vec<ToolResponse>, pictu
 /// The images and sounds of a result, for a model that takes them; its text names them in any case.
 fn seen<'r>(result: &'r ToolResult, can: &'r Capabilities) -> impl Iterator<Item = Part> + 'r {
     let shown = result.output.parts.iter().filter(|part| can.takes(part)).filter_map(binary);
-    let mut head = Some(Part::from_text(format!("From the result of {} ({}):", result.name, result.call)));
-    shown.flat_map(move |part| head.take().into_iter().chain([part]))
+    let head = || Part::from_text(format!("From the result of {} ({}):", result.name, result.call));
+    shown.enumerate().flat_map(move |(number, part)| (number == 0).then(head).into_iter().chain([part]))
 }
 
 fn binary(part: &ContentPart) -> Option<Part> {
@@ -117,18 +117,18 @@ fn tools(request: &LlmRequest) -> Vec<Tool> {
     let tool = |(tool, native): (&Arc<bob_messages::tools::ToolDescriptor>, &str)| {
         Tool::new(native).with_description(tool.description.as_str()).with_schema(tool.schema.clone())
     };
-    request.tools.with_native_names().map(tool).chain([ask_user()]).collect()
+    request.tools.with_native_names().map(tool).chain([ASK_USER.clone()]).collect()
 }
 
 /// The question to the user, as a function; no tool of Bob's has its name.
-fn ask_user() -> Tool {
+static ASK_USER: LazyLock<Tool> = LazyLock::new(|| {
     let question = json!({"type": "string", "description": "what you need to know"});
     Tool::new(ToolName::ASK_USER)
         .with_description("Asks the user one question and waits for the answer. Only when you cannot go on without it.")
         .with_schema(json!({
             "type": "object", "properties": {"question": question}, "required": ["question"], "additionalProperties": false,
         }))
-}
+});
 
 fn user(parts: &[ContentPart], can: &Capabilities) -> MessageContent {
     let part = |part: &ContentPart| {

@@ -30,7 +30,7 @@ const LONG: usize = 32;
 const SHORT: usize = 8;
 
 /// The error with what the body says behind its message.
-pub(super) fn with(mut error: LlmError, body: &str, keys: &[&SecretString]) -> LlmError {
+pub(super) fn with(mut error: LlmError, body: &str, keys: &[SecretString]) -> LlmError {
     if let Some(said) = of(body, keys) {
         error.message = format!("{}; it said: {said}", error.message);
     }
@@ -38,7 +38,7 @@ pub(super) fn with(mut error: LlmError, body: &str, keys: &[&SecretString]) -> L
 }
 
 /// The message and the code of a body; `None` when it has none that can be shown.
-fn of(body: &str, keys: &[&SecretString]) -> Option<String> {
+fn of(body: &str, keys: &[SecretString]) -> Option<String> {
     let said = match serde_json::from_str::<Value>(body) {
         Ok(body) => of_json(&body)?,
         // A page is not for reading, and a long text is no message.
@@ -72,7 +72,7 @@ fn text(value: Option<&Value>) -> Option<&str> {
 }
 
 /// One line without control characters and keys, of bounded length.
-fn sanitised(said: &str, keys: &[&SecretString]) -> String {
+fn sanitised(said: &str, keys: &[SecretString]) -> String {
     let line: String = said.chars().map(|letter| if is_shown(letter) { letter } else { ' ' }).collect();
     let keys = keys.iter().map(|key| key.expose_secret()).filter(|key| *key != NO_KEY);
     let line = Secrets::over(keys.collect()).marked_in(&line, HIDDEN);

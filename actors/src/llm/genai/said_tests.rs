@@ -4,7 +4,7 @@ use super::*;
 use bob_messages::llm::LlmErrorKind;
 
 fn shown(body: &str) -> Option<String> {
-    of(body, &[&SecretString::from("house-key"), &SecretString::from("")])
+    of(body, &[SecretString::from("house-key"), SecretString::from("")])
 }
 
 #[test]

@@ -109,7 +109,8 @@ fn answer(tap: &Tap, usage: Option<Usage>, attempt: &Attempt<'_>, deltas: &Delta
         return Err(errors::failure(attempt, LlmErrorKind::Unavailable, "answered with neither text nor tool calls"));
     }
     let provider = attempt.model.provider();
-    let answered = model.and_then(|model| ModelName::parse(&format!("{provider}:{model}")).ok());
+    let another = model.filter(|model| model != attempt.model.model());
+    let answered = another.and_then(|model| ModelName::parse(&format!("{provider}:{model}")).ok());
     Ok(LlmAnswer {
         text,
         reasoning: Some(reasoning).filter(|reasoning| !reasoning.is_empty()),

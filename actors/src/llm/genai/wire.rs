@@ -8,12 +8,14 @@ mod anthropic;
 mod calls;
 mod gemini;
 mod index;
+mod json;
 mod openai;
 
 use super::super::providers::ProviderKind;
 pub(super) use calls::Begun;
 use calls::Calls;
 use index::Index;
+use json::Json;
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -156,9 +158,9 @@ impl Wire {
         }
     }
 
-    fn headlines(&mut self, frame: &Value, id: &str, model: &str) {
-        let said = |path: &str| {
-            let name = frame.pointer(path).and_then(Value::as_str)?;
+    fn headlines(&mut self, id: Option<&Json<'_>>, model: Option<&Json<'_>>) {
+        let said = |name: Option<&Json<'_>>| {
+            let name = name?.text()?;
             let is_name = !name.is_empty() && name.len() <= MOST_NAME_BYTES && !name.contains(char::is_control);
             is_name.then(|| name.to_owned())
         };
@@ -172,8 +174,8 @@ impl Wire {
 
     /// The choice to read of those in a frame: one answer is asked for, and of several the one with index 0 is it,
     /// or where none has that, the lowest. A choice lower than what was read so far takes its place.
-    fn chosen(&mut self, choices: Option<&mut Value>) -> Option<Value> {
-        let choices = choices?.as_array_mut()?;
+    fn chosen<'f, 'a>(&mut self, choices: Option<&'f Json<'a>>) -> Option<&'f Json<'a>> {
+        let choices = choices?.list()?;
         let (at, rank) = choices.iter().map(rank).enumerate().min_by_key(|(_, rank)| *rank)?;
         if self.rank.is_some_and(|read| read < rank) {
             return None;
@@ -182,7 +184,7 @@ impl Wire {
             self.said = Said::default();
             self.turns += 1;
         }
-        Some(choices[at].take())
+        Some(&choices[at])
     }
 
     fn text(&mut self, piece: &str) -> Result<(), Fault> {
@@ -195,15 +197,15 @@ impl Wire {
         self.load.add(piece.len())
     }
 
-    fn stop(&mut self, reason: Option<&Value>) {
-        if let Some(reason) = reason.and_then(Value::as_str).filter(|reason| reason.len() <= MOST_NAME_BYTES) {
+    fn stop(&mut self, reason: Option<&Json<'_>>) {
+        if let Some(reason) = reason.and_then(Json::text).filter(|reason| reason.len() <= MOST_NAME_BYTES) {
             self.said.stop = Some(reason.to_owned());
         }
     }
 }
 
 /// Where a choice stands among others: 0 first, then upwards, then whatever has no such number.
-fn rank(choice: &Value) -> u128 {
+fn rank(choice: &Json<'_>) -> u128 {
     match Index::read(choice.get("index")) {
         None => 0,
         Some(Index::Number(number)) => u128::try_from(number).unwrap_or(u128::MAX),
@@ -211,12 +213,12 @@ fn rank(choice: &Value) -> u128 {
     }
 }
 
-fn json(data: &str) -> Result<Value, Fault> {
+fn json(data: &str) -> Result<Json<'_>, Fault> {
     serde_json::from_str(data).map_err(|_not_json| Fault::Unreadable)
 }
 
-fn words(value: Option<&Value>) -> &str {
-    value.and_then(Value::as_str).unwrap_or_default()
+fn words<'f>(value: Option<&'f Json<'_>>) -> &'f str {
+    value.and_then(Json::text).unwrap_or_default()
 }
 
 #[cfg(test)]

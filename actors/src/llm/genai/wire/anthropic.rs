@@ -1,6 +1,7 @@
 //! Frames of the Anthropic messages format. Its blocks have an index each, and their pieces may be mixed.
 
 use super::index::Index;
+use super::json::Json;
 use super::{Fault, MOST_COPIED_BYTES, Wire, json, words};
 use crate::llm::genai::render;
 use serde_json::Value;
@@ -35,19 +36,25 @@ pub(super) fn read(wire: &mut Wire, event: Option<&str>, data: &str) -> Result<(
         (None, false) | (Some(_), true) => return Err(Fault::Unreadable),
     };
     match name {
-        "message_start" => wire.headlines(&json(data)?, "/message/id", "/message/model"),
-        "message_delta" => wire.stop(json(data)?.pointer("/delta/stop_reason")),
+        "message_start" => {
+            let frame = json(data)?;
+            wire.headlines(frame.at(&["message", "id"]), frame.at(&["message", "model"]));
+        }
+        "message_delta" => wire.stop(json(data)?.at(&["delta", "stop_reason"])),
         "message_stop" => close_all(wire),
         "content_block_start" => return start(wire, &json(data)?),
         "content_block_delta" => return delta(wire, &json(data)?),
         "content_block_stop" => return stop(wire, &json(data)?),
-        "error" => return Err(Fault::Reported(json(data).unwrap_or_else(|_| Value::String(data.to_owned())))),
+        "error" => {
+            let said = json(data).map(|frame| frame.to_value());
+            return Err(Fault::Reported(said.unwrap_or_else(|_| Value::String(data.to_owned()))));
+        }
         _says_nothing => {}
     }
     Ok(())
 }
 
-fn start(wire: &mut Wire, data: &Value) -> Result<(), Fault> {
+fn start(wire: &mut Wire, data: &Json<'_>) -> Result<(), Fault> {
     let index = Index::read(data.get("index")).unwrap_or(Index::Number(-1));
     let field = |name: &str| words(data.get("content_block").and_then(|block| block.get(name)));
     wire.load.open = 0;
@@ -67,8 +74,9 @@ fn start(wire: &mut Wire, data: &Value) -> Result<(), Fault> {
                 wire.last_block = Some(index);
                 return Ok(());
             }
-            let input = data.pointer("/content_block/input").and_then(Value::as_object);
-            let input = input.filter(|input| !input.is_empty()).map(|input| Value::Object(input.clone()).to_string());
+            let input = data.at(&["content_block", "input"]);
+            let input = input.filter(|input| matches!(input, Json::Object(fields) if !fields.is_empty()));
+            let input = input.map(|input| input.to_value().to_string());
             wire.load.add(id.len() + name.len() + input.as_ref().map_or(0, String::len))?;
             Block::Call { place: wire.said.calls.named(id, name)?, input }
         }
@@ -82,16 +90,16 @@ fn start(wire: &mut Wire, data: &Value) -> Result<(), Fault> {
     if wire.blocks.len() > MOST_OPEN { Err(Fault::AnswerTooLarge) } else { Ok(()) }
 }
 
-fn delta(wire: &mut Wire, data: &Value) -> Result<(), Fault> {
+fn delta(wire: &mut Wire, data: &Json<'_>) -> Result<(), Fault> {
     let field = |name: &str| data.get("delta").and_then(|delta| delta.get(name));
     wire.text(words(field("text")))?;
     let (thought, signature) = (words(field("thinking")), words(field("signature")));
     wire.reasoning(thought)?;
     wire.load.add(signature.len())?;
     let piece = match field("partial_json") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(Cow::Borrowed(text.as_str())),
-        Some(value) => Some(Cow::Owned(value.to_string())),
+        None | Some(Json::Null) => None,
+        Some(Json::Text(text)) => Some(Cow::Borrowed(&**text)),
+        Some(value) => Some(Cow::Owned(value.to_value().to_string())),
     };
     let index = Index::read(data.get("index")).or_else(|| wire.last_block.clone());
     match (index.and_then(|index| wire.blocks.get_mut(&index)), piece) {
@@ -117,7 +125,7 @@ fn delta(wire: &mut Wire, data: &Value) -> Result<(), Fault> {
     Ok(())
 }
 
-fn stop(wire: &mut Wire, data: &Value) -> Result<(), Fault> {
+fn stop(wire: &mut Wire, data: &Json<'_>) -> Result<(), Fault> {
     wire.load.open = 0;
     let index = Index::read(data.get("index")).or_else(|| wire.last_block.clone());
     if let Some(block) = index.and_then(|index| wire.blocks.remove(&index)) {

@@ -1,6 +1,6 @@
 //! The number of a call, a block or a choice, however it is spelled.
 
-use serde_json::Value;
+use super::json::Json;
 
 /// The longest index that is no number, in bytes; a longer one counts as missing.
 const MOST_BYTES: usize = 64;
@@ -16,11 +16,14 @@ pub(super) enum Index {
 
 impl Index {
     /// `None` for what says nothing: absent, null, a list.
-    pub(super) fn read(value: Option<&Value>) -> Option<Self> {
+    pub(super) fn read(value: Option<&Json<'_>>) -> Option<Self> {
         match value? {
-            Value::Number(number) => Self::parse(&number.to_string()),
-            Value::String(text) => Self::parse(text.trim()),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+            Json::Number(number) => match number.as_i128() {
+                Some(whole) => Some(Self::Number(whole)),
+                None => Self::parse(&number.to_string()),
+            },
+            Json::Text(text) => Self::parse(text.trim()),
+            Json::Null | Json::Bool(_) | Json::List(_) | Json::Object(_) => None,
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::calls::Piece;
 use super::index::Index;
+use super::json::Json;
 use super::{Fault, Wire, json, words};
-use serde_json::Value;
 use std::borrow::Cow;
 
 pub(super) fn read(wire: &mut Wire, data: &str) -> Result<(), Fault> {
@@ -15,12 +15,12 @@ pub(super) fn read(wire: &mut Wire, data: &str) -> Result<(), Fault> {
         }
         _frame => {}
     }
-    let mut frame = json(data)?;
-    if let Some(error) = frame.get_mut("error").map(Value::take).filter(|error| !error.is_null()) {
-        return Err(Fault::Reported(error));
+    let frame = json(data)?;
+    if let Some(error) = frame.get("error").filter(|error| !error.is_null()) {
+        return Err(Fault::Reported(error.to_value()));
     }
-    wire.headlines(&frame, "/id", "/model");
-    let Some(choice) = wire.chosen(frame.get_mut("choices")) else { return Ok(()) };
+    wire.headlines(frame.get("id"), frame.get("model"));
+    let Some(choice) = wire.chosen(frame.get("choices")) else { return Ok(()) };
     wire.stop(choice.get("finish_reason"));
     match choice.get("delta") {
         Some(delta) => read_delta(wire, delta),
@@ -28,12 +28,12 @@ pub(super) fn read(wire: &mut Wire, data: &str) -> Result<(), Fault> {
     }
 }
 
-fn read_delta(wire: &mut Wire, delta: &Value) -> Result<(), Fault> {
+fn read_delta(wire: &mut Wire, delta: &Json<'_>) -> Result<(), Fault> {
     let thought = ["reasoning_content", "reasoning"].map(|field| words(delta.get(field)));
     let thought = thought.into_iter().find(|thought| !thought.is_empty()).unwrap_or_default();
     match delta.get("content") {
         // Mistral's models that think send a list of parts.
-        Some(Value::Array(parts)) => {
+        Some(Json::List(parts)) => {
             let before = wire.said.reasoning.len();
             parts.iter().try_for_each(|part| read_part(wire, part))?;
             if wire.said.reasoning.len() == before {
@@ -49,33 +49,33 @@ fn read_delta(wire: &mut Wire, delta: &Value) -> Result<(), Fault> {
     wire.said.refusal.push_str(refusal);
     wire.load.add(refusal.len())?;
     match delta.get("tool_calls") {
-        Some(Value::Array(pieces)) => pieces.iter().try_for_each(|piece| read_call(wire, piece)),
+        Some(Json::List(pieces)) => pieces.iter().try_for_each(|piece| read_call(wire, piece)),
         Some(piece) => read_call(wire, piece),
         None => Ok(()),
     }
 }
 
-fn read_part(wire: &mut Wire, part: &Value) -> Result<(), Fault> {
+fn read_part(wire: &mut Wire, part: &Json<'_>) -> Result<(), Fault> {
     match words(part.get("type")) {
         "text" => wire.text(words(part.get("text"))),
         "thinking" => match part.get("thinking") {
-            Some(Value::Array(inner)) => inner.iter().try_for_each(|part| wire.reasoning(words(part.get("text")))),
+            Some(Json::List(inner)) => inner.iter().try_for_each(|part| wire.reasoning(words(part.get("text")))),
             thought => wire.reasoning(words(thought)),
         },
         _no_words => Ok(()),
     }
 }
 
-fn read_call(wire: &mut Wire, piece: &Value) -> Result<(), Fault> {
+fn read_call(wire: &mut Wire, piece: &Json<'_>) -> Result<(), Fault> {
     if !piece.is_object() {
         return Ok(());
     }
-    let arguments = match piece.pointer("/function/arguments") {
-        None | Some(Value::Null) => Cow::Borrowed(""),
-        Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
-        Some(value) => Cow::Owned(value.to_string()),
+    let arguments = match piece.at(&["function", "arguments"]) {
+        None | Some(Json::Null) => Cow::Borrowed(""),
+        Some(Json::Text(text)) => Cow::Borrowed(&**text),
+        Some(value) => Cow::Owned(value.to_value().to_string()),
     };
-    let (id, name) = (words(piece.get("id")), words(piece.pointer("/function/name")));
+    let (id, name) = (words(piece.get("id")), words(piece.at(&["function", "name"])));
     wire.load.add(id.len() + name.len() + arguments.len())?;
     let index = Index::read(piece.get("index"));
     wire.said.calls.take_in(Piece { index, id, name, arguments: &arguments })
