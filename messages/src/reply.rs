@@ -22,13 +22,13 @@ pub struct Reply<T> {
     /// Resolves when the asker has dropped its [`Interest`]; `None` when it cannot.
     interest: Option<oneshot::Receiver<()>>,
     /// Gets the reply back when it is dropped before anything was said.
-    if_unheard: Option<Box<Unheard<T>>>,
+    if_unheard: Option<Unheard<T>>,
     /// Where what comes before the answer is kept.
     so_far: SoFar,
 }
 
-/// Who gets a reply back that nobody heard of. In a box of its own, since few have one and messages carry replies.
-struct Unheard<T>(Box<dyn FnOnce(Reply<T>) + Send>);
+/// Who gets a reply back that nobody heard of.
+type Unheard<T> = Box<dyn FnOnce(Reply<T>) + Send>;
 
 /// Who hears the answer.
 enum To<T> {
@@ -98,7 +98,7 @@ impl<T: Send + 'static> Reply<T> {
     /// A question that was abandoned does not come back.
     #[must_use]
     pub fn if_unheard(mut self, then: impl FnOnce(Self) + Send + 'static) -> Self {
-        self.if_unheard = Some(Box::new(Unheard(Box::new(then))));
+        self.if_unheard = Some(Box::new(then));
         self
     }
 
@@ -164,7 +164,7 @@ impl<T> Reply<T> {
         {
             let (to, interest) = (self.to.take(), self.interest.take());
             let so_far = self.so_far.clone();
-            return (then.0)(Self { to, interest, if_unheard: None, so_far });
+            return then(Self { to, interest, if_unheard: None, so_far });
         }
         match self.to.take() {
             Some(To::Once(to)) => to(answer),
