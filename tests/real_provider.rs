@@ -32,7 +32,7 @@ async fn short_question(variable: &str, model: &str) {
         messages: vec![Arc::new(Message::user("What is the capital of France?"))],
         tools: Arc::default(),
         envelope: None,
-        traceparent: String::new(),
+        traceparent: "".into(),
         interactive: true,
         aside: false,
     };

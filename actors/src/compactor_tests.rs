@@ -17,7 +17,7 @@ fn request() -> Arc<CondenseRequest> {
         max_bytes: 100,
         question_bytes: 1_000,
         within_ms: 500,
-        traceparent: String::new(),
+        traceparent: "".into(),
         interactive: false,
     })
 }

@@ -44,7 +44,7 @@ pub struct CondenseRequest {
     /// How long it may take, in milliseconds.
     pub within_ms: u64,
     /// W3C trace context of the call.
-    pub traceparent: String,
+    pub traceparent: Arc<str>,
     /// Whether a user is waiting interactively.
     pub interactive: bool,
 }
@@ -95,7 +95,7 @@ impl CondenseRequest {
             messages: vec![Arc::new(Message::user(self.text()))],
             tools: Arc::new(ToolSet::default()),
             envelope: None,
-            traceparent: self.traceparent.clone(),
+            traceparent: Arc::clone(&self.traceparent),
             interactive: self.interactive,
             aside: true,
         }

@@ -19,7 +19,7 @@ fn request(messages: Vec<Message>, question_bytes: usize) -> CondenseRequest {
         max_bytes: 2_000,
         question_bytes,
         within_ms: 1_000,
-        traceparent: String::new(),
+        traceparent: "".into(),
         interactive: true,
     }
 }

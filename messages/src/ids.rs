@@ -3,6 +3,11 @@
 //! Identifiers are cheap to clone (a shared string) and validated once, on construction from outside.
 
 mod of_chat;
+mod record;
+mod tail;
+
+pub use record::RecordId;
+pub(crate) use tail::Tail;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -55,10 +60,6 @@ id! {
     CallId
 }
 id! {
-    /// One journal record: made once, before the first attempt to store it.
-    RecordId
-}
-id! {
     /// The caller's own name for a request; repeating it returns the first outcome.
     RequestId
 }
@@ -75,17 +76,6 @@ id! {
     ServerId
 }
 
-impl RecordId {
-    /// The id of an owner's record: its epoch and the record's version, which no other record of the session has.
-    pub fn numbered(epoch: u64, version: u64) -> Self {
-        let mut text = Tail::default();
-        text.number(version, 1);
-        text.push(b'-');
-        text.number(epoch, 1);
-        Self(text.as_str().into())
-    }
-}
-
 impl CallId {
     /// The id of a session's call of this number: a letter and at least eight digits, which every provider accepts.
     pub fn numbered(number: u64) -> Self {
@@ -93,40 +83,6 @@ impl CallId {
         text.number(number, 8);
         text.push(b'c');
         Self(text.as_str().into())
-    }
-}
-
-/// A short text that is written from its end. Ids are made for every record and
-/// call, and formatting them would cost more than storing them.
-struct Tail {
-    bytes: [u8; 44],
-    start: usize,
-}
-
-impl Default for Tail {
-    fn default() -> Self {
-        Self { bytes: [0; 44], start: 44 }
-    }
-}
-
-impl Tail {
-    fn push(&mut self, byte: u8) {
-        self.start -= 1;
-        self.bytes[self.start] = byte;
-    }
-
-    /// Writes a number with at least this many digits; two of twenty fit beside a letter.
-    fn number(&mut self, mut number: u64, least: usize) {
-        let end = self.start;
-        while number > 0 || end - self.start < least {
-            self.push(b'0' + (number % 10) as u8);
-            number /= 10;
-        }
-    }
-
-    fn as_str(&self) -> &str {
-        // Only ASCII was written.
-        std::str::from_utf8(&self.bytes[self.start..]).unwrap_or_default()
     }
 }
 
@@ -308,8 +264,6 @@ mod tests {
     fn numbered_ids_read_as_their_numbers() {
         for number in [0, 1, 9, 10, 99_999_999, 100_000_000, u64::MAX] {
             assert_eq!(CallId::numbered(number).as_str(), format!("c{number:08}"));
-            assert_eq!(RecordId::numbered(number, u64::MAX).as_str(), format!("{number}-{}", u64::MAX));
-            assert_eq!(RecordId::numbered(1, number).as_str(), format!("1-{number}"));
         }
     }
 

@@ -148,7 +148,7 @@ pub struct LlmRequest {
     /// envelope, in native mode that of a structured answer where no tools are on offer.
     pub envelope: Option<Arc<Value>>,
     /// W3C trace context of this call.
-    pub traceparent: String,
+    pub traceparent: Arc<str>,
     /// Whether a user is waiting interactively; such calls precede batch work.
     pub interactive: bool,
     /// Whether this is a question beside the conversation: nothing of its answer is shown.

@@ -20,13 +20,13 @@ pub struct Reply<T> {
     /// Resolves when the asker has dropped its [`Interest`]; `None` when it cannot.
     interest: Option<oneshot::Receiver<()>>,
     /// Receives the reply if it is dropped before it was used.
-    if_unheard: Option<Box<Unheard<T>>>,
+    if_unheard: Option<Unheard<T>>,
     /// Holds output produced before the answer.
     so_far: SoFar,
 }
 
-/// Receives an unused reply. Boxed, since few replies have one and messages carry replies.
-struct Unheard<T>(Box<dyn FnOnce(Reply<T>) + Send>);
+/// Receives an unused reply.
+type Unheard<T> = Box<dyn FnOnce(Reply<T>) + Send>;
 
 /// The receiver of the answer.
 enum To<T> {
@@ -94,7 +94,7 @@ impl<T: Send + 'static> Reply<T> {
     /// began. An abandoned reply is not passed on.
     #[must_use]
     pub fn if_unheard(mut self, then: impl FnOnce(Self) + Send + 'static) -> Self {
-        self.if_unheard = Some(Box::new(Unheard(Box::new(then))));
+        self.if_unheard = Some(Box::new(then));
         self
     }
 
@@ -158,7 +158,7 @@ impl<T> Reply<T> {
         {
             let (to, interest) = (self.to.take(), self.interest.take());
             let so_far = self.so_far.clone();
-            return (then.0)(Self { to, interest, if_unheard: None, so_far });
+            return then(Self { to, interest, if_unheard: None, so_far });
         }
         match self.to.take() {
             Some(To::Once(to)) => to(answer),

@@ -304,7 +304,7 @@ pub struct CallContext {
     /// The names or patterns the session is limited to; `None` means all.
     pub allow: Option<Arc<[String]>>,
     /// W3C trace context; each call derives its span from it.
-    pub traceparent: String,
+    pub traceparent: Arc<str>,
 }
 
 impl CallContext {

@@ -4,7 +4,11 @@
 //! its parent and its name. Turn, step and call therefore determine the ids, on both sides of a crash. Format: W3C
 //! Trace Context.
 
-use crate::ids::TurnId;
+use crate::ids::{Tail, TurnId};
+use std::sync::Arc;
+
+/// How long a header is whose trace is of the usual form.
+const HEADER_BYTES: usize = 55;
 
 /// FNV-1a, 64 bits: a small, stable, well-spread hash. Not for secrets.
 pub fn fnv64(bytes: &[u8]) -> u64 {
@@ -63,7 +67,7 @@ pub fn turn_span(turn: &TurnId) -> String {
 
 /// The span of one model call.
 pub fn step_span(turn: &TurnId, step: u32) -> String {
-    span(&[turn.as_str(), "/step/", &step.to_string()])
+    text(&step_digits(turn, step)).to_owned()
 }
 
 /// The span of one tool call.
@@ -76,18 +80,43 @@ pub fn traceparent(trace: &str, span: &str) -> String {
     ["00-", trace, "-", span, "-01"].concat()
 }
 
+/// The header that carries a trace and the span of a turn's step on. It is made for each step, so it is written without
+/// pieces of its own.
+pub fn step_traceparent(trace: &str, turn: &TurnId, step: u32) -> Arc<str> {
+    let span = step_digits(turn, step);
+    let parts = ["00-", trace, "-", text(&span), "-01"];
+    let mut header = [0; HEADER_BYTES];
+    let mut end = 0;
+    for part in parts {
+        let Some(place) = header.get_mut(end..end + part.len()) else { return parts.concat().into() };
+        place.copy_from_slice(part.as_bytes());
+        end += part.len();
+    }
+    text(&header[..end]).into()
+}
+
 /// The span a `traceparent` names, if it is well formed.
 pub fn parent_span(traceparent: &str) -> Option<&str> {
     parse(traceparent).map(|(_, span)| span)
 }
 
 fn span(parts: &[&str]) -> String {
+    text(&digits(parts)).to_owned()
+}
+
+fn step_digits(turn: &TurnId, step: u32) -> [u8; 16] {
+    digits(&[turn.as_str(), "/step/", Tail::of(u64::from(step)).as_str()])
+}
+
+/// A hash of these parts in hexadecimal digits, which is never zero.
+fn digits(parts: &[&str]) -> [u8; 16] {
     let hash = parts.iter().fold(Fnv64::default(), |hash, part| hash.with(part.as_bytes())).0.max(1);
-    let mut digits = String::with_capacity(16);
-    for at in 0..16 {
-        digits.push(char::from(b"0123456789abcdef"[(hash >> (60 - 4 * at)) as usize & 0xf]));
-    }
-    digits
+    std::array::from_fn(|at| b"0123456789abcdef"[(hash >> (60 - 4 * at)) as usize & 0xf])
+}
+
+/// What was written here, which is ASCII.
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 fn parse(header: &str) -> Option<(&str, &str)> {
@@ -136,5 +165,15 @@ mod tests {
         assert_ne!(step_span(&turn, 1), step_span(&turn, 2));
         assert_eq!(call_span(&turn, "c1"), call_span(&turn, "c1"));
         assert_eq!(turn_span(&turn).len(), 16);
+        assert_eq!(step_span(&turn, 12), span(&["t", "/step/", "12"]));
+    }
+
+    #[test]
+    fn a_steps_header_is_that_of_its_span() {
+        let turn = TurnId::new("01890a5d-ac96-774b-bcce-b302099a8057");
+        for trace in [trace_id(&turn, None), "longer than any trace".repeat(4)] {
+            let header = step_traceparent(&trace, &turn, 3);
+            assert_eq!(*header, *traceparent(&trace, &step_span(&turn, 3)));
+        }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn request(messages: Vec<Message>) -> LlmRequest {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::default(),
         envelope: None,
-        traceparent: String::new(),
+        traceparent: "".into(),
         interactive: true,
         aside: false,
     }

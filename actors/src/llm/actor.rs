@@ -14,22 +14,22 @@ pub struct LlmActor;
 
 impl Actor for LlmActor {
     type Msg = LlmMessage;
-    type State = LlmArguments;
+    type State = Arc<LlmArguments>;
     type Arguments = LlmArguments;
 
     async fn pre_start(
         &self,
         _myself: ActorRef<LlmMessage>,
         arguments: LlmArguments,
-    ) -> Result<LlmArguments, ActorProcessingErr> {
-        Ok(arguments)
+    ) -> Result<Arc<LlmArguments>, ActorProcessingErr> {
+        Ok(Arc::new(arguments))
     }
 
     async fn handle(
         &self,
         _myself: ActorRef<LlmMessage>,
         message: LlmMessage,
-        shared: &mut LlmArguments,
+        shared: &mut Arc<LlmArguments>,
     ) -> Result<(), ActorProcessingErr> {
         match message {
             LlmMessage::Profile { model, reply } => {
@@ -38,7 +38,7 @@ impl Actor for LlmActor {
             }
             LlmMessage::Infer { request, remaining_ms, reply } => {
                 // In a box, since a task moves what it is given several times.
-                tokio::spawn(Box::pin(call(shared.clone(), request, remaining_ms, reply)));
+                tokio::spawn(Box::pin(call(Arc::clone(shared), request, remaining_ms, reply)));
             }
             LlmMessage::Providers { reply } => reply.send(shared.breakers.states()),
         }
@@ -47,7 +47,7 @@ impl Actor for LlmActor {
 }
 
 async fn call(
-    shared: LlmArguments,
+    shared: Arc<LlmArguments>,
     request: Arc<LlmRequest>,
     remaining_ms: u64,
     mut reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,

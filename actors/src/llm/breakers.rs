@@ -32,9 +32,9 @@ struct Line {
 
 /// The permission of one attempt. Dropping it untold lets a probe's place go.
 #[derive(Debug)]
-pub(super) struct Pass {
-    breakers: Breakers,
-    provider: String,
+pub(super) struct Pass<'a> {
+    breakers: &'a Breakers,
+    provider: &'a str,
     is_probe: bool,
 }
 
@@ -52,7 +52,7 @@ impl Breakers {
     }
 
     /// Lets an attempt through, or says how long the provider has failed.
-    pub(super) fn pass(&self, provider: &str) -> Result<Pass, LlmError> {
+    pub(super) fn pass<'a>(&'a self, provider: &'a str) -> Result<Pass<'a>, LlmError> {
         let mut lines = self.lines();
         if !lines.contains_key(provider) {
             lines.insert(provider.to_owned(), Line::default());
@@ -63,7 +63,7 @@ impl Breakers {
             Passage::Probe => true,
             Passage::Refused(down) => return Err(refusal(provider, lines.get(provider), down)),
         };
-        Ok(Pass { breakers: self.clone(), provider: provider.to_owned(), is_probe })
+        Ok(Pass { breakers: self, provider, is_probe })
     }
 
     /// Whether [`pass`](Self::pass) would refuse now; nothing changes.
@@ -96,12 +96,12 @@ impl Breakers {
     }
 }
 
-impl Pass {
+impl Pass<'_> {
     /// Says how the attempt ended.
     pub(super) fn tell<T>(mut self, result: &Result<T, LlmError>) {
         let Self { breakers, provider, is_probe } = &self;
         let (now_ms, mut lines) = (breakers.now_ms(), breakers.lines());
-        let Some(line) = lines.get_mut(provider) else { return };
+        let Some(line) = lines.get_mut(*provider) else { return };
         if let Err(error) = result {
             line.last_error.clone_from(&error.message);
         }
@@ -115,13 +115,13 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if !self.is_probe {
             return;
         }
         let now_ms = self.breakers.now_ms();
-        if let Some(line) = self.breakers.lines().get_mut(&self.provider) {
+        if let Some(line) = self.breakers.lines().get_mut(self.provider) {
             line.breaker.let_go(now_ms);
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn plain_request(messages: Vec<Message>) -> LlmRequest {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::default(),
         envelope: None,
-        traceparent: String::new(),
+        traceparent: "".into(),
         interactive: true,
         aside: false,
     }

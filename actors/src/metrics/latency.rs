@@ -90,14 +90,14 @@ impl Kept {
 
     /// What was recent becomes what was before that, and then nothing.
     fn turn(&mut self, now: Instant) {
-        let turns = now.saturating_duration_since(self.turned).as_nanos() / TURN.as_nanos();
-        if turns == 0 {
+        let since = now.saturating_duration_since(self.turned);
+        if since < TURN {
             return;
         }
         self.turned = now;
         std::mem::swap(&mut self.now, &mut self.before);
         self.now.reset();
-        if turns > 1 {
+        if since >= TURN * 2 {
             self.before.reset();
         }
     }

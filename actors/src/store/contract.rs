@@ -158,5 +158,5 @@ pub async fn stored(store: &Arc<dyn SessionStore>, session: &SessionId) -> Vec<S
     for (index, record) in records.iter().enumerate() {
         assert_eq!(record.version, index as u64 + 1, "versions count the records");
     }
-    records.iter().map(|record| record.id.as_str().to_owned()).collect()
+    records.iter().map(|record| record.id.to_string()).collect()
 }

@@ -52,7 +52,7 @@ async fn ask(room: &ActorRef<ToolsMessage>, check: CheckRequest, approve: Option
         tool_timeout_ms: 10_000,
         approve,
         allow: None,
-        traceparent: String::new(),
+        traceparent: "".into(),
     });
     let (reply, answer) = Reply::channel();
     room.cast(ToolsMessage::Check { check, context, reply }).expect("the room is open");

@@ -53,7 +53,7 @@ fn context() -> CallContext {
         tool_timeout_ms: 1000,
         approve: None,
         allow: None,
-        traceparent: String::new(),
+        traceparent: "".into(),
     }
 }
 

@@ -219,17 +219,26 @@ async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut 
         Poll::Ready(ended) => result(ended, &name),
         Poll::Pending => {
             asker.note_running();
-            tokio::select! {
-                biased;
-                () = asker.abandoned() => return,
-                ended = &mut work => result(ended, &name),
-                // The calls of an actor end with it, however it ends; the dropped reply
-                // tells the asker. One whose end came in between is told it.
-                _ = owner.wait(None) => match poll!(work.as_mut()) {
-                    Poll::Ready(ended) => result(ended, &name),
-                    Poll::Pending => return,
-                },
-                () = tokio::time::sleep_until(deadline) => (CallStatus::Error, ToolOutput::error(limit.too_late(&name))),
+            // In a box of its own: its timer and its watch over the owner would make every call's task large.
+            let ended = Box::pin(async {
+                tokio::select! {
+                    biased;
+                    () = asker.abandoned() => None,
+                    ended = &mut work => Some(result(ended, &name)),
+                    // The calls of an actor end with it, however it ends; the dropped reply
+                    // tells the asker. One whose end came in between is told it.
+                    _ = owner.wait(None) => match poll!(work.as_mut()) {
+                        Poll::Ready(ended) => Some(result(ended, &name)),
+                        Poll::Pending => None,
+                    },
+                    () = tokio::time::sleep_until(deadline) => {
+                        Some((CallStatus::Error, ToolOutput::error(limit.too_late(&name))))
+                    }
+                }
+            });
+            match ended.await {
+                Some(ended) => ended,
+                None => return,
             }
         }
     };

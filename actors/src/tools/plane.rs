@@ -176,30 +176,34 @@ impl ToolPlane {
     /// task when each server is ready or has failed, or its patience is over. A server whose
     /// list is old reads it again meanwhile, for whoever looks next.
     pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
-        self.list_with(Arc::default(), allow, tell);
+        if let Some((tools, tell)) = self.list_with(Arc::default(), allow, tell) {
+            tell(tools);
+        }
     }
 
-    /// Lists the tools for a turn that begins, with those of the servers its session brings.
+    /// Lists the tools for a turn that begins, with those of the servers its session brings. A list that is at hand is
+    /// returned, and `tell` is not called.
     pub fn list_for(
         &self,
         session: &SessionId,
         named: &[ServerSpec],
         allow: Option<Arc<[String]>>,
         tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
-    ) {
-        self.list_with(self.0.brought.turn_begins(session, named), allow, tell);
+    ) -> Option<Arc<ToolSet>> {
+        self.list_with(self.0.brought.turn_begins(session, named), allow, tell).map(|(tools, _not_called)| tools)
     }
 
-    fn list_with(
+    /// Gives `tell` back with a list that is at hand.
+    fn list_with<F: FnOnce(Arc<ToolSet>) + Send + 'static>(
         &self,
         own: Arc<[Arc<Host>]>,
         allow: Option<Arc<[String]>>,
-        tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
-    ) {
+        tell: F,
+    ) -> Option<(Arc<ToolSet>, F)> {
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
         servers.iter().chain(own.iter()).for_each(|host| host.address.look());
         drop(servers);
-        let Some(until) = self.settles_until(&own) else { return tell(self.set(&own, allow.as_ref())) };
+        let Some(until) = self.settles_until(&own) else { return Some((self.set(&own, allow.as_ref()), tell)) };
         let plane = self.clone();
         tokio::spawn(async move {
             let mut published = plane.changes();
@@ -213,6 +217,7 @@ impl ToolPlane {
             let _ready_or_too_late = tokio::time::timeout_at(until, settled).await;
             tell(plane.set(&own, allow.as_ref()));
         });
+        None
     }
 
     /// Sends a question to the host of its tool. When nobody is there, it waits for the

@@ -42,7 +42,7 @@ fn context() -> CallContext {
         tool_timeout_ms: 1_000,
         approve: None,
         allow: None,
-        traceparent: String::new(),
+        traceparent: "".into(),
     }
 }
 

@@ -74,16 +74,12 @@ pub(super) fn append(
     });
 }
 
-/// What a model can do: asked once for each model, since it follows from the
-/// configuration.
+/// Asks what a model can do, and remembers it: it follows from the configuration.
 pub(super) fn profile(
     rooms: &Rooms,
     model: ModelName,
     tell: impl FnOnce(Result<Arc<ModelProfile>, LlmError>) + Send + 'static,
 ) {
-    if let Some(profile) = rooms.profiles.get(&model) {
-        return tell(Ok(profile));
-    }
     let profiles = rooms.profiles.clone();
     let told = Reply::to(move |answer: Option<Result<Arc<ModelProfile>, LlmError>>| {
         let result = answer.unwrap_or_else(|| Err(crate::llm::gone()));

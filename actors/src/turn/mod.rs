@@ -29,9 +29,16 @@ use bob_messages::turn::{Effect, Moment, Turn, TurnMessage};
 use closing::Closing;
 use lease::{Lease, Tenant};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
+
+thread_local! {
+    /// The list that effects are put on, kept from one message to the next. It is empty between two, and a session that
+    /// has nothing to do keeps none.
+    static EFFECTS: Cell<Vec<Effect>> = const { Cell::new(Vec::new()) };
+}
 
 /// The actor of one session.
 #[derive(Debug)]
@@ -123,13 +130,22 @@ impl Actor for TurnActor {
         {
             drop(state.in_flight.swap_remove(at));
         }
-        let of = message.kind_name();
         let now = state.now();
         state.turn.watched(state.started.feed.is_watched());
-        for (performed, effect) in state.turn.apply(now, message).into_iter().enumerate() {
-            state.started.rooms.watchdog.before_effect(&state.started.session, of, performed)?;
-            state.perform(effect, now.wall, &myself);
+        let mut effects = EFFECTS.take();
+        // Answers that were at hand: no message is sent for one, and they may be heard in any order.
+        let mut known = Vec::new();
+        let mut next = Some(message);
+        while let Some(message) = next {
+            let of = message.kind_name();
+            state.turn.apply_into(&mut effects, now, message);
+            for (performed, effect) in effects.drain(..).enumerate() {
+                state.started.rooms.watchdog.before_effect(&state.started.session, of, performed)?;
+                known.extend(state.perform(effect, now.wall, &myself));
+            }
+            next = known.pop();
         }
+        EFFECTS.set(effects);
         Ok(())
     }
 
@@ -148,7 +164,7 @@ impl Actor for TurnActor {
         }
         for effect in state.turn.apply(now, TurnMessage::Stopped { reason, submission }) {
             if let Some(effect) = closing.keep(effect) {
-                state.perform(effect, now.wall, &myself);
+                let _the_turn_is_over = state.perform(effect, now.wall, &myself);
             }
         }
         closing.tell_when_saved();
@@ -170,8 +186,8 @@ impl TurnState {
     }
 
     /// Performs one effect: one send, no decision. A question that cannot be sent is answered all the same, because a
-    /// dropped reply answers.
-    fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) {
+    /// dropped reply answers. An answer that is at hand is returned instead of being sent.
+    fn perform(&mut self, effect: Effect, now: Millis, myself: &ActorRef<TurnMessage>) -> Option<TurnMessage> {
         let rooms = &self.started.rooms;
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
@@ -186,9 +202,13 @@ impl TurnState {
             Effect::ListTools { ticket, allow, brought } => {
                 let (plane, session) = (rooms.tools.clone(), self.started.session.clone());
                 let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs(&session) };
-                rooms.tools.list_for(&self.started.session, &brought, allow, answer(myself, listed));
+                let tell = answer(myself, listed.clone());
+                return rooms.tools.list_for(&self.started.session, &brought, allow, tell).map(listed);
             }
             Effect::Profile { ticket, model } => {
+                if let Some(profile) = rooms.profiles.get(&model) {
+                    return Some(TurnMessage::Profiled { ticket, result: Ok(profile) });
+                }
                 again::profile(rooms, model, answer(myself, move |result| TurnMessage::Profiled { ticket, result }));
             }
             Effect::ReadLayers { ticket, cwd } => {
@@ -254,6 +274,7 @@ impl TurnState {
                 }
             }
         }
+        None
     }
 }
 

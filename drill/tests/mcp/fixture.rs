@@ -129,7 +129,7 @@ impl Fixture {
             tool_timeout_ms: timeout_ms,
             approve: None,
             allow: None,
-            traceparent: String::new(),
+            traceparent: "".into(),
         };
         (Arc::new(call), Arc::new(context))
     }

@@ -38,7 +38,7 @@ impl Driver<'_> {
                 self.input().map_or(Cause::Inside, |start| Cause::Outside(vec![start]))
             }
             Fact::Steered { parts, request_id, .. } => {
-                let request_id = request_id.clone().unwrap_or_else(|| RequestId::new(next.id.as_str()));
+                let request_id = request_id.clone().unwrap_or_else(|| RequestId::new(next.id.to_string()));
                 let steer = Box::new(Steer { request_id, submission: None, parts: parts.clone() });
                 Cause::Outside(vec![TurnMessage::Steered { steer }])
             }
@@ -83,7 +83,7 @@ impl Driver<'_> {
     pub(super) fn change(&self, record: &Record) -> Option<TurnMessage> {
         let (request_id, change) = match &record.fact {
             Fact::Options(options) => {
-                (RequestId::new(record.id.as_str()), SessionChange::Open(Box::new(options.clone())))
+                (RequestId::new(record.id.to_string()), SessionChange::Open(Box::new(options.clone())))
             }
             Fact::Configured { request_id, options } => {
                 (request_id.clone(), SessionChange::Patch(Box::new(OptionsPatch::to(options))))

@@ -64,6 +64,11 @@ impl Session {
         session
     }
 
+    /// Whether it ever had images, sounds or files: old ones are dropped, and a message has fewer bytes then than it had.
+    pub(crate) fn has_media(&self) -> bool {
+        self.keep.has_media
+    }
+
     /// Whether this request was answered so long ago that only the journal has its outcome. Of those the session has
     /// fingerprints only: rarely it is another one, of which the journal knows nothing.
     pub fn has_forgotten(&self, request: &RequestId) -> bool {

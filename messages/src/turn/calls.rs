@@ -33,20 +33,23 @@ impl Turn {
     /// Looks at the calls: what a guard forbids is answered, the rest is judged.
     pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
         calling.entered = true;
-        let mut checks = Vec::new();
+        calling.slots.reserve_exact(self.open_calls().len());
         let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
-        let (tickets, suspends, mut blocked) = (self.tickets, self.approvals() == ApprovalsMode::Suspend, false);
+        let (mut tickets, suspends, mut blocked) = (self.tickets, self.approvals() == ApprovalsMode::Suspend, false);
         for (at, open) in self.open_calls().iter().enumerate() {
             let asked = open.approval.as_ref();
             let slot = if open.result.is_some() {
                 Slot::Finished
             } else if open.refused.is_some() {
-                answers.push((at, ToolReturn::note(CallStatus::Cancelled, "not run: the turn has reached a limit")));
+                answers.push((
+                    Arc::clone(&open.call),
+                    ToolReturn::note(CallStatus::Cancelled, "not run: the turn has reached a limit"),
+                ));
                 Slot::Finished
             } else if let Some(outside) = &open.outside {
                 match &outside.came {
                     Some(reply) => {
-                        answers.push((at, ToolReturn::text(reply)));
+                        answers.push((Arc::clone(&open.call), ToolReturn::text(reply)));
                         Slot::Finished
                     }
                     None => Slot::Waiting,
@@ -62,17 +65,14 @@ impl Turn {
                     }
                     Some((asked, Some(false))) => {
                         let denied = ToolReturn::note(CallStatus::Denied, denied(&asked.reason));
-                        answers.push((at, self.not_run(&open.call, denied)));
+                        answers.push((Arc::clone(&open.call), self.not_run(&open.call, denied)));
                         Slot::Finished
                     }
                     Some((_, Some(true))) | None => {
-                        let approved = asked.map(approved);
-                        let ticket = Ticket(tickets + checks.len() as u64 + 1);
-                        let run = !blocked && approved.is_none() && self.only_reads(&open.call);
+                        tickets += 1;
+                        let run = !blocked && asked.is_none() && self.only_reads(&open.call);
                         blocked |= !run;
-                        let standing = self.standing(&open.call);
-                        checks.push((ticket, CheckRequest { call: Arc::clone(&open.call), approved, standing, run }));
-                        Slot::Checking { ticket, run }
+                        Slot::Checking { ticket: Ticket(tickets), run }
                     }
                 }
             };
@@ -85,15 +85,16 @@ impl Turn {
             }
             calling.slots.push(slot);
         }
-        let calls: Vec<_> = self.open_calls().iter().map(|open| Arc::clone(&open.call)).collect();
-        for (at, returned) in answers {
-            self.answer(&calls[at], returned, effects);
+        for (call, returned) in answers {
+            self.answer(&call, returned, effects);
         }
         for at in asked_again {
             self.ask_person(at, effects);
         }
-        for (ticket, check) in checks {
-            self.tickets = ticket.0;
+        self.tickets = tickets;
+        for (at, slot) in calling.slots.iter().enumerate() {
+            let Slot::Checking { ticket, run } = *slot else { continue };
+            let Some(check) = self.check_of(at, run) else { continue };
             effects.push(Effect::Check { ticket, check, context: Arc::clone(&calling.context) });
         }
         self.advance(calling, effects);
@@ -327,6 +328,13 @@ impl Turn {
     pub(super) fn open_calls(&self) -> &[OpenCall] {
         let open = self.open_turn();
         open.and_then(|open| open.step.as_ref()).map_or(&[], |step| step.calls.as_slice())
+    }
+
+    /// The question to the tools room about a call that waits to be judged.
+    fn check_of(&self, at: usize, run: bool) -> Option<CheckRequest> {
+        let open = self.open_calls().get(at)?;
+        let (call, approved) = (Arc::clone(&open.call), open.approval.as_ref().map(approved));
+        Some(CheckRequest { call, approved, standing: self.standing(&open.call), run })
     }
 
     pub(super) fn call_at(&self, at: usize) -> Option<Arc<ToolCall>> {

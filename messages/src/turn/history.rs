@@ -21,6 +21,11 @@ impl Fit {
         pinned.into_iter().chain(&history[self.start..])
     }
 
+    /// Whether nothing is left out.
+    pub(super) fn is_everything(&self) -> bool {
+        self.start == 0
+    }
+
     /// How many messages do not fit.
     pub(super) fn dropped(&self) -> usize {
         self.start - usize::from(self.pinned.is_some())

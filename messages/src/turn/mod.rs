@@ -171,12 +171,17 @@ impl Turn {
     /// The effects are to be performed in order. A message that is late or out of
     /// place changes nothing and asks for nothing.
     pub fn apply(&mut self, at: impl Into<Moment>, message: TurnMessage) -> Vec<Effect> {
-        self.now.pass(at.into(), self.asks_a_person());
         let mut effects = Vec::with_capacity(4);
-        self.step(message, &mut effects);
-        self.fail_stranded(&mut effects);
-        self.look_up_deferred(&mut effects);
+        self.apply_into(&mut effects, at, message);
         effects
+    }
+
+    /// As [`apply`](Self::apply), for a driver that keeps its list: the effects are added to it.
+    pub fn apply_into(&mut self, effects: &mut Vec<Effect>, at: impl Into<Moment>, message: TurnMessage) {
+        self.now.pass(at.into(), self.asks_a_person());
+        self.step(message, effects);
+        self.fail_stranded(effects);
+        self.look_up_deferred(effects);
     }
 
     /// The transitions. What [`Turn::admits`] keeps or answers concerns no state.

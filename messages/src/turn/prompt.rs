@@ -40,7 +40,7 @@ pub(super) struct Frame {
     pub(super) tools: Arc<ToolSet>,
     /// The trace the turn belongs to, and the header of its newest step.
     trace: String,
-    header: (u32, String),
+    header: (u32, Arc<str>),
     system: Arc<str>,
     envelope: Option<Arc<Value>>,
     cut_layers: Vec<String>,
@@ -113,17 +113,17 @@ impl Frame {
             (ToolMode::Native, _) => None,
         };
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
-        let (trace, header, counted) = (trace.unwrap_or_default(), (0, String::new()), Counted::default());
+        let (trace, header, counted) = (trace.unwrap_or_default(), (0, Arc::default()), Counted::default());
         let (system, summary) = (system.into(), summary(session));
         Self { mode, profile, tools, trace, header, system, envelope, cut_layers, cut_bytes, counted, summary }
     }
 
     /// The header that carries a step's trace on.
-    pub(super) fn traceparent(&mut self, turn: &TurnId, step: u32) -> String {
+    pub(super) fn traceparent(&mut self, turn: &TurnId, step: u32) -> Arc<str> {
         if self.header.0 != step || self.header.1.is_empty() {
-            self.header = (step, trace::traceparent(&self.trace, &trace::step_span(turn, step)));
+            self.header = (step, trace::step_traceparent(&self.trace, turn, step));
         }
-        self.header.1.clone()
+        Arc::clone(&self.header.1)
     }
 
     /// How many bytes a prompt has that fills this share of the context.
@@ -177,8 +177,11 @@ impl Frame {
             ToolMode::Native => told.cloned().collect(),
             ToolMode::Json => spelled_out(told, &self.profile.capabilities),
         };
+        // Then the history has been counted already.
+        let is_whole = self.mode == ToolMode::Native && fit.is_everything() && !session.has_media();
         let mut system = Arc::clone(&self.system);
-        if !self.profile.capabilities.system_role && !system.is_empty() {
+        let is_folded = !self.profile.capabilities.system_role && !system.is_empty();
+        if is_folded {
             fold_into_first_user_message(&mut messages, &system);
             system = Arc::from("");
         }
@@ -198,7 +201,10 @@ impl Frame {
             interactive: turn.input.interactive,
             aside: false,
         };
-        let bytes = request.bytes() as u64;
+        let bytes = match is_whole && !is_folded {
+            true => self.frame_bytes() + self.summary_bytes() + whole,
+            false => request.bytes(),
+        } as u64;
         let event = AgentEvent::PromptBuilt {
             messages: request.messages.len(),
             estimated_tokens: bytes * session.tokens_per_kb / 1_000,

@@ -231,7 +231,9 @@ impl Turn {
             servers: wait.servers,
             parent: session.options.parent.clone(),
         });
-        if let Some(said) = event::began(open).filter(|_| !self.unwatched) {
+        if !self.unwatched
+            && let Some(said) = event::began(open)
+        {
             self.emit(effects, || said);
         }
         for said in wait.said {

@@ -25,17 +25,18 @@ impl SessionsState {
         if self.draining.is_some() {
             return self.refuse(pending, closing());
         }
-        let known = self.table.get_mut(session);
-        let mut already_pending = known.into_iter().flat_map(|entry| entry.pending.iter_mut());
-        // A submission may come twice: from the caller that finishes what was left, and from one that decides about
-        // it.
-        if let Some(same) = already_pending.find(|known| known.submission == pending.submission) {
-            same.share_with(pending.reply);
-            return self.metrics().repeated();
-        }
-        let known = self.table.get_mut(session);
-        let (pending_replies, queued_count, has_slot) =
-            known.map_or((0, 0, false), |entry| (entry.pending.len(), entry.queued_count(), entry.has_slot));
+        let (pending_replies, queued_count, has_slot) = match self.table.get_mut(session) {
+            Some(entry) => {
+                // A submission may come twice: from the caller that finishes what was left, and from one that decides
+                // about it.
+                if let Some(same) = entry.pending.iter_mut().find(|known| known.submission == pending.submission) {
+                    same.share_with(pending.reply);
+                    return self.metrics().repeated();
+                }
+                (entry.pending.len(), entry.queued_count(), entry.has_slot)
+            }
+            None => (0, 0, false),
+        };
         if pending_replies > brief.max_waiting {
             let waiting = pending_replies - 1;
             let error = format!("the session has {waiting} inputs waiting; try again when it has answered");
@@ -48,6 +49,8 @@ impl SessionsState {
         }
         let entry = self.table.entry(session, brief);
         entry.brief = Arc::clone(brief);
+        // Most sessions have one at a time.
+        entry.pending.reserve_exact(1);
         entry.pending.push_back(pending);
         self.admission.enqueued();
         if is_admitted {

@@ -94,7 +94,7 @@ pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilit
         options = options.with_max_tokens(max_tokens);
     }
     if !request.traceparent.is_empty() {
-        options = options.with_extra_headers(("traceparent", request.traceparent.as_str()));
+        options = options.with_extra_headers(("traceparent", &*request.traceparent));
     }
     match &request.envelope {
         Some(schema) if can.json_schema && (request.mode == ToolMode::Json || is_answer_alone(request)) => {

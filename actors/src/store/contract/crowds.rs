@@ -89,7 +89,7 @@ pub async fn s6_of_eight_writers_no_record_is_lost_or_doubled(store: Arc<dyn Ses
             let (mut accepted, mut version) = (Vec::new(), 0);
             while accepted.len() < 10 {
                 let fact = record(&one, epoch, version + 1, &format!("w{writer}"));
-                let id = fact.id.as_str().to_owned();
+                let id = fact.id.to_string();
                 let attempt = Append { session: one.clone(), epoch, expected_version: version, records: vec![fact] };
                 match store_one(&store, attempt).await {
                     Ok(new) => {

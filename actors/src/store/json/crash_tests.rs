@@ -313,7 +313,7 @@ fn s1_whatever_a_crash_of_the_machine_leaves_holds_what_was_confirmed_and_can_be
     for traced in &trace {
         if let Traced::Confirmed(known) = traced {
             for (one, records) in known {
-                let ids = records.iter().map(|record| record.id.as_str().to_owned());
+                let ids = records.iter().map(|record| record.id.to_string());
                 ever.entry(one.clone()).or_default().extend(ids);
             }
         }
@@ -339,7 +339,7 @@ fn s1_whatever_a_crash_of_the_machine_leaves_holds_what_was_confirmed_and_can_be
                 let known = confirmed.get(&one).cloned().unwrap_or_default();
                 let loaded = journals.load(&one).unwrap_or_else(|error| panic!("after step {end}: {id}: {error}"));
                 assert!(loaded.starts_with(&known), "after step {end}: {id} has lost what was confirmed");
-                let is_known = |record: &Arc<Record>| ever[&one].contains(record.id.as_str());
+                let is_known = |record: &Arc<Record>| ever[&one].contains(&record.id.to_string());
                 assert!(loaded.iter().all(is_known), "after step {end}: {id} has what nobody wrote");
                 let claim = journals.claim(&one).unwrap();
                 assert_eq!(claim.records, loaded);

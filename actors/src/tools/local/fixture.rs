@@ -66,7 +66,7 @@ impl Workspace {
             tool_timeout_ms: 10_000,
             approve: None,
             allow: None,
-            traceparent: String::new(),
+            traceparent: "".into(),
         }
     }
 
