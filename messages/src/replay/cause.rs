@@ -50,7 +50,7 @@ impl Driver<'_> {
                 None => Cause::Inside,
             },
             Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
-                let decision = Box::new(decision(*allowed, arguments.as_ref(), reason, *scope));
+                let decision = Box::new(decision(*allowed, arguments.as_deref(), reason, *scope));
                 let approval = approval.clone();
                 Cause::Outside(vec![TurnMessage::Decided { approval, decision, asker: None }])
             }
@@ -82,7 +82,7 @@ impl Driver<'_> {
     pub(super) fn change(&self, record: &Record) -> Option<TurnMessage> {
         let (request_id, change) = match &record.fact {
             Fact::Options(options) => {
-                (RequestId::new(record.id.as_str()), SessionChange::Open(Box::new(options.clone())))
+                (RequestId::new(record.id.as_str()), SessionChange::Open(Box::new((**options).clone())))
             }
             Fact::Configured { request_id, options } => {
                 (request_id.clone(), SessionChange::Patch(Box::new(OptionsPatch::to(options))))
@@ -143,7 +143,7 @@ impl Driver<'_> {
             // Words are no decision, and deny.
             _ if !reply.is_empty() => ResumeReply::Answer(reply.clone()),
             Some(Fact::ApprovalDecided { approval, allowed, arguments, reason, scope }) if is_decided => {
-                let decision = decision(*allowed, arguments.as_ref(), reason, *scope);
+                let decision = decision(*allowed, arguments.as_deref(), reason, *scope);
                 ResumeReply::Decided { approval: approval.clone(), decision }
             }
             _no_decision => ResumeReply::Answer(reply.clone()),
@@ -184,11 +184,11 @@ impl Driver<'_> {
     pub(super) fn ending(&self) -> Option<&Ended> {
         let end = self.ahead().find(|record| !is_settled(record))?;
         match &end.fact {
-            Fact::Outcome(ended) => Some(ended),
+            Fact::Outcome(ended) => Some(&**ended),
             // A question that was gone by is resumed and closed in one.
             Fact::Resumed { .. } => {
                 self.ahead().skip(1).find(|record| !is_settled(record)).and_then(|record| match &record.fact {
-                    Fact::Outcome(ended) => Some(ended),
+                    Fact::Outcome(ended) => Some(&**ended),
                     _goes_on => None,
                 })
             }

@@ -16,12 +16,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What can be a fact. The journal never holds a rendered request.
+/// What can be a fact. The journal never holds a rendered request. What is large and not in every record has a box of its
+/// own: a session in memory has all records of its turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "body", rename_all = "snake_case")]
 pub enum Fact {
     /// The session's options, first and at each change.
-    Options(SessionOptions),
+    Options(Arc<SessionOptions>),
     /// An input was accepted; it runs now or waits its turn.
     Input(Arc<TurnInput>),
     /// The oldest waiting input's turn began.
@@ -30,7 +31,7 @@ pub enum Fact {
         model: ModelName,
     },
     /// A model call ended with an action.
-    Answered(Answered),
+    Answered(Box<Answered>),
     /// A model call ended with something that is no action.
     Malformed {
         /// The reply, as text.
@@ -38,7 +39,7 @@ pub enum Fact {
         /// What is wrong with it, as the model was told.
         complaint: String,
         /// What the call cost.
-        cost: StepCost,
+        cost: Box<StepCost>,
     },
     /// A call with side effects is about to run.
     Intent {
@@ -69,7 +70,7 @@ pub enum Fact {
         /// The answer.
         allowed: bool,
         /// The arguments instead of the model's, when the person changed them.
-        arguments: Option<Value>,
+        arguments: Option<Box<Value>>,
         /// Why not, when the person said no.
         reason: String,
         /// How far the decision reaches beyond the call.
@@ -105,16 +106,16 @@ pub enum Fact {
     /// The input of this record's turn was cancelled while it waited.
     Withdrawn,
     /// The turn, or this run of it, ended.
-    Outcome(Ended),
+    Outcome(Box<Ended>),
     /// The session's options were changed, from the next turn on.
     Configured {
         /// The name of the change, which counts once.
         request_id: RequestId,
         /// All options as they are then.
-        options: SessionOptions,
+        options: Arc<SessionOptions>,
     },
     /// What the model is told of the history from here on; the records before are as they were.
-    Condensed(Condensed),
+    Condensed(Box<Condensed>),
     /// The turn's skills were chosen: once, also over crashes.
     SkillsSelected(SelectedSkills),
     /// A call came back without its result, which comes from outside.

@@ -48,6 +48,8 @@ impl SessionsState {
         }
         let entry = self.table.entry(session, brief);
         entry.brief = Arc::clone(brief);
+        // Mostly the only one; the usual growth would make room for four.
+        entry.pending.reserve_exact(1);
         entry.pending.push_back(pending);
         self.admission.enqueued();
         if is_admitted {
