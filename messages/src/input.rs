@@ -36,7 +36,7 @@ pub struct TurnInput {
     /// The bounds of the turn.
     pub limits: Limits,
     /// Options that are in force from this turn on; `None` changes nothing.
-    pub options: Option<SessionOptions>,
+    pub options: Option<Arc<SessionOptions>>,
     /// W3C trace context of the caller.
     pub traceparent: Option<String>,
     /// The token that resumes this turn if it is suspended: random, since it authorises.

@@ -26,7 +26,8 @@ pub(crate) type OutcomeReply = Reply<Result<Box<TurnOutcome>, AgentError>>;
 /// caller is answered twice. Owned by the sessions supervisor; it starts and stops no actor itself.
 #[derive(Debug, Default)]
 pub(crate) struct SessionTable {
-    sessions: HashMap<SessionId, SessionEntry>,
+    /// Each in a box: the map has up to twice the room that it needs.
+    sessions: HashMap<SessionId, Box<SessionEntry>>,
     by_actor: HashMap<ActorId, SessionId>,
 }
 
@@ -273,12 +274,12 @@ impl SessionEntry {
 
 impl SessionTable {
     pub(crate) fn get_mut(&mut self, session: &SessionId) -> Option<&mut SessionEntry> {
-        self.sessions.get_mut(session)
+        self.sessions.get_mut(session).map(Box::as_mut)
     }
 
     /// The session's entry, inserted if there is none.
     pub(crate) fn entry(&mut self, session: &SessionId, brief: &Arc<Brief>) -> &mut SessionEntry {
-        self.sessions.entry(session.clone()).or_insert_with(|| SessionEntry::new(Arc::clone(brief)))
+        self.sessions.entry(session.clone()).or_insert_with(|| Box::new(SessionEntry::new(Arc::clone(brief))))
     }
 
     pub(crate) fn actor_started(&mut self, session: &SessionId, actor: ActorRef<TurnMessage>) {
@@ -296,7 +297,7 @@ impl SessionTable {
         Some(session)
     }
 
-    pub(crate) fn remove(&mut self, session: &SessionId) -> Option<SessionEntry> {
+    pub(crate) fn remove(&mut self, session: &SessionId) -> Option<Box<SessionEntry>> {
         let entry = self.sessions.remove(session);
         // Give memory back after a burst.
         shrink(&mut self.sessions);
@@ -309,7 +310,7 @@ impl SessionTable {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&SessionId, &SessionEntry)> {
-        self.sessions.iter()
+        self.sessions.iter().map(|(session, entry)| (session, &**entry))
     }
 
     /// Whether any session has a pending reply or change, or a running turn.

@@ -100,6 +100,8 @@ impl Default for SessionRules {
 pub struct SessionsState {
     me: Myself,
     started: SessionsArguments,
+    /// The addresses again, as the sessions' actors share them.
+    rooms: Arc<Rooms>,
     table: SessionTable,
     admission: Admission,
     deadlines: Deadlines,
@@ -133,6 +135,7 @@ impl Actor for SessionsSupervisor {
         let _ended_or_left_behind = timeout(LAST_HANDLERS_WITHIN, started.rooms.at_work.all_ended()).await;
         Ok(SessionsState {
             me,
+            rooms: Arc::new(started.rooms.clone()),
             started,
             admission: Admission::new(rules.max_running_turns, rules.max_waiting_turns),
             table: SessionTable::default(),
@@ -240,7 +243,7 @@ impl SessionsState {
         entry.ending = Arc::new(OnceLock::new());
         let started = TurnArguments {
             session: session.clone(),
-            rooms: self.started.rooms.clone(),
+            rooms: Arc::clone(&self.rooms),
             feed: Arc::clone(&self.started.feed),
             ending: Arc::clone(&entry.ending),
             has_run: entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),

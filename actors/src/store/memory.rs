@@ -5,6 +5,7 @@
 //! packed while it rests; every operation is ready at its first poll.
 
 mod packed;
+mod short;
 
 #[cfg(test)]
 #[path = "memory_tests.rs"]
@@ -25,8 +26,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A store that is gone with its process.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    sessions: Arc<Mutex<HashMap<SessionId, Journal>>>,
+    sessions: Arc<Mutex<Journals>>,
 }
+
+/// The journals, each in a box: the map has up to twice the room that it needs.
+type Journals = HashMap<SessionId, Box<Journal>>;
 
 #[derive(Debug, Default)]
 struct Journal {
@@ -86,18 +90,18 @@ impl MemoryStore {
         Arc::default()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Journal>> {
+    fn sessions(&self) -> MutexGuard<'_, Journals> {
         locked(&self.sessions)
     }
 }
 
-fn locked(sessions: &Mutex<HashMap<SessionId, Journal>>) -> MutexGuard<'_, HashMap<SessionId, Journal>> {
+fn locked(sessions: &Mutex<Journals>) -> MutexGuard<'_, Journals> {
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Packs what rests, beside everybody else's work: many sessions may be let go at once,
 /// and nobody waits for the room they give up.
-fn pack_later(sessions: Arc<Mutex<HashMap<SessionId, Journal>>>, session: SessionId, records: Vec<Arc<Record>>) {
+fn pack_later(sessions: Arc<Mutex<Journals>>, session: SessionId, records: Vec<Arc<Record>>) {
     // Without a runtime the records stay as they are.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
@@ -106,13 +110,15 @@ fn pack_later(sessions: Arc<Mutex<HashMap<SessionId, Journal>>>, session: Sessio
         let pieces = [before, newest].into_iter().filter(|piece| !piece.is_empty()).map(Packed::pack);
         let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else { return };
         if let Some(journal) = locked(&sessions).get_mut(&session).filter(|journal| journal.still_rests(&records)) {
+            // The usual growth would make room for four.
+            journal.records.packed.reserve_exact(pieces.len());
             journal.records.packed.extend(pieces);
             journal.records.loose = Vec::new();
         }
     });
 }
 
-fn append_to(sessions: &mut HashMap<SessionId, Journal>, append: Append) -> Result<u64, StoreError> {
+fn append_to(sessions: &mut Journals, append: Append) -> Result<u64, StoreError> {
     match sessions.get_mut(&append.session) {
         Some(journal) => journal.append(append),
         None => Err(StoreError::Fenced { epoch: 0 }),
@@ -197,8 +203,11 @@ impl SessionStore for MemoryStore {
 
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
         // There is no other process that could want it; it only rests.
-        let owned =
-            self.sessions().get_mut(session).filter(|journal| journal.ledger.epoch() == epoch).map(Journal::rest);
+        let owned = self
+            .sessions()
+            .get_mut(session)
+            .filter(|journal| journal.ledger.epoch() == epoch)
+            .map(|journal| journal.rest());
         if let Some(records) = owned {
             pack_later(Arc::clone(&self.sessions), session.clone(), records);
         }

@@ -196,7 +196,8 @@ fn a_large_record_holds_no_other_session_up_while_it_is_encoded() {
         }
         let mut much = append(&large, 1, 0, 1);
         let text = "x".repeat(300 * 1024);
-        let fact = bob_messages::store::Fact::Malformed { text, complaint: String::new(), cost: contract_cost() };
+        let fact =
+            bob_messages::store::Fact::Malformed { text, complaint: String::new(), cost: Box::new(contract_cost()) };
         much.records = vec![Arc::new(Record { fact, ..much.records[0].as_ref().clone() })];
         // The only thread for such work is busy.
         let (free, busy) = channel::<()>();

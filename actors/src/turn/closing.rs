@@ -7,6 +7,7 @@ use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, StoreError};
 use bob_messages::submission::{SessionsMessage, TurnNews};
 use bob_messages::turn::Effect;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -16,7 +17,7 @@ const SAVE_CONFIRMED_WITHIN: Duration = Duration::from_millis(30);
 
 /// What a stopping turn still has to say.
 pub(super) struct Closing {
-    rooms: Rooms,
+    rooms: Arc<Rooms>,
     session: SessionId,
     saved: Option<oneshot::Receiver<Result<u64, StoreError>>>,
     /// Outcomes, and the steer messages that are part of that save.
@@ -25,7 +26,7 @@ pub(super) struct Closing {
 
 impl Closing {
     pub(super) fn new(started: &TurnArguments) -> Self {
-        Self { rooms: started.rooms.clone(), session: started.session.clone(), saved: None, last: Vec::new() }
+        Self { rooms: Arc::clone(&started.rooms), session: started.session.clone(), saved: None, last: Vec::new() }
     }
 
     /// Takes the effects whose answers could no longer arrive; gives back the rest.

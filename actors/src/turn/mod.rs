@@ -30,6 +30,7 @@ use closing::Closing;
 use lease::{Lease, Tenant};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::cell::Cell;
+use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -49,8 +50,8 @@ pub struct TurnActor;
 pub struct TurnArguments {
     /// Whose turns it runs.
     pub session: SessionId,
-    /// Where the other actors are found.
-    pub rooms: Rooms,
+    /// Where the other actors are found; all turns of a runtime share them.
+    pub rooms: Arc<Rooms>,
     /// Where events go.
     pub feed: Arc<Feed>,
     /// Why the actor is stopped: set by the supervisor before the stop, since a stopping actor does not learn the
@@ -119,34 +120,14 @@ impl Actor for TurnActor {
         Ok(TurnState { turn, started, tenant, began: Instant::now(), in_flight: Vec::new(), _acting: acting })
     }
 
-    async fn handle(
+    /// Nothing is waited for here, and each session has room for this future all the time: so it is the result itself.
+    fn handle(
         &self,
         myself: ActorRef<TurnMessage>,
         message: TurnMessage,
         state: &mut TurnState,
-    ) -> Result<(), ActorProcessingErr> {
-        if let Some(ticket) = message.answers()
-            && let Some(at) = state.in_flight.iter().position(|asked| asked.ticket == ticket)
-        {
-            drop(state.in_flight.swap_remove(at));
-        }
-        let now = state.now();
-        state.turn.watched(state.started.feed.is_watched());
-        let mut effects = EFFECTS.take();
-        // Answers that were at hand: no message is sent for one, and they may be heard in any order.
-        let mut known = Vec::new();
-        let mut next = Some(message);
-        while let Some(message) = next {
-            let of = message.kind_name();
-            state.turn.apply_into(&mut effects, now, message);
-            for (performed, effect) in effects.drain(..).enumerate() {
-                state.started.rooms.watchdog.before_effect(&state.started.session, of, performed)?;
-                known.extend(state.perform(effect, now.wall, &myself));
-            }
-            next = known.pop();
-        }
-        EFFECTS.set(effects);
-        Ok(())
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
+        ready(state.take(message, &myself))
     }
 
     /// Releases what is in flight here: after a stop the state travels to the
@@ -175,6 +156,32 @@ impl Actor for TurnActor {
 }
 
 impl TurnState {
+    /// Takes one message and performs what follows from it.
+    fn take(&mut self, message: TurnMessage, myself: &ActorRef<TurnMessage>) -> Result<(), ActorProcessingErr> {
+        if let Some(ticket) = message.answers()
+            && let Some(at) = self.in_flight.iter().position(|asked| asked.ticket == ticket)
+        {
+            drop(self.in_flight.swap_remove(at));
+        }
+        let now = self.now();
+        self.turn.watched(self.started.feed.is_watched());
+        let mut effects = EFFECTS.take();
+        // Answers that were at hand: no message is sent for one, and they may be heard in any order.
+        let mut known = Vec::new();
+        let mut next = Some(message);
+        while let Some(message) = next {
+            let of = message.kind_name();
+            self.turn.apply_into(&mut effects, now, message);
+            for (performed, effect) in effects.drain(..).enumerate() {
+                self.started.rooms.watchdog.before_effect(&self.started.session, of, performed)?;
+                known.extend(self.perform(effect, now.wall, myself));
+            }
+            next = known.pop();
+        }
+        EFFECTS.set(effects);
+        Ok(())
+    }
+
     fn now(&self) -> Moment {
         let ticks = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         Moment { wall: self.started.rooms.clock.now(), ticks }
@@ -182,6 +189,10 @@ impl TurnState {
 
     /// The answer is wanted for as long as this is kept.
     fn wants(&mut self, ticket: Ticket, interest: Interest, so_far: SoFar) {
+        // Mostly the only one; the usual growth would make room for four.
+        if self.in_flight.capacity() == 0 {
+            self.in_flight.reserve_exact(1);
+        }
         self.in_flight.push(InFlight { ticket, _interest: interest, so_far });
     }
 

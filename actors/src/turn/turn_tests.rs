@@ -96,7 +96,7 @@ impl House {
         let ending = Arc::<OnceLock<Ending>>::default();
         let started = TurnArguments {
             session: SessionId::parse("s").unwrap(),
-            rooms: rooms.clone(),
+            rooms: Arc::new(rooms.clone()),
             feed: Feed::new(Vec::new()),
             ending: Arc::clone(&ending),
             has_run: TimeRun::default(),

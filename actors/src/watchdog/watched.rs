@@ -75,15 +75,18 @@ impl<A: Actor<Msg: Kinds>> Actor for Watched<A> {
         }
     }
 
-    async fn handle_supervisor_evt(
+    /// In a box, since it is rare and each actor has room for its largest future all the time.
+    fn handle_supervisor_evt(
         &self,
         myself: ActorRef<A::Msg>,
         event: SupervisionEvent,
         state: &mut A::State,
-    ) -> Result<(), ActorProcessingErr> {
-        let _busy = self.monitor.enter(SUPERVISION);
-        self.monitor.before("SupervisionEvent")?;
-        self.actor.handle_supervisor_evt(myself, event, state).await
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
+        Box::pin(async move {
+            let _busy = self.monitor.enter(SUPERVISION);
+            self.monitor.before("SupervisionEvent")?;
+            self.actor.handle_supervisor_evt(myself, event, state).await
+        })
     }
 
     async fn post_stop(&self, myself: ActorRef<A::Msg>, state: &mut A::State) -> Result<(), ActorProcessingErr> {

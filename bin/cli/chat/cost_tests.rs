@@ -24,7 +24,7 @@ fn record(turn: &str, model: &str, usage: Option<Usage>) -> Record {
         epoch: 1,
         turn: Some(TurnId::new(turn)),
         at: 0,
-        fact: Fact::Answered(Answered::bare("", Vec::new(), cost)),
+        fact: Fact::Answered(Box::new(Answered::bare("", Vec::new(), cost))),
     }
 }
 

@@ -256,7 +256,7 @@ async fn store(config: &Config) -> Result<String, String> {
             epoch: claim.epoch,
             turn: None,
             at: jiff::Timestamp::now().as_millisecond(),
-            fact: Fact::Options(bob::SessionOptions::default()),
+            fact: Fact::Options(Arc::default()),
         };
         let append = Append {
             session: session.clone(),

@@ -161,7 +161,7 @@ async fn set(store: &dyn SessionStore, id: &SessionId, patch: &OptionsPatch) -> 
         epoch: claim.epoch,
         turn: None,
         at: clock::now(),
-        fact: Fact::Configured { request_id, options: options.clone() },
+        fact: Fact::Configured { request_id, options: Arc::new(options.clone()) },
     });
     let append =
         Append { session: id.clone(), epoch: claim.epoch, expected_version: claim.version, records: vec![record] };

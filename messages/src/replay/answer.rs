@@ -38,7 +38,10 @@ pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMe
     match next {
         Fact::Answered(answered) => says(vec![Ok(said(answered, is_plain))]),
         Fact::Malformed { text, cost, .. } => says(misread(text, cost).into_iter().map(Ok).collect()),
-        Fact::Outcome(Ended { error: Some(AgentError::Llm(error)), .. }) => says(vec![Err(error.clone())]),
+        Fact::Outcome(ended) => match &ended.error {
+            Some(AgentError::Llm(error)) => says(vec![Err(error.clone())]),
+            _another_end => Vec::new(),
+        },
         Fact::Intent { call, traits } => {
             let judged = judged(pending, |check| check.id == *call);
             judged.map(|(ticket, check)| allow(ticket, check, *traits)).into_iter().collect()
@@ -65,8 +68,7 @@ pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMe
         | Fact::Withdrawn
         | Fact::Condensed(_)
         | Fact::SkillsSelected(_)
-        | Fact::Snapshot(_)
-        | Fact::Outcome(_) => Vec::new(),
+        | Fact::Snapshot(_) => Vec::new(),
     }
 }
 

@@ -50,7 +50,7 @@ impl Driver<'_> {
                 None => Cause::Inside,
             },
             Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
-                let decision = Box::new(decision(*allowed, arguments.as_ref(), reason, *scope));
+                let decision = Box::new(decision(*allowed, arguments.as_deref(), reason, *scope));
                 let approval = approval.clone();
                 Cause::Outside(vec![TurnMessage::Decided { approval, decision, asker: None }])
             }
@@ -83,7 +83,7 @@ impl Driver<'_> {
     pub(super) fn change(&self, record: &Record) -> Option<TurnMessage> {
         let (request_id, change) = match &record.fact {
             Fact::Options(options) => {
-                (RequestId::new(record.id.to_string()), SessionChange::Open(Box::new(options.clone())))
+                (RequestId::new(record.id.to_string()), SessionChange::Open(Box::new((**options).clone())))
             }
             Fact::Configured { request_id, options } => {
                 (request_id.clone(), SessionChange::Patch(Box::new(OptionsPatch::to(options))))
@@ -144,7 +144,7 @@ impl Driver<'_> {
             // Text is not a decision and denies.
             _ if !reply.is_empty() => ResumeReply::Answer(reply.clone()),
             Some(Fact::ApprovalDecided { approval, allowed, arguments, reason, scope }) if is_decided => {
-                let decision = decision(*allowed, arguments.as_ref(), reason, *scope);
+                let decision = decision(*allowed, arguments.as_deref(), reason, *scope);
                 ResumeReply::Decided { approval: approval.clone(), decision }
             }
             _no_decision => ResumeReply::Answer(reply.clone()),
@@ -185,11 +185,11 @@ impl Driver<'_> {
     pub(super) fn ending(&self) -> Option<&Ended> {
         let end = self.ahead().find(|record| !is_settled(record))?;
         match &end.fact {
-            Fact::Outcome(ended) => Some(ended),
+            Fact::Outcome(ended) => Some(&**ended),
             // A skipped question is resumed and closed in one append.
             Fact::Resumed { .. } => {
                 self.ahead().skip(1).find(|record| !is_settled(record)).and_then(|record| match &record.fact {
-                    Fact::Outcome(ended) => Some(ended),
+                    Fact::Outcome(ended) => Some(&**ended),
                     _goes_on => None,
                 })
             }

@@ -36,7 +36,8 @@ pub(super) fn is_same(one: &Record, other: &Record) -> bool {
 pub(super) fn comparable(record: &Record) -> Option<Value> {
     let mut record = Record { at: 0, format: FORMAT, ..record.clone() };
     match &mut record.fact {
-        Fact::Answered(Answered { calls, tools, reasoning, cost, .. }) => {
+        Fact::Answered(answered) => {
+            let Answered { calls, tools, reasoning, cost, .. } = &mut **answered;
             cost.prompt_bytes = 0;
             // For readers only; no decision follows from either.
             (*tools, *reasoning) = (Vec::new(), None);

@@ -86,7 +86,7 @@ impl Driver<'_> {
         });
         // An input may have come before the end was written.
         let ended = self.ahead().find_map(|record| match &record.fact {
-            Fact::Outcome(ended) => Some(ended),
+            Fact::Outcome(ended) => Some(&**ended),
             _another => None,
         });
         let recover = match ended {
@@ -117,7 +117,7 @@ impl Driver<'_> {
                 || matches!(record.fact, Fact::Options(_) | Fact::Input(_) | Fact::Configured { .. } | Fact::Withdrawn)
         };
         match &self.ahead().find(|record| !comes_in(record))?.fact {
-            Fact::Outcome(ended) => Some(ended),
+            Fact::Outcome(ended) => Some(&**ended),
             _goes_on => None,
         }
     }

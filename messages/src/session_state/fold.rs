@@ -26,12 +26,12 @@ pub struct Session {
     /// How many records it has.
     pub version: u64,
     /// What holds for all its turns.
-    pub options: SessionOptions,
+    pub options: Arc<SessionOptions>,
     /// Whether the options were journaled.
     pub opened: bool,
     /// What its options are when the open turn has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_options: Option<Box<SessionOptions>>,
+    pub next_options: Option<Arc<SessionOptions>>,
     /// The names of the last changes of its options: one that is repeated changes nothing.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub configured: VecDeque<RequestId>,
@@ -78,7 +78,7 @@ impl Session {
         Self {
             id,
             version: 0,
-            options: SessionOptions::default(),
+            options: Arc::default(),
             opened: false,
             next_options: None,
             configured: VecDeque::new(),
@@ -114,7 +114,7 @@ impl Session {
         self.version = record.version;
         match &record.fact {
             Fact::Options(options) => {
-                self.options = options.clone();
+                self.options = Arc::clone(options);
                 self.opened = true;
             }
             Fact::Input(input) => self.waiting.push_back(Arc::clone(input)),
@@ -141,7 +141,7 @@ impl Session {
             }
             Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
                 let stands = scope.and_then(|scope| self.stands(approval, scope, *allowed, reason));
-                self.decide(approval, *allowed, arguments.as_ref(), reason);
+                self.decide(approval, *allowed, arguments.as_deref(), reason);
                 if let Some(standing) = stands {
                     Arc::new(standing).join(&mut self.standing);
                 }
@@ -207,11 +207,11 @@ impl Session {
         self.next_options.as_deref().unwrap_or(&self.options)
     }
 
-    fn configure(&mut self, request: &RequestId, options: &SessionOptions) {
+    fn configure(&mut self, request: &RequestId, options: &Arc<SessionOptions>) {
         self.opened = true;
         match self.open {
-            Some(_) => self.next_options = Some(Box::new(options.clone())),
-            None => self.options = options.clone(),
+            Some(_) => self.next_options = Some(Arc::clone(options)),
+            None => self.options = Arc::clone(options),
         }
         if self.configured.len() >= CHANGES_REMEMBERED {
             self.configured.pop_front();

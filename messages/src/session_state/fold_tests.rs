@@ -75,7 +75,7 @@ fn ended(finish_reason: FinishReason) -> Ended {
 fn suspended(reason: SuspendReason) -> Fact {
     let suspension =
         Suspension { reason, token: ResumeToken::new("secret-1"), question: "which?".to_owned(), expires_at: Some(1) };
-    Fact::Outcome(Ended { suspended: Some(suspension), ..ended(FinishReason::Suspended) })
+    Fact::Outcome(Box::new(Ended { suspended: Some(suspension), ..ended(FinishReason::Suspended) }))
 }
 
 /// A question is answered, by a plain input of this name or by its token.
@@ -132,18 +132,20 @@ fn one_of_each() -> Vec<Fact> {
     let whole = ToolResult { call: id.clone(), name, status: CallStatus::Ok, output, duration_ms: 3 };
     let error = AgentError::Llm(LlmError { status: Some(503), ..LlmError::new(LlmErrorKind::Unavailable, "down") });
     let guard_reason = Some(GuardReason::MaxSteps);
+    let unpriced = StepCost { usage: None, ..cost() };
+    let condensed = Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 };
     vec![
-        Fact::Options(options),
-        Fact::Input(Arc::new(TurnInput { options: Some(SessionOptions::default()), ..(*input(2)).clone() })),
+        Fact::Options(Arc::new(options)),
+        Fact::Input(Arc::new(TurnInput { options: Some(Arc::default()), ..(*input(2)).clone() })),
         Fact::Started { model: model() },
-        Fact::Answered(Answered {
+        Fact::Answered(Box::new(Answered {
             text: "so".into(),
             calls: vec![call(1, "local/write"), call(2, "ask_user")],
             tools: vec![ToolTitle { title: "Write".into(), kind: ToolKind::Edit }, ToolTitle::default()],
             reasoning: Some(Reasoning { text: "hm".into(), left_out_bytes: 5 }),
             cost: cost(),
-        }),
-        Fact::Malformed { text: "{".into(), complaint: "no".into(), cost: StepCost { usage: None, ..cost() } },
+        })),
+        Fact::Malformed { text: "{".into(), complaint: "no".into(), cost: Box::new(unpriced) },
         Fact::Intent { call: id.clone(), traits: CallTraits { read_only: false, idempotent: true } },
         Fact::ApprovalAsked {
             approval: ApprovalId::new("s-c1"),
@@ -155,19 +157,19 @@ fn one_of_each() -> Vec<Fact> {
         Fact::ApprovalDecided {
             approval: ApprovalId::new("s-c1"),
             allowed: true,
-            arguments: Some(json!({"a": 0.30000000000000004})),
+            arguments: Some(Box::new(json!({"a": 0.30000000000000004}))),
             reason: String::new(),
             scope: Some(crate::approvals::Scope::Session),
         },
         Fact::Result(Arc::new(whole)),
         Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
         resumed(2, Some("r9")),
-        Fact::Configured { request_id: RequestId::new("r1"), options: SessionOptions::default() },
+        Fact::Configured { request_id: RequestId::new("r1"), options: Arc::default() },
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
-        Fact::Outcome(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) }),
-        Fact::Condensed(Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 }),
-        Fact::Condensed(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 }),
+        Fact::Outcome(Box::new(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) })),
+        Fact::Condensed(Box::new(condensed)),
+        Fact::Condensed(Box::new(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 })),
         Fact::SkillsSelected(SelectedSkills {
             skills: vec![SelectedSkill {
                 name: "review".into(),
@@ -253,7 +255,7 @@ fn records_as_they_are_written() {
         ]],
     );
     check(
-        Fact::Answered(Answered::bare("", vec![call(2, "local/read")], cost())),
+        Fact::Answered(Box::new(Answered::bare("", vec![call(2, "local/read")], cost()))),
         expect![[
             r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"answered","body":{"text":"","calls":[{"id":"c2","name":"local/read","arguments":{"a":1},"argument_bytes":7}],"cost":{"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15,"cached_input_tokens":null,"cache_write_tokens":null,"reasoning_tokens":null},"prompt_bytes":40,"stop_reason":"tool_calls","response_id":"resp","model":"scripted:m","latency_ms":7}}}"#
         ]],
@@ -299,27 +301,27 @@ fn facts() -> impl Strategy<Value = Fact> {
     let calls = proptest::collection::btree_map(0_u64..12, tool.clone(), 0..4);
     let said = prop_oneof![Just(""), Just("words")];
     prop_oneof![
-        1 => any::<bool>().prop_map(|with| Fact::Options(SessionOptions { cwd: with.then(|| "/".to_owned()), ..SessionOptions::default() })),
+        1 => any::<bool>().prop_map(|with| Fact::Options(Arc::new(SessionOptions { cwd: with.then(|| "/".to_owned()), ..SessionOptions::default() }))),
         2 => (0_u64..4).prop_map(|number| Fact::Input(input(number))),
         2 => Just(Fact::Started { model: model() }),
         4 => (said, calls).prop_map(|(text, calls)| {
             let calls = calls.into_iter().map(|(number, name)| call(number, name)).collect();
-            Fact::Answered(Answered::bare(text, calls, cost()))
+            Fact::Answered(Box::new(Answered::bare(text, calls, cost())))
         }),
-        1 => Just(Fact::Malformed { text: String::new(), complaint: "no".to_owned(), cost: cost() }),
+        1 => Just(Fact::Malformed { text: String::new(), complaint: "no".to_owned(), cost: Box::new(cost()) }),
         1 => number.clone().prop_map(|n| Fact::Intent { call: CallId::new(format!("c{n}")), traits: CallTraits::default() }),
         1 => number.clone().prop_map(|n| Fact::ApprovalAsked {
             approval: ApprovalId::new(format!("a{}", n % 3)), call: CallId::new(format!("c{n}")), risk: Risk::High,
             reason: String::new(), tool: (n % 2 == 0).then(Arc::default),
         }),
         1 => (number.clone(), any::<bool>()).prop_map(|(n, allowed)| Fact::ApprovalDecided {
-            approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| json!({"a": 9})), reason: "no".into(),
+            approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| Box::new(json!({"a": 9}))), reason: "no".into(),
             scope: (n % 3 != 0).then_some(crate::approvals::Scope::Session),
         }),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
         1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false }),
         1 => (0_u64..4, any::<bool>()).prop_map(|(n, named)| resumed(n, named.then_some("r1"))),
-        1 => Just(Fact::Outcome(ended(FinishReason::Final))),
+        1 => Just(Fact::Outcome(Box::new(ended(FinishReason::Final)))),
         1 => prop_oneof![Just(SuspendReason::AskUser), Just(SuspendReason::ApprovalRequired)].prop_map(suspended),
     ]
 }

@@ -32,7 +32,7 @@ impl Journal {
         let (finish_reason, content) = (FinishReason::Final, "seen".to_owned());
         let ended =
             Ended { finish_reason, guard_reason: None, content, suspended: None, error: None, duration_ms: Some(1) };
-        self.write(turn, Fact::Outcome(ended));
+        self.write(turn, Fact::Outcome(Box::new(ended)));
     }
 
     /// A call of the running turn that gives these parts.
@@ -49,7 +49,7 @@ impl Journal {
             model: ModelName::parse("scripted:m").unwrap(),
             latency_ms: 1,
         };
-        self.write(turn, Fact::Answered(Answered::bare("", vec![Arc::new(call)], cost)));
+        self.write(turn, Fact::Answered(Box::new(Answered::bare("", vec![Arc::new(call)], cost))));
         let output = ToolOutput { parts, ..ToolOutput::default() };
         let result = ToolResult { call: id, name, status: CallStatus::Ok, output, duration_ms: 1 };
         self.write(turn, Fact::Result(Arc::new(result)));

@@ -28,7 +28,7 @@ impl Session {
         let Some(input) = self.waiting.pop_front() else { return };
         if let Some(options) = &input.options {
             // It may have waited: what it brings holds from its own turn on.
-            self.options = options.clone();
+            self.options = Arc::clone(options);
         }
         let message_at = self.history.len();
         self.history.push(Arc::new(Message::User { parts: input.parts.clone() }));
@@ -60,7 +60,7 @@ impl Session {
         let waited = self.waiting.iter().position(|input| input.turn == *submission);
         let waited = waited.and_then(|at| self.waiting.remove(at));
         if let Some(options) = waited.and_then(|input| input.options.clone()) {
-            self.next_options = Some(Box::new(options));
+            self.next_options = Some(options);
         }
         let Some(turn) = &mut self.open else { return };
         // A reply that begins something else carries the id of the caller that received the question.
@@ -119,7 +119,7 @@ impl Session {
         }
         self.turns += 1;
         if let Some(options) = self.next_options.take() {
-            self.options = *options;
+            self.options = options;
         }
         let repliers = turn.repliers.iter().map(|replier| &replier.request_id);
         let requests = std::iter::once(&turn.input.request_id).chain(repliers).flatten();

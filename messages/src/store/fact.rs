@@ -16,12 +16,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A fact in the journal. The journal never contains a rendered request.
+/// A fact in the journal. The journal never contains a rendered request. What is large and not in every record is boxed: a
+/// session in memory has all records of its turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "body", rename_all = "snake_case")]
 pub enum Fact {
     /// The session's options, first and at each change.
-    Options(SessionOptions),
+    Options(Arc<SessionOptions>),
     /// An input was accepted; it runs now or waits its turn.
     Input(Arc<TurnInput>),
     /// The oldest waiting input's turn began.
@@ -30,7 +31,7 @@ pub enum Fact {
         model: ModelName,
     },
     /// A model call ended with an action.
-    Answered(Answered),
+    Answered(Box<Answered>),
     /// A model call ended with something that is no action.
     Malformed {
         /// The reply, as text.
@@ -38,7 +39,7 @@ pub enum Fact {
         /// The error, as sent to the model.
         complaint: String,
         /// Its usage.
-        cost: StepCost,
+        cost: Box<StepCost>,
     },
     /// A call with side effects is about to run.
     Intent {
@@ -69,7 +70,7 @@ pub enum Fact {
         /// The answer.
         allowed: bool,
         /// The arguments instead of the model's, when the person changed them.
-        arguments: Option<Value>,
+        arguments: Option<Box<Value>>,
         /// The reason of a denial.
         reason: String,
         /// How far the decision reaches beyond the call.
@@ -105,16 +106,16 @@ pub enum Fact {
     /// The input of this record's turn was cancelled while it waited.
     Withdrawn,
     /// The turn, or this run of it, ended.
-    Outcome(Ended),
+    Outcome(Box<Ended>),
     /// The session's options were changed, from the next turn on.
     Configured {
         /// The name of the change, which counts once.
         request_id: RequestId,
         /// All options as they are then.
-        options: SessionOptions,
+        options: Arc<SessionOptions>,
     },
     /// The history for the model from here on; earlier records are unchanged.
-    Condensed(Condensed),
+    Condensed(Box<Condensed>),
     /// The turn's skills were chosen: once, also over crashes.
     SkillsSelected(SelectedSkills),
     /// A call returned without a result, which comes from outside.

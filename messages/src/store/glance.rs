@@ -123,7 +123,7 @@ impl Glance {
     pub fn options_told_by(fact: &Fact) -> Option<&SessionOptions> {
         match fact {
             Fact::Options(options) | Fact::Configured { options, .. } => Some(options),
-            Fact::Input(input) => input.options.as_ref(),
+            Fact::Input(input) => input.options.as_deref(),
             _of_something_else => None,
         }
     }

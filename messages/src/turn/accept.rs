@@ -48,7 +48,7 @@ impl Turn {
     fn accept(&mut self, input: Arc<TurnInput>, changes_options: bool) {
         let Some(session) = &self.session else { return };
         if changes_options || !session.opened {
-            let options = input.options.clone().unwrap_or_else(|| session.options.clone());
+            let options = input.options.clone().unwrap_or_else(|| Arc::clone(&session.options));
             self.record(None, Fact::Options(options));
         }
         let turn = input.turn.clone();

@@ -72,6 +72,8 @@ impl Turn {
     /// Answers a request when the records written by now are durable.
     pub(super) fn acknowledge(&mut self, ack: Ack) {
         let version = self.awaited();
+        // Mostly the only one; the usual growth would make room for four.
+        self.acks.reserve_exact(1);
         self.acks.push((version, ack));
     }
 

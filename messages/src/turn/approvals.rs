@@ -91,7 +91,7 @@ impl Turn {
     ) -> bool {
         let (allowed, arguments, reason) = match decision {
             Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways => (true, None, ""),
-            Decision::Edit { arguments } => (true, Some(arguments.clone()), ""),
+            Decision::Edit { arguments } => (true, Some(Box::new(arguments.clone())), ""),
             Decision::Deny { reason } | Decision::DenyAlways { reason } => (false, None, reason.as_str()),
         };
         let (reason, scope) = (reason.to_owned(), decision.scope());

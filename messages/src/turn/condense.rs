@@ -140,7 +140,7 @@ impl Turn {
         let step = open.spent.steps + 1;
         let keeps = plan.keeps + session.history.len().saturating_sub(plan.length);
         let (attempts, summary) = (condensed.attempts, condensed.summary.is_some());
-        self.record_in_turn(Fact::Condensed(Condensed { keeps, ..condensed }));
+        self.record_in_turn(Fact::Condensed(Box::new(Condensed { keeps, ..condensed })));
         let (Some(session), Some(frame)) = (&self.session, &mut self.frame) else { return };
         frame.history_changed(session);
         let bytes = frame.history_bytes(session);

@@ -9,6 +9,7 @@ use super::{Effect, Turn};
 use crate::error::AgentError;
 use crate::options::{Configuring, SessionChange};
 use crate::store::Fact;
+use std::sync::Arc;
 
 impl Turn {
     /// Applies a change once: a known one is only acknowledged when it is durable.
@@ -18,7 +19,7 @@ impl Turn {
         if !session.configured.contains(request_id) {
             match &asked.change {
                 SessionChange::Open(options) if session.version == 0 => {
-                    self.record(None, Fact::Options((**options).clone()));
+                    self.record(None, Fact::Options(Arc::new((**options).clone())));
                 }
                 SessionChange::Open(options) if session.opened && *session.latest_options() == **options => {}
                 SessionChange::Open(_) => {
@@ -26,7 +27,7 @@ impl Turn {
                     return effects.push(configured(request_id, Err(AgentError::Invalid(text.to_owned()))));
                 }
                 SessionChange::Patch(patch) => {
-                    let options = patch.applied_to(session.latest_options());
+                    let options = Arc::new(patch.applied_to(session.latest_options()));
                     self.record(None, Fact::Configured { request_id: request_id.clone(), options });
                 }
             }

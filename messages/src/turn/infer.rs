@@ -120,7 +120,7 @@ impl Turn {
         {
             self.emit(effects, || told);
         }
-        self.record_in_turn(Fact::Answered(answered));
+        self.record_in_turn(Fact::Answered(Box::new(answered)));
     }
 
     pub(super) fn malformed(
@@ -134,7 +134,7 @@ impl Turn {
         self.emit(effects, || AgentEvent::ActionMalformed { complaint: complaint.clone() }.in_step(step));
         let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
         let text = answer.text.clone() + &calls.collect::<String>();
-        self.record_in_turn(Fact::Malformed { text, complaint: complain(&complaint), cost });
+        self.record_in_turn(Fact::Malformed { text, complaint: complain(&complaint), cost: Box::new(cost) });
         self.go_on(effects);
     }
 

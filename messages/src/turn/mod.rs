@@ -92,7 +92,7 @@ use news::{refused_token, steered};
 use outbox::Outbox;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
-use state::{Gathering, Slot, State};
+use state::{Slot, State};
 use std::sync::Arc;
 use time::Time;
 
@@ -199,17 +199,21 @@ impl Turn {
             (State::Load { awaiting, whole }, M::Loaded { ticket, result }) if awaiting == ticket => {
                 self.loaded(result, whole, e);
             }
-            (State::Start(wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {
-                self.gathered(Gathering { tools_at: None, tools: Some(tools), servers, ..wait }, e);
+            (State::Start(mut wait), M::ToolsListed { ticket, tools, servers }) if wait.tools_at == Some(ticket) => {
+                (wait.tools_at, wait.tools, wait.servers) = (None, Some(tools), servers);
+                self.gathered(wait, e);
             }
-            (State::Start(wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
-                self.gathered(Gathering { profile_at: None, profile: Some(result), ..wait }, e);
+            (State::Start(mut wait), M::Profiled { ticket, result }) if wait.profile_at == Some(ticket) => {
+                (wait.profile_at, wait.profile) = (None, Some(result));
+                self.gathered(wait, e);
             }
-            (State::Start(wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
-                self.gathered(Gathering { layers_at: None, layers: Some(result), ..wait }, e);
+            (State::Start(mut wait), M::LayersRead { ticket, result }) if wait.layers_at == Some(ticket) => {
+                (wait.layers_at, wait.layers) = (None, Some(result));
+                self.gathered(wait, e);
             }
-            (State::Start(wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
-                self.gathered(Gathering { skills_at: None, skills: Some(index), ..wait }, e);
+            (State::Start(mut wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
+                (wait.skills_at, wait.skills) = (None, Some(index));
+                self.gathered(wait, e);
             }
             (State::Start(wait), M::Saved { result: Ok(_), .. }) => self.gathered(wait, e),
             (State::Start(wait), M::Saved { result: Err(error), .. }) if wait.until.is_some() => {

@@ -55,7 +55,11 @@ impl Turn {
             Err(misfit) => {
                 let complaint = format!("the answer does not fit the schema: {misfit}");
                 self.emit(effects, || AgentEvent::ActionMalformed { complaint: complaint.clone() }.in_step(step));
-                self.record_in_turn(Fact::Malformed { text: reply, complaint: complain(&complaint), cost });
+                self.record_in_turn(Fact::Malformed {
+                    text: reply,
+                    complaint: complain(&complaint),
+                    cost: Box::new(cost),
+                });
                 self.go_on(effects);
             }
         }

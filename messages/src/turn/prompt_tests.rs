@@ -57,7 +57,7 @@ fn called(number: u32, name: &str, arguments: serde_json::Value) -> Arc<ToolCall
 }
 
 fn answered(text: &str, calls: Vec<Arc<ToolCall>>) -> Fact {
-    Fact::Answered(Answered::bare(text, calls, cost(0, 0)))
+    Fact::Answered(Box::new(Answered::bare(text, calls, cost(0, 0))))
 }
 
 fn returned(call: &ToolCall, status: CallStatus, text: &str) -> Fact {
@@ -68,7 +68,14 @@ fn returned(call: &ToolCall, status: CallStatus, text: &str) -> Fact {
 fn outcome(content: &str) -> Fact {
     let finish_reason = crate::chat::FinishReason::Final;
     let content = content.to_owned();
-    Fact::Outcome(Ended { finish_reason, guard_reason: None, content, suspended: None, error: None, duration_ms: None })
+    Fact::Outcome(Box::new(Ended {
+        finish_reason,
+        guard_reason: None,
+        content,
+        suspended: None,
+        error: None,
+        duration_ms: None,
+    }))
 }
 
 struct Built {
@@ -140,7 +147,7 @@ fn the_layers_come_in_order_and_an_empty_one_takes_no_room() {
 fn a_sessions_own_instructions_replace_the_configurations() {
     let brief = Brief { layers: layers(), ..brief(ToolModeChoice::Native) };
     let own = SessionOptions { instructions: Some("own".into()), ..SessionOptions::default() };
-    let built = native(&brief, &session("hi", vec![Fact::Options(own)]));
+    let built = native(&brief, &session("hi", vec![Fact::Options(Arc::new(own))]));
     assert!(built.request.system.starts_with("own\n\n2 policy"), "{}", built.request.system);
 }
 
@@ -247,7 +254,7 @@ fn eventful() -> Session {
             Fact::Malformed {
                 text: "{\"type\":".into(),
                 complaint: crate::chat::complain("it is cut"),
-                cost: cost(0, 0),
+                cost: Box::new(cost(0, 0)),
             },
             answered("", vec![Arc::clone(&ask)]),
             returned(&ask, CallStatus::Ok, "the red one"),
@@ -331,7 +338,11 @@ fn the_token_estimate_follows_what_the_provider_counted() {
         (built.estimated_tokens, built.request.bytes() as u64)
     };
     let after = |input_tokens, prompt_bytes| {
-        let said = Fact::Malformed { text: "x".into(), complaint: "no".into(), cost: cost(input_tokens, prompt_bytes) };
+        let said = Fact::Malformed {
+            text: "x".into(),
+            complaint: "no".into(),
+            cost: Box::new(cost(input_tokens, prompt_bytes)),
+        };
         estimate(vec![said])
     };
     let (tokens, bytes) = estimate(vec![]);

@@ -30,7 +30,7 @@ impl Turn {
     /// Writes how a run of the turn ended, and how long it took.
     pub(super) fn record_end(&mut self, ended: Ended) {
         let duration_ms = Some(self.now.lasted_ms);
-        self.record_in_turn(Fact::Outcome(Ended { duration_ms, ..ended }));
+        self.record_in_turn(Fact::Outcome(Box::new(Ended { duration_ms, ..ended })));
     }
 
     /// Writes a fact of the running turn.

@@ -63,6 +63,8 @@ impl Turn {
     fn defer(&mut self, message: &TurnMessage) {
         if self.deferred.iter().all(|known| !is_again(known, message)) {
             let at = self.deferred.partition_point(|known| rank(known) <= rank(message));
+            // Mostly the only one; the usual growth would make room for four.
+            self.deferred.reserve_exact(1);
             self.deferred.insert(at, message.clone());
         }
     }
@@ -81,6 +83,7 @@ impl Turn {
             }
         }
         self.begin_waiting(effects);
+        self.deferred.shrink_to_fit();
     }
 
     fn begin_waiting(&mut self, effects: &mut Vec<Effect>) {

@@ -182,14 +182,14 @@ impl Turn {
         }
         let skills_at = self.ask_for_skills(effects);
         let until = until.filter(|version| *version > self.outbox.durable);
-        self.state = State::Start(Gathering {
+        self.state = State::Start(Box::new(Gathering {
             tools_at: Some(tools_at),
             profile_at: Some(profile_at),
             layers_at,
             skills_at,
             until,
             ..Gathering::default()
-        });
+        }));
     }
 
     /// The session's folder if it is inside the workspace. It was judged when it was given, and a journal may come
@@ -201,7 +201,7 @@ impl Turn {
 
     /// Continues when everything was gathered: with the open step, with the answer that was journaled but not
     /// reported, or with the first prompt.
-    pub(super) fn gathered(&mut self, mut wait: Gathering, effects: &mut Vec<Effect>) {
+    pub(super) fn gathered(&mut self, mut wait: Box<Gathering>, effects: &mut Vec<Effect>) {
         wait.until = wait.until.filter(|version| *version > self.outbox.durable);
         let (Some(tools), Some(profile), None, None, None) =
             (&wait.tools, &wait.profile, wait.layers_at, wait.until, wait.skills_at)
@@ -209,6 +209,7 @@ impl Turn {
             self.state = State::Start(wait);
             return;
         };
+        let servers = std::mem::take(&mut wait.servers);
         let Some(open) = self.open_turn() else { return };
         let profile = match profile {
             Ok(profile) => Arc::clone(profile),
@@ -228,7 +229,7 @@ impl Turn {
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
-            servers: wait.servers,
+            servers,
             parent: session.options.parent.clone(),
         });
         if !self.unwatched

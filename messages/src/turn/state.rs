@@ -23,7 +23,7 @@ pub(super) enum State {
         whole: bool,
     },
     /// What a turn needs before its first prompt is being gathered.
-    Start(Gathering),
+    Start(Box<Gathering>),
     /// The next prompt may be built.
     BuildPrompt,
     /// The history is being condensed, since the next prompt would be too long.

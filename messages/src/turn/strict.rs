@@ -99,6 +99,10 @@ impl<'de> Visitor<'de> for Strict {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("the key `{key}` is there twice")));
             }
+            if map.is_empty() {
+                // Many objects have one key; the usual growth would make room for three.
+                map = Map::with_capacity(1);
+            }
             map.insert(key, entries.next_value_seed(inside)?);
         }
         Ok(Value::Object(map))

@@ -21,7 +21,7 @@ fn world(reads_files: bool) -> World {
 /// An input of a session in this folder, and everything up to what waits for a model or a file.
 fn say(world: &mut World, number: u32, cwd: Option<&str>) {
     let options = SessionOptions { cwd: cwd.map(str::to_owned), ..SessionOptions::default() };
-    let input = TurnInput { options: Some(options), ..input(number, "go", Limits::default()) };
+    let input = TurnInput { options: Some(Arc::new(options)), ..input(number, "go", Limits::default()) };
     world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
     let waits = |question: &Question| question.is_quick() && !matches!(question, Question::Layers(_));
     while let Some(at) = world.questions.iter().position(waits) {

@@ -123,7 +123,7 @@ fn the_options_an_answer_brings_hold_from_the_next_turn_on() {
         if !waits {
             ask(&mut world);
         }
-        let options = Some(SessionOptions { agent: Some("ada".to_owned()), ..SessionOptions::default() });
+        let options = Some(Arc::new(SessionOptions { agent: Some("ada".to_owned()), ..SessionOptions::default() }));
         let input = Arc::new(TurnInput { options: options.clone(), ..input(2, "blue", Limits::default()) });
         world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
         world.settle();
@@ -131,7 +131,7 @@ fn the_options_an_answer_brings_hold_from_the_next_turn_on() {
             ask(&mut world);
         }
         let session = world.folded();
-        assert_eq!((session.options, session.waiting.len()), (SessionOptions::default(), 0));
+        assert_eq!((&*session.options, session.waiting.len()), (&SessionOptions::default(), 0));
         world.llm(Ok(answer("blue it is", &[])));
         assert_eq!(Some(world.folded().options), options, "it waited: {waits}");
         assert_eq!(told(&world, 2).content, "blue it is");

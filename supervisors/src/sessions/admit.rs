@@ -49,7 +49,7 @@ impl SessionsState {
         }
         let entry = self.table.entry(session, brief);
         entry.brief = Arc::clone(brief);
-        // Most sessions have one at a time.
+        // Most sessions have one at a time; the usual growth would make room for four.
         entry.pending.reserve_exact(1);
         entry.pending.push_back(pending);
         self.admission.enqueued();

@@ -21,7 +21,7 @@ impl Fixture {
     }
 
     async fn agent(&self) -> Option<String> {
-        Session::fold(session(), &self.records().await).options.agent
+        Session::fold(session(), &self.records().await).options.agent.clone()
     }
 
     async fn changes(&self) -> usize {

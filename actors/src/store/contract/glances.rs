@@ -83,19 +83,19 @@ fn ended(reason: Option<SuspendReason>) -> Fact {
         expires_at: None,
     });
     let finish_reason = if suspended.is_some() { FinishReason::Suspended } else { FinishReason::Final };
-    Fact::Outcome(Ended {
+    Fact::Outcome(Box::new(Ended {
         finish_reason,
         guard_reason: None,
         content: "done".to_owned(),
         suspended,
         error: None,
         duration_ms: None,
-    })
+    }))
 }
 
 fn of(parent: &str) -> Fact {
     let parent = ParentTurn { session: session(parent), turn: TurnId::new("t"), call: CallId::new("c1") };
-    Fact::Options(SessionOptions { parent: Some(parent), ..SessionOptions::default() })
+    Fact::Options(Arc::new(SessionOptions { parent: Some(parent), ..SessionOptions::default() }))
 }
 
 /// A listing shows the title of the first message, and the state that the last record tells.
@@ -134,23 +134,23 @@ pub async fn a_listing_shows_folders_and_beginnings(store: Arc<dyn SessionStore>
     let in_folder = |cwd: &str| SessionOptions { cwd: Some(cwd.to_owned()), ..SessionOptions::default() };
     let shown = |seen: SessionSummary| (seen.cwd.map(String::from), seen.created_at);
     let mut one = Writer::of(&store, "placed").await;
-    one.write(vec![Fact::Options(in_folder("/projects/é")), said("t1", "hi"), started(), ended(None)]).await;
+    one.write(vec![Fact::Options(Arc::new(in_folder("/projects/é"))), said("t1", "hi"), started(), ended(None)]).await;
     assert_eq!(shown(look(&store, "placed").await), (Some("/projects/é".to_owned()), Some(1)));
     let request_id = RequestId::new("r");
-    one.write(vec![Fact::Configured { request_id, options: in_folder("/projects/b") }]).await;
+    one.write(vec![Fact::Configured { request_id, options: Arc::new(in_folder("/projects/b")) }]).await;
     assert_eq!(shown(look(&store, "placed").await), (Some("/projects/b".to_owned()), Some(1)));
     store.release(&one.session, one.epoch).await;
     let epoch = claim(&store, &one.session).await;
     let mut next = Writer { epoch, ..one };
     let moved = TurnInput {
-        options: Some(SessionOptions::default()),
+        options: Some(Arc::default()),
         ..TurnInput::bare(TurnId::new("t2"), ResumeToken::new("t"), vec![ContentPart::text("x")])
     };
     next.write(vec![Fact::Input(Arc::new(moved)), started()]).await;
     assert_eq!(shown(look(&store, "placed").await), (None, Some(1)), "the input brought options without a folder");
 
     let mut long = Writer::of(&store, "far").await;
-    long.write(vec![Fact::Options(in_folder("/projects/c")), said("t0", "a beginning"), started()]).await;
+    long.write(vec![Fact::Options(Arc::new(in_folder("/projects/c"))), said("t0", "a beginning"), started()]).await;
     for number in 1..10 {
         long.write(vec![ended(None), said(&format!("t{number}"), &"m".repeat(9_000)), started()]).await;
     }
@@ -160,7 +160,7 @@ pub async fn a_listing_shows_folders_and_beginnings(store: Arc<dyn SessionStore>
 /// A session of very long messages has a title and a state as well.
 pub async fn a_long_session_shows_its_title_and_state(store: Arc<dyn SessionStore>) {
     let mut long = Writer::of(&store, "long").await;
-    long.write(vec![Fact::Options(SessionOptions::default()), said("t0", "a short beginning"), started()]).await;
+    long.write(vec![Fact::Options(Arc::default()), said("t0", "a short beginning"), started()]).await;
     let much = "m".repeat(9_000);
     for number in 1..10 {
         long.write(vec![ended(None), said(&format!("t{number}"), &much), started()]).await;

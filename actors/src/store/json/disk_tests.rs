@@ -193,7 +193,7 @@ fn a_record_that_could_not_be_read_back_is_not_written() {
         deep.fact = Fact::ApprovalDecided {
             approval: bob_messages::ids::ApprovalId::new("a"),
             allowed: true,
-            arguments: Some(arguments),
+            arguments: Some(Box::new(arguments)),
             reason: String::new(),
             scope: None,
         };

@@ -1,9 +1,10 @@
-//! The records of a session that rests, in a quarter of the room.
+//! The records of a session that rests, in a tenth of the room.
 //!
-//! One text for all of them instead of a dozen small pieces each. It is written when an
+//! One short text for all of them instead of a dozen small pieces each. It is written when an
 //! owner lets the session go and read when the next one comes; it never leaves the
 //! process, so its form is nobody's contract.
 
+use super::short;
 use bob_messages::Millis;
 use bob_messages::ids::{RecordId, SessionId, TurnId};
 use bob_messages::store::{FORMAT, Fact, Record};
@@ -15,7 +16,8 @@ use std::sync::Arc;
 pub(super) struct Packed {
     /// The version of the first.
     first: u64,
-    text: Box<str>,
+    /// Their text, with references to what repeats.
+    short: Box<[u8]>,
 }
 
 /// What of a record does not follow from its place.
@@ -50,16 +52,17 @@ impl Packed {
             before = record.turn.as_ref();
             lines.push((&record.id, record.epoch, of, record.at, &record.fact));
         }
-        let text = serde_json::to_string(&lines).ok()?.into_boxed_str();
-        Some(Self { first, text })
+        let short = short::shortened(&serde_json::to_string(&lines).ok()?)?;
+        Some(Self { first, short })
     }
 
     /// The records as they were.
     ///
     /// # Errors
     /// What does not read; a journal that was packed does.
-    pub(super) fn unpack(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, serde_json::Error> {
-        let lines: Vec<Line<RecordId, Fact>> = serde_json::from_str(&self.text)?;
+    pub(super) fn unpack(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, String> {
+        let text = short::whole(&self.short).map_err(|broken| broken.to_string())?;
+        let lines: Vec<Line<RecordId, Fact>> = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let mut turn: Option<TurnId> = None;
         let record = |(version, (id, epoch, of, at, fact)): (u64, Line<RecordId, Fact>)| {
             match of {

@@ -303,7 +303,7 @@ async fn a_record_that_could_not_be_read_back_is_not_stored() {
     deep.fact = Fact::ApprovalDecided {
         approval: bob_messages::ids::ApprovalId::new("a"),
         allowed: true,
-        arguments: Some(nested),
+        arguments: Some(Box::new(nested)),
         reason: String::new(),
         scope: None,
     };

@@ -132,14 +132,14 @@ async fn a_session_of_before_titles_is_listed_with_its_state_when_a_turn_of_it_e
     let mut end = append(&one, epoch, 3, 1);
     let content = "done".to_owned();
     let finish_reason = FinishReason::Final;
-    let fact = Fact::Outcome(Ended {
+    let fact = Fact::Outcome(Box::new(Ended {
         finish_reason,
         guard_reason: None,
         content,
         suspended: None,
         error: None,
         duration_ms: None,
-    });
+    }));
     end.records = vec![Arc::new(Record { fact, ..(*end.records[0]).clone() })];
     assert_eq!(store_one(&store, end).await, Ok(4));
     let seen = look().await;
@@ -168,7 +168,7 @@ async fn a_session_of_before_working_folders_is_listed_without_one_until_it_is_w
     let epoch = claim(&store, &one).await;
     let mut next = append(&one, epoch, 3, 1);
     let options = SessionOptions { cwd: Some("/work".to_owned()), ..SessionOptions::default() };
-    next.records = vec![Arc::new(Record { fact: Fact::Options(options), ..(*next.records[0]).clone() })];
+    next.records = vec![Arc::new(Record { fact: Fact::Options(Arc::new(options)), ..(*next.records[0]).clone() })];
     assert_eq!(store_one(&store, next).await, Ok(4));
     let seen = look().await;
     let written = seen.iter().find(|seen| seen.session == one).unwrap();

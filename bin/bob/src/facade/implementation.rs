@@ -41,9 +41,10 @@ const SINKS_WITHIN: Duration = Duration::from_millis(500);
 
 impl AgentRuntime for Runtime {
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
+        // In a box of its own, which is gone while the outcome is waited for.
+        let request = Box::new(request);
         async move {
-            let model = self.session_model(&request).await?;
-            let (_, _, owed) = self.submit(request, model.as_ref())?;
+            let owed = self.handed_in(request).await?;
             outcome(self, owed).await
         }
         .boxed()

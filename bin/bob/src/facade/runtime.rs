@@ -1,7 +1,7 @@
 //! The handle to a running tree, and the one way in for requests.
 
 use super::request::{AgentRequest, AgentRunResult};
-use super::submission::{Handed, Owe, hand_in};
+use super::submission::{Handed, Owe, Said, hand_in};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
@@ -89,7 +89,15 @@ impl Runtime {
         if says || request.input.iter().all(|part| matches!(part, ContentPart::Text { .. })) {
             return Ok(None);
         }
-        Ok(self.folded(request.session.clone()).await?.latest_options().model.clone())
+        // Boxed, since it is rare and its future is large.
+        Ok(Box::pin(self.folded(request.session.clone())).await?.latest_options().model.clone())
+    }
+
+    /// Hands a request in, and keeps nothing of it.
+    pub(super) async fn handed_in(&self, request: Box<AgentRequest>) -> Result<Owed, AgentError> {
+        let model = self.session_model(&request).await?;
+        let (_, _, owed) = self.submit(*request, model.as_ref())?;
+        Ok(owed)
     }
 
     /// Validates and submits a request; nothing is sent if it is invalid. `of_session` is the session's model, where
@@ -135,7 +143,7 @@ impl Runtime {
             approve: request.approve,
             approvals: request.approvals,
             limits: request.limits.unwrap_or(inner.limits),
-            options,
+            options: options.map(Arc::new),
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
@@ -200,7 +208,7 @@ impl Runtime {
         said: ResumeReply,
     ) -> Owed {
         let (reply, owed) = Reply::channel();
-        let handed = Handed::Reply { submission, token, said, limits: self.0.limits };
+        let handed = Handed::Reply(Box::new(Said { submission, token, said, limits: self.0.limits }));
         self.send_in(session, handed, Arc::clone(&self.0.brief), reply);
         owed
     }

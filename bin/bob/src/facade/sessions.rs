@@ -80,8 +80,8 @@ pub(super) async fn look(runtime: &Runtime, session: SessionId) -> Result<Option
     let folded = runtime.folded_of(session, &newest).await?;
     Ok(Some(SessionLook {
         session: folded.id,
-        options: folded.options,
-        next_options: folded.next_options.map(|options| *options),
+        options: Arc::unwrap_or_clone(folded.options),
+        next_options: folded.next_options.map(Arc::unwrap_or_clone),
         title: glance.title,
         state: glance.state,
         turns: folded.turns,

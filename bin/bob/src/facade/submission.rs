@@ -27,8 +27,17 @@ pub(super) type Owe = Reply<Result<Box<TurnOutcome>, AgentError>>;
 pub(super) enum Handed {
     /// A message.
     Input(Arc<TurnInput>),
-    /// A reply to a suspended turn.
-    Reply { submission: TurnId, token: ResumeToken, said: ResumeReply, limits: Limits },
+    /// A reply to a suspended turn; boxed, since it is kept until the turn has ended, as an input is.
+    Reply(Box<Said>),
+}
+
+/// A reply to a suspended turn.
+#[derive(Clone)]
+pub(super) struct Said {
+    pub(super) submission: TurnId,
+    pub(super) token: ResumeToken,
+    pub(super) said: ResumeReply,
+    pub(super) limits: Limits,
 }
 
 /// Hands it in. The reply is dropped without an answer when the runtime has ended, or its supervisor ended too often.
@@ -50,7 +59,8 @@ pub(super) fn hand_in(
         };
         match handed {
             Handed::Input(input) => SessionsMessage::Submit { session, input, brief, reply },
-            Handed::Reply { submission, token, said, limits } => {
+            Handed::Reply(reply_said) => {
+                let Said { submission, token, said, limits } = *reply_said;
                 SessionsMessage::Resume { session, submission, token, said, limits, brief, reply }
             }
         }

@@ -40,7 +40,7 @@ fn called(token: &str) -> Fact {
         argument_bytes: 0,
         signatures: Vec::new(),
     };
-    Fact::Answered(Answered::bare("", vec![Arc::new(call)], cost))
+    Fact::Answered(Box::new(Answered::bare("", vec![Arc::new(call)], cost)))
 }
 
 fn intent() -> Fact {
@@ -59,14 +59,14 @@ fn result() -> Fact {
 
 fn outcome(content: &str) -> Fact {
     let content = content.to_owned();
-    Fact::Outcome(Ended {
+    Fact::Outcome(Box::new(Ended {
         finish_reason: FinishReason::Final,
         guard_reason: None,
         content,
         suspended: None,
         error: None,
         duration_ms: None,
-    })
+    }))
 }
 
 fn answer(turn: &str, request: &str, content: &str) -> Answer {

@@ -139,7 +139,7 @@ impl Grammar {
                 let asked = calls.iter_mut().find(|call| call.approval == Some((approval.clone(), None)));
                 let call = asked.ok_or_else(|| format!("{approval} is decided and not asked"))?;
                 call.approval = Some((approval.clone(), Some(*allowed)));
-                call.arguments = arguments.clone().unwrap_or_else(|| call.arguments.clone());
+                call.arguments = arguments.as_deref().unwrap_or(&call.arguments).clone();
                 Ok(())
             }
             Fact::Result(result) => {

@@ -9,7 +9,7 @@ use crate::ids::{ApprovalId, TurnId};
 use crate::input::{ResumeReply, TurnInput};
 use crate::outcome::SuspendReason;
 use crate::session_state::{OpenCall, Session};
-use crate::store::{Answered, Fact, Record};
+use crate::store::{Fact, Record, StepCost};
 use std::sync::Arc;
 
 impl Monitor {
@@ -65,10 +65,8 @@ impl Monitor {
                 let same = asked.is_none_or(|asked| TurnInput { limits: input.limits, ..asked.clone() } == **input);
                 self.must(same, || format!("{} was asked something else", input.turn));
             }
-            Fact::Answered(Answered { cost, .. }) | Fact::Malformed { cost, .. } => {
-                let new = cost.response_id.clone().is_none_or(|response| self.responses.insert(response));
-                self.must(new, || "one response of the model is taken for two".to_owned());
-            }
+            Fact::Answered(answered) => self.responds_once(&answered.cost),
+            Fact::Malformed { cost, .. } => self.responds_once(cost),
             Fact::Result(result) => {
                 let returned = self.returned.get(&(record.epoch, result.call.clone()));
                 let same = returned.is_none_or(|back| {
@@ -108,6 +106,12 @@ impl Monitor {
             }
             _ => {}
         }
+    }
+
+    /// A response of the model is journaled once.
+    fn responds_once(&mut self, cost: &StepCost) {
+        let new = cost.response_id.clone().is_none_or(|response| self.responses.insert(response));
+        self.must(new, || "one response of the model is taken for two".to_owned());
     }
 
     /// A decision in the journal is one that a person made about that call.

@@ -358,6 +358,6 @@ fn change(append: &mut Append, how: impl Fn(&mut Fact)) {
 /// Something else in place of the records of a kind: nothing, as far as a fold can tell.
 fn blank(fact: &mut Fact, is: impl Fn(&Fact) -> bool) {
     if is(fact) {
-        *fact = Fact::Options(crate::options::SessionOptions::default());
+        *fact = Fact::Options(Arc::default());
     }
 }
