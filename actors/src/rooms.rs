@@ -10,7 +10,7 @@ use crate::compactor::Compactor;
 use crate::metrics::Metrics;
 use crate::prompt_files::PromptReader;
 use crate::skills::Skills;
-use crate::tools::ToolPlane;
+use crate::tools::ToolRegistry;
 use crate::watchdog::Watchdog;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
@@ -53,7 +53,7 @@ pub struct Rooms {
     /// Profiles of models that the LlmActor has looked up.
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.
-    pub tools: ToolPlane,
+    pub tools: ToolRegistry,
     /// Reads the prompt files.
     pub prompt_files: PromptReader,
     /// Summarises histories that became too long.

@@ -89,10 +89,13 @@ async fn runtime(arguments: &Arguments, store: Arc<dyn SessionStore>, asked: &As
         }
     });
     let echo = tool("local/echo", "Echo text", |echo: Echo, _| async move { Ok(ToolOutput::text(echo.text)) });
-    let brief = Brief { snapshot_every: arguments.snapshots, ..Brief::new(ModelName::parse("scripted:demo").unwrap()) };
-    RuntimeBuilder::new(brief.default_model.clone())
+    let turn_config = TurnConfig {
+        snapshot_every: arguments.snapshots,
+        ..TurnConfig::new(ModelName::parse("scripted:demo").unwrap())
+    };
+    RuntimeBuilder::new(turn_config.default_model.clone())
         .passivate_after(Duration::from_secs(24 * 3_600))
-        .brief(brief)
+        .turn_config(turn_config)
         .model(Arc::new(model))
         .store(store)
         .local_tools(false)

@@ -33,16 +33,16 @@ impl Workload {
         };
         let model = format!("fake:fake-k{}-l{}", arguments.k, arguments.latency);
         let layers = PromptLayers { instructions: "You are a bot.".into(), ..PromptLayers::default() };
-        let brief = Brief { layers, ..Brief::new(ModelName::parse(&model).unwrap()) };
+        let turn_config = TurnConfig { layers, ..TurnConfig::new(ModelName::parse(&model).unwrap()) };
         let echo = tool("local/echo", "Echo text", |echo: Echo, _| async move { Ok(ToolOutput::text(echo.text)) });
         let passivate_after = match arguments.passivate {
             0 => Duration::from_secs(24 * 3_600),
             after_ms => Duration::from_millis(after_ms),
         };
-        let runtime = RuntimeBuilder::new(brief.default_model.clone())
+        let runtime = RuntimeBuilder::new(turn_config.default_model.clone())
             .max_concurrent_turns(1_000_000)
             .passivate_after(passivate_after)
-            .brief(brief)
+            .turn_config(turn_config)
             .model(port)
             .store(crate::store::open(arguments))
             .local_tools(false)

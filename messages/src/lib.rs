@@ -16,7 +16,7 @@
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
 //! | [`skills`], [`condense`] | – | skills and their selection; summaries of a history |
 //! | [`error`], [`outcome`] | – | the error type of callers; outcomes of turns |
-//! | [`options`], [`input`], [`brief`] | – | options of a session, requests of callers, configuration of turns |
+//! | [`options`], [`input`], [`turn_config`] | – | options of a session, requests of callers, configuration of turns |
 //! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
 //! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and reports of turns |
 //! | [`session_state`] | – | a session, folded from its journal |
@@ -27,7 +27,6 @@
 pub mod approvals;
 pub mod backoff;
 pub mod breaker;
-pub mod brief;
 pub mod chat;
 pub mod condense;
 pub mod error;
@@ -50,6 +49,7 @@ pub mod submission;
 pub mod tools;
 pub mod trace;
 pub mod turn;
+pub mod turn_config;
 
 /// Milliseconds since the Unix epoch.
 pub type Millis = i64;

@@ -5,7 +5,6 @@ mod live;
 pub use live::{LiveSession, LiveState, SessionsLoad};
 
 use crate::approvals::{ApprovalQuestion, Decision, Heard};
-use crate::brief::Brief;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, SessionId, Ticket, TurnId};
 use crate::input::{ResumeReply, Steer, TurnInput};
@@ -13,6 +12,7 @@ use crate::limits::Limits;
 use crate::options::Configuring;
 use crate::outcome::TurnOutcome;
 use crate::reply::Reply;
+use crate::turn_config::TurnConfig;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum SessionsMessage {
         /// The message of the user, with the limits of the turn.
         input: Arc<TurnInput>,
         /// The configuration of the turn.
-        brief: Arc<Brief>,
+        turn_config: Arc<TurnConfig>,
         /// Receives the outcome, or the error with which the submission is refused.
         reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
     },
@@ -42,7 +42,7 @@ pub enum SessionsMessage {
         /// The bounds of this run.
         limits: Limits,
         /// The configuration of the turn.
-        brief: Arc<Brief>,
+        turn_config: Arc<TurnConfig>,
         /// Receives the outcome, or the error with which the submission is refused.
         reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
     },
@@ -120,7 +120,7 @@ pub enum SessionsMessage {
         /// The change and its request id.
         asked: Arc<Configuring>,
         /// How turns are run.
-        brief: Arc<Brief>,
+        turn_config: Arc<TurnConfig>,
         /// Answered when the change is durable.
         reply: Reply<Result<(), AgentError>>,
     },

@@ -2,7 +2,6 @@
 
 use crate::deadlines::Key;
 use bob_actors::turn::{Ending, TimeRun};
-use bob_messages::brief::Brief;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::input::Steer;
@@ -11,6 +10,7 @@ use bob_messages::options::Configuring;
 use bob_messages::outcome::{EndReason, TurnOutcome};
 use bob_messages::reply::Reply;
 use bob_messages::turn::TurnMessage;
+use bob_messages::turn_config::TurnConfig;
 use ractor::{ActorId, ActorRef};
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -37,8 +37,8 @@ pub(crate) struct SessionEntry {
     pub(crate) actor: Option<ActorRef<TurnMessage>>,
     /// Why the actor is stopped; the actor reads it while it stops.
     pub(crate) ending: Arc<OnceLock<Ending>>,
-    /// The brief for an actor that is started again.
-    pub(crate) brief: Arc<Brief>,
+    /// The turn configuration for an actor that is started again.
+    pub(crate) turn_config: Arc<TurnConfig>,
     /// Callers waiting for an outcome. The first one's turn runs, if it was admitted.
     pub(crate) pending: VecDeque<PendingReply>,
     /// How often the actor crashed in the running turn.
@@ -207,11 +207,11 @@ impl PendingReply {
 }
 
 impl SessionEntry {
-    pub(crate) fn new(brief: Arc<Brief>) -> Self {
+    pub(crate) fn new(turn_config: Arc<TurnConfig>) -> Self {
         Self {
             actor: None,
             ending: Arc::default(),
-            brief,
+            turn_config,
             pending: VecDeque::new(),
             crashes: 0,
             last_crash: None,
@@ -278,8 +278,8 @@ impl SessionTable {
     }
 
     /// The session's entry, inserted if there is none.
-    pub(crate) fn entry(&mut self, session: &SessionId, brief: &Arc<Brief>) -> &mut SessionEntry {
-        self.sessions.entry(session.clone()).or_insert_with(|| Box::new(SessionEntry::new(Arc::clone(brief))))
+    pub(crate) fn entry(&mut self, session: &SessionId, turn_config: &Arc<TurnConfig>) -> &mut SessionEntry {
+        self.sessions.entry(session.clone()).or_insert_with(|| Box::new(SessionEntry::new(Arc::clone(turn_config))))
     }
 
     pub(crate) fn actor_started(&mut self, session: &SessionId, actor: ActorRef<TurnMessage>) {

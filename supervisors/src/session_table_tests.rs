@@ -5,15 +5,15 @@ use bob_messages::ids::ModelName;
 use bob_messages::turn::{Recover, TurnMessage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn brief() -> Arc<Brief> {
-    Arc::new(Brief::new(ModelName::parse("scripted:m").unwrap()))
+fn turn_config() -> Arc<TurnConfig> {
+    Arc::new(TurnConfig::new(ModelName::parse("scripted:m").unwrap()))
 }
 
 fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
     let sent = Arc::clone(sent);
     PendingReply {
         submission: TurnId::new(name),
-        request: TurnMessage::Wake { brief: brief(), recover: Recover::Continue },
+        request: TurnMessage::Wake { turn_config: turn_config(), recover: Recover::Continue },
         reply: Reply::to(move |_| {
             sent.fetch_add(1, Ordering::SeqCst);
         }),
@@ -36,7 +36,7 @@ fn a_reply_is_sent_exactly_once() {
     let mut table = SessionTable::default();
     assert!(!table.has_work());
     for name in ["one", "two"] {
-        table.entry(&session, &brief()).pending.push_back(pending(name, &sent));
+        table.entry(&session, &turn_config()).pending.push_back(pending(name, &sent));
     }
     assert!(table.has_work());
     let entry = table.get_mut(&session).unwrap();

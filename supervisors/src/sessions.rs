@@ -154,21 +154,21 @@ impl Actor for SessionsSupervisor {
         state: &mut SessionsState,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            SessionsMessage::Submit { session, input, brief, reply } => {
+            SessionsMessage::Submit { session, input, turn_config, reply } => {
                 let (submission, limits) = (input.turn.clone(), input.limits);
-                let request = TurnMessage::Start { input, brief: Arc::clone(&brief) };
+                let request = TurnMessage::Start { input, turn_config: Arc::clone(&turn_config) };
                 let pending = pending(submission, request, reply, &limits);
-                state.submit(&session, pending, &brief, &myself);
+                state.submit(&session, pending, &turn_config, &myself);
             }
-            SessionsMessage::Resume { session, submission, token, said, limits, brief, reply } => {
+            SessionsMessage::Resume { session, submission, token, said, limits, turn_config, reply } => {
                 let request = TurnMessage::Resume {
                     submission: submission.clone(),
                     token,
                     reply: Box::new(said),
-                    brief: Arc::clone(&brief),
+                    turn_config: Arc::clone(&turn_config),
                 };
                 let pending = pending(submission, request, reply, &limits);
-                state.submit(&session, pending, &brief, &myself);
+                state.submit(&session, pending, &turn_config, &myself);
             }
             SessionsMessage::Cancel { session, turn, reply } => {
                 reply.send(state.cancel(&session, turn.as_ref(), &myself));
@@ -190,8 +190,8 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
             SessionsMessage::Load { reply } => reply.send(state.load()),
             SessionsMessage::Drain { grace_ms, reply } => state.drain(grace_ms, reply, &myself),
-            SessionsMessage::Configure { session, asked, brief, reply } => {
-                state.configure(&session, PendingChange { asked, reply }, &brief, &myself);
+            SessionsMessage::Configure { session, asked, turn_config, reply } => {
+                state.configure(&session, PendingChange { asked, reply }, &turn_config, &myself);
             }
         }
         state.metrics().load(state.load());

@@ -33,7 +33,6 @@ use bob_actors::store::{MemoryStore, SessionStore};
 use bob_actors::tools::{Invocation, Policy, ToolPort, tool};
 use bob_drill::store::{Fault, FaultStore, Operation};
 use bob_messages::approvals::Decision;
-use bob_messages::brief::Brief;
 use bob_messages::chat::{CallStatus, ContentPart, FinishReason, GuardReason, Message};
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope};
@@ -46,6 +45,7 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::Record;
 use bob_messages::submission::{SessionsLoad, SessionsMessage};
 use bob_messages::tools::{Risk, ToolOutput};
+use bob_messages::turn_config::TurnConfig;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -116,13 +116,13 @@ impl Fixture {
     }
 
     fn submit(&self, turn: &str, limits: Limits) -> PendingReply {
-        self.say(&session(), turn, limits, &brief())
+        self.say(&session(), turn, limits, &turn_config())
     }
 
-    fn say(&self, to: &SessionId, turn: &str, limits: Limits, brief: &Arc<Brief>) -> PendingReply {
+    fn say(&self, to: &SessionId, turn: &str, limits: Limits, turn_config: &Arc<TurnConfig>) -> PendingReply {
         let input = input(turn, limits);
         let (reply, pending) = Reply::channel();
-        self.tell(SessionsMessage::Submit { session: to.clone(), input, brief: Arc::clone(brief), reply });
+        self.tell(SessionsMessage::Submit { session: to.clone(), input, turn_config: Arc::clone(turn_config), reply });
         pending
     }
 
@@ -167,8 +167,8 @@ fn input(turn: &str, limits: Limits) -> Arc<TurnInput> {
     Arc::new(TurnInput { approvals: ApprovalsMode::Wait, limits, ..input })
 }
 
-fn brief() -> Arc<Brief> {
-    Arc::new(Brief { max_history_messages: 1_000, ..Brief::new(ModelName::parse("scripted:m").unwrap()) })
+fn turn_config() -> Arc<TurnConfig> {
+    Arc::new(TurnConfig { max_history_messages: 1_000, ..TurnConfig::new(ModelName::parse("scripted:m").unwrap()) })
 }
 
 /// The user messages in a prompt, in order.

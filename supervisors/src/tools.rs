@@ -45,14 +45,14 @@ pub struct ToolsSupervisorState {
 /// reported then.
 pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> ChildSpec {
     // Created once: all starts share one key.
-    let shelf = Some(rooms.tools.local_shelf());
-    let arguments = ToolsArguments { ports, policy, shelf, ..ToolsArguments::default() };
+    let publisher = Some(rooms.tools.local_publisher());
+    let arguments = ToolsArguments { ports, policy, publisher, ..ToolsArguments::default() };
     let core = ChildSpec::core("local", rooms.tools.local().clone(), move || (ToolsActor, arguments.clone()));
-    let shelf = rooms.tools.local_shelf();
+    let publisher = rooms.tools.local_publisher();
     let tell = move |fate: ChildEvent<'_>| match fate {
         // It is back within milliseconds, also when its supervisor is restarted; its tools stay on offer.
         ChildEvent::Restarting { .. } | ChildEvent::Restarted { .. } | ChildEvent::Stopped => {}
-        ChildEvent::GaveUp { why } => shelf.gave_up(why.to_owned()),
+        ChildEvent::GaveUp { why } => publisher.gave_up(why.to_owned()),
     };
     ChildSpec { critical: false, shutdown_ms: 1_000, ..core }.observed_by(tell)
 }

@@ -23,7 +23,8 @@ async fn each_session_is_told_the_files_of_its_folder_as_they_are_now() {
         folder: folder.path().to_owned(),
         ..PromptFiles::default()
     };
-    let runtime = build(over(model.clone()).brief(at(workspace.path())).local_tools(false).prompt_files(files)).await;
+    let runtime =
+        build(over(model.clone()).turn_config(at(workspace.path())).local_tools(false).prompt_files(files)).await;
     let system = |at: usize| model.requests(false)[at].system.to_string();
 
     turn(&runtime, say("hello")).await;

@@ -77,8 +77,8 @@ impl Fixture {
         let words = vec![bob::ContentPart::text(text)];
         let input = Arc::new(TurnInput::bare(TurnId::new(format!("t{number}")), token, words));
         let (reply, owed) = Reply::channel();
-        let brief = Arc::new(bob::Brief::new(model_name()));
-        self.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session(to), input, brief, reply });
+        let turn_config = Arc::new(bob::TurnConfig::new(model_name()));
+        self.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session(to), input, turn_config, reply });
         owed
     }
 

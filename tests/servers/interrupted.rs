@@ -147,7 +147,7 @@ async fn c4_a_cancelled_command_keeps_what_it_had_put_out() {
     let command = "i=0; while [ $i -lt 20000 ]; do echo tick $i; i=$((i+1)); done; touch ticked; sleep 600";
     let policy = Policy { deny_tools: Vec::new(), require_high_risk_approval: false, ..Policy::default() };
     let builder =
-        over(model("local/shell_exec", json!({ "command": command }))).policy(policy).brief(at(folder.path()));
+        over(model("local/shell_exec", json!({ "command": command }))).policy(policy).turn_config(at(folder.path()));
     let runtime = build(builder).await;
     let running = tokio::spawn({
         let runtime = runtime.clone();

@@ -118,7 +118,8 @@ async fn a_skill_limits_the_tools_of_its_turn_and_adds_none() {
         2 => ScriptedReply::call("local/read_file", json!({"path": "a.txt"})),
         _ => ScriptedReply::Text("done".into()),
     });
-    let runtime = build(builder.brief(at(folder.path())).skills(folders(&examples()), SkillRules::default())).await;
+    let runtime =
+        build(builder.turn_config(at(folder.path())).skills(folders(&examples()), SkillRules::default())).await;
     let outcome = turn(&runtime, say("$code-review please")).await;
     let status: Vec<_> = outcome.tool_transcript.iter().map(|entry| entry.status).collect();
     assert_eq!(status, [CallStatus::Denied, CallStatus::Ok], "{:?}", outcome.tool_transcript);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bob::{AgentError, AgentEvent, AgentRuntime, Brief, Envelope, EventsFrom, ScriptedLlm, ScriptedReply};
+use bob::{AgentError, AgentEvent, AgentRuntime, Envelope, EventsFrom, ScriptedLlm, ScriptedReply, TurnConfig};
 use bob_messages::event::rebuild;
 use bob_messages::ids::TurnId;
 use bob_messages::store::{Fact, SessionState};
@@ -24,8 +24,8 @@ async fn read(runtime: &bob::Runtime, from: EventsFrom, turns: usize) -> Vec<Arc
 
 #[tokio::test]
 async fn a_long_session_is_read_in_pages_and_from_its_end() {
-    let brief = Brief { snapshot_every: 20, ..Brief::new(model_name()) };
-    let runtime = build(over(ScriptedLlm::from_fn(|_| ScriptedReply::text("so it is"))).brief(brief)).await;
+    let turn_config = TurnConfig { snapshot_every: 20, ..TurnConfig::new(model_name()) };
+    let runtime = build(over(ScriptedLlm::from_fn(|_| ScriptedReply::text("so it is"))).turn_config(turn_config)).await;
     let mut turns = Vec::new();
     for number in 0..TURNS {
         turns.push(turn(&runtime, say(&format!("turn {number}"))).await.turn_id.clone());
@@ -60,8 +60,8 @@ async fn a_long_session_is_read_in_pages_and_from_its_end() {
 
 #[tokio::test]
 async fn a_reader_that_comes_now_is_given_what_comes_next() {
-    let brief = Brief { snapshot_every: 20, ..Brief::new(model_name()) };
-    let runtime = build(over(ScriptedLlm::from_fn(|_| ScriptedReply::text("so it is"))).brief(brief)).await;
+    let turn_config = TurnConfig { snapshot_every: 20, ..TurnConfig::new(model_name()) };
+    let runtime = build(over(ScriptedLlm::from_fn(|_| ScriptedReply::text("so it is"))).turn_config(turn_config)).await;
     for number in 0..40 {
         turn(&runtime, say(&format!("turn {number}"))).await;
         let mut now = within(runtime.subscribe(session("s"), EventsFrom::Now)).await.expect("a reader");

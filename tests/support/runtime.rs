@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bob::{
-    AgentEvent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, Brief, Envelope, EventSink, FinishReason,
-    LlmPort, ModelName, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions, ToolOutput,
+    AgentEvent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, Envelope, EventSink, FinishReason, LlmPort,
+    ModelName, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions, ToolOutput, TurnConfig,
     TurnId, tool,
 };
 use bob_actors::llm::RetryPolicy;
@@ -71,8 +71,8 @@ pub(crate) async fn turn(runtime: &Runtime, request: AgentRequest) -> AgentRespo
 }
 
 /// The rules of a runtime whose tools work in this folder.
-pub(crate) fn at(folder: &std::path::Path) -> Brief {
-    Brief { roots: Arc::from([folder.display().to_string()]), ..Brief::new(model_name()) }
+pub(crate) fn at(folder: &std::path::Path) -> TurnConfig {
+    TurnConfig { roots: Arc::from([folder.display().to_string()]), ..TurnConfig::new(model_name()) }
 }
 
 /// The options of a session that works in this folder.

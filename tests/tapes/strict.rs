@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::replay;
 use bob::tape::{Recorder, Redactor, Tape};
-use bob::{AgentError, Brief};
+use bob::{AgentError, TurnConfig};
 use bob::{
     AgentRequest, AgentRuntime, LlmErrorKind, Policy, PromptLayers, Record, Runtime, RuntimeBuilder, ScriptedLlm,
     ScriptedReply, ToolOutput, tool,
@@ -113,8 +113,8 @@ async fn what_is_not_on_the_tape_is_told_by_what_differs_first() {
     assert!(told.contains("messages[0].parts[0].text") && told.contains("first") && told.contains("third"), "{told}");
 
     let layers = PromptLayers { instructions: "Be brief.".into(), ..PromptLayers::default() };
-    let brief = Brief { layers, ..Brief::new(model_name()) };
-    let other = build(RuntimeBuilder::new(model_name()).brief(brief).replay(&tape.rewound())).await;
+    let turn_config = TurnConfig { layers, ..TurnConfig::new(model_name()) };
+    let other = build(RuntimeBuilder::new(model_name()).turn_config(turn_config).replay(&tape.rewound())).await;
     let (_, told) = failed(other, "first").await;
     assert!(told.contains("differs in system") && told.contains("Be brief."), "{told}");
 
@@ -148,10 +148,10 @@ async fn g15_a_canary_is_on_no_tape_in_any_spelling() {
         _ => ScriptedReply::text(words.clone()),
     });
     let layers = PromptLayers { instructions: format!("Your key is {CANARY}."), ..PromptLayers::default() };
-    let brief = || Brief { layers: layers.clone(), ..Brief::new(model_name()) };
+    let turn_config = || TurnConfig { layers: layers.clone(), ..TurnConfig::new(model_name()) };
     let recorder = Recorder::create(&file, Redactor::new([CANARY.into()]), CANARY).unwrap();
     let leak = Arc::new(leak);
-    let runtime = build(over(model).local_tools(false).brief(brief()).tools(leak).record(&recorder)).await;
+    let runtime = build(over(model).local_tools(false).turn_config(turn_config()).tools(leak).record(&recorder)).await;
     let heard = turn(&runtime, say(&format!("my key is {CANARY}"))).await;
     assert!(heard.content.contains(CANARY), "it was there to get out");
     runtime.shutdown().await;
@@ -169,8 +169,8 @@ async fn g15_a_canary_is_on_no_tape_in_any_spelling() {
     // A replay may use another key in the same place.
     let tape = Tape::load(&file, Redactor::new(["sk-quite-another".into()])).unwrap();
     let layers = PromptLayers { instructions: "Your key is sk-quite-another.".into(), ..PromptLayers::default() };
-    let brief = Brief { layers, ..Brief::new(model_name()) };
-    let runtime = build(RuntimeBuilder::new(model_name()).brief(brief).replay(&tape)).await;
+    let turn_config = TurnConfig { layers, ..TurnConfig::new(model_name()) };
+    let runtime = build(RuntimeBuilder::new(model_name()).turn_config(turn_config).replay(&tape)).await;
     let heard = turn(&runtime, say("my key is sk-quite-another")).await;
     assert!(heard.error.is_none() && heard.content.contains(bob::tape::MARK), "{heard:?}");
 }

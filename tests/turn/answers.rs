@@ -53,7 +53,7 @@ async fn tool_then_final() {
             Reply::text(&call.to_string()),
             Reply::text(r#"{"type":"final","content":"It is heron."}"#),
         ]);
-        let runtime = build(provided_in_json(&provider, kind).brief(at(folder.path()))).await;
+        let runtime = build(provided_in_json(&provider, kind).turn_config(at(folder.path()))).await;
         let answer = turn(&runtime, say("which word?")).await;
         assert_eq!((answer.finish_reason, answer.content.as_str()), (FinishReason::Final, "It is heron."), "{kind:?}");
         assert_eq!(answer.steps, 2);

@@ -41,7 +41,7 @@ async fn two_native_calls_give_two_results() {
             Reply::Calls(vec![read("x1", "a.txt"), read("x2", "b.txt")]),
             Reply::text("Both were read."),
         ]);
-        let runtime = build(provided(&provider, kind).brief(at(folder.path()))).await;
+        let runtime = build(provided(&provider, kind).turn_config(at(folder.path()))).await;
         let answer = turn(&runtime, say("read both")).await;
         assert_eq!((answer.finish_reason, answer.content.as_str()), (FinishReason::Final, "Both were read."));
         let seen: Vec<_> = answer.tool_transcript.iter().map(|call| (call.status, call.result.as_str())).collect();
@@ -59,7 +59,7 @@ async fn same_read_in_two_turns_runs_twice() {
         folder.write("a.txt", "before");
         let ask = Reply::Calls(vec![read("x1", "a.txt")]);
         let provider = FakeProvider::start([ask.clone(), Reply::text("one"), ask, Reply::text("two")]);
-        let runtime = build(provided(&provider, kind).brief(at(folder.path()))).await;
+        let runtime = build(provided(&provider, kind).turn_config(at(folder.path()))).await;
         let first = turn(&runtime, say("read it")).await;
         folder.write("a.txt", "after");
         let second = turn(&runtime, say("read it again")).await;
@@ -117,7 +117,7 @@ async fn tools_work_in_the_folder_of_their_session_and_nowhere_else() {
         Reply::Calls(vec![read("x3", "note.txt")]),
         Reply::text("done"),
     ]);
-    let runtime = build(provided(&provider, ProviderKind::OpenAi).brief(at(both.path()))).await;
+    let runtime = build(provided(&provider, ProviderKind::OpenAi).turn_config(at(both.path()))).await;
     let request = AgentRequest { options: Some(in_folder(&mine)), ..say("read") };
     let first = turn(&runtime, request).await;
     assert_eq!(first.tool_transcript[0].result, "mine");
@@ -131,7 +131,7 @@ async fn an_allow_list_narrows_what_is_offered_and_what_runs() {
     let folder = Scratch::new();
     folder.write("note.txt", "text");
     let provider = FakeProvider::start([Reply::Calls(vec![read("x1", "note.txt")]), Reply::text("no")]);
-    let runtime = build(provided(&provider, ProviderKind::OpenAi).brief(at(folder.path()))).await;
+    let runtime = build(provided(&provider, ProviderKind::OpenAi).turn_config(at(folder.path()))).await;
     let allow_tools = Some(vec!["local/list_*".to_owned()]);
     let answer = turn(&runtime, AgentRequest { allow_tools, ..say("read") }).await;
     let offered = provider.requests()[0].body["tools"].to_string();

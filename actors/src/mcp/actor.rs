@@ -10,8 +10,8 @@ use super::keeper::Keeper;
 use super::shared::{Offer, Shared};
 use crate::tools::ToolPort;
 use crate::tools::host::Host;
-use crate::tools::plane::{Shelf, not_sent};
 use crate::tools::policy::Rules;
+use crate::tools::registry::{Publisher, not_sent};
 use bob_messages::mcp::McpMessage;
 use bob_messages::options::ServerStart;
 use bob_messages::tools::ToolsMessage;
@@ -78,10 +78,10 @@ impl Actor for McpServerActor {
     ) -> Result<McpServerState, ActorProcessingErr> {
         let rules = Rules::new(arguments.policy.clone())?.with_timeout_ms(arguments.spec.tool_timeout_ms);
         let eager = arguments.spec.start == ServerStart::Eager;
-        let progress = arguments.shelf.as_ref().map(Shelf::progress).unwrap_or_default();
+        let progress = arguments.publisher.as_ref().map(Publisher::progress).unwrap_or_default();
         let rules = Arc::new(rules);
-        if let Some(shelf) = &arguments.shelf {
-            shelf.ruled_by(Arc::clone(&rules));
+        if let Some(publisher) = &arguments.publisher {
+            publisher.ruled_by(Arc::clone(&rules));
         }
         let host = Host::empty(rules, &arguments.place.key)?.telling(progress);
         let mut state = McpServerState {
@@ -143,8 +143,8 @@ impl McpServerState {
     fn wake(&mut self, myself: &ActorRef<McpMessage>) {
         if self.phase == Phase::Asleep {
             self.phase = Phase::Starting;
-            if let Some(shelf) = &self.arguments.shelf {
-                shelf.starting();
+            if let Some(publisher) = &self.arguments.publisher {
+                publisher.starting();
             }
             let (arguments, shared) = (Arc::clone(&self.arguments), Arc::clone(&self.shared));
             tokio::spawn(Keeper::new(arguments, shared, myself.clone()).keep());
@@ -169,8 +169,8 @@ impl McpServerState {
                 None => port,
             };
             self.host.renew(vec![port])?;
-            if let Some(shelf) = &self.arguments.shelf {
-                shelf.offer(self.host.offered(), server);
+            if let Some(publisher) = &self.arguments.publisher {
+                publisher.offer(self.host.offered(), server);
             }
         }
         for (_until, question) in std::mem::take(&mut self.waiting) {
@@ -195,9 +195,9 @@ impl McpServerState {
     /// Replies to held questions after a failed start. Messages that arrived after the end of a ready server are left
     /// to the successor.
     fn leave(&mut self, why: &str, myself: &ActorRef<McpMessage>) {
-        if let (Phase::Ending, Some(shelf)) = (self.phase, &self.arguments.shelf) {
+        if let (Phase::Ending, Some(publisher)) = (self.phase, &self.arguments.publisher) {
             let questions = self.waiting.drain(..).map(|(_until, question)| question).collect();
-            shelf.hand_on(questions, myself.get_cell());
+            publisher.hand_on(questions, myself.get_cell());
         }
         self.waiting.drain(..).for_each(|(_until, question)| not_sent(question, why));
     }
@@ -208,7 +208,7 @@ impl McpServerState {
         let (due, waiting): (VecDeque<_>, VecDeque<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|(until, _)| *until <= now);
         self.waiting = waiting;
-        let away = self.arguments.shelf.as_ref().and_then(Shelf::away);
+        let away = self.arguments.publisher.as_ref().and_then(Publisher::away);
         let why = away.unwrap_or_else(|| {
             format!("its tool server `{}` is not ready yet; try again later", self.arguments.spec.id)
         });

@@ -82,7 +82,7 @@ async fn whoever_asks_while_it_is_started_again_waits_as_long_as_its_start_takes
     let place = Arc::clone(&fixture.server.arguments.place.taken).lock_owned().await;
     fixture.server.start_again().await;
     let usual = Duration::from_millis(700);
-    fixture.server.arguments.shelf.as_ref().expect("a shelf").started_within(usual);
+    fixture.server.arguments.publisher.as_ref().expect("a publisher").started_within(usual);
     let asked = Clock::now();
     let verdict = fixture.check(&call("mcp/sh/echo", json!({}))).await;
     let Verdict::Unavailable { why } = verdict else { panic!("not turned away: {verdict:?}") };
@@ -90,7 +90,7 @@ async fn whoever_asks_while_it_is_started_again_waits_as_long_as_its_start_takes
     assert!(asked.elapsed() >= usual + RETURNS_WITHIN);
     // No longer than the call itself may take.
     let (brief, asked) = (CallContext { tool_timeout_ms: 200, ..(*fixture.context).clone() }, Clock::now());
-    let verdict = judged(&fixture.plane, &call("mcp/sh/echo", json!({})), &Arc::new(brief)).await;
+    let verdict = judged(&fixture.registry, &call("mcp/sh/echo", json!({})), &Arc::new(brief)).await;
     assert!(matches!(verdict, Verdict::Unavailable { .. }) && asked.elapsed() < RETURNS_WITHIN, "{verdict:?}");
     drop(place);
     assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
@@ -219,9 +219,9 @@ async fn a_list_that_changed_is_offered_and_old_permission_is_worth_nothing() {
     let fixture = Fixture::with(server(arms)).await;
     let drifting = call("mcp/sh/echo", json!({}));
     let grant = fixture.granted(&drifting).await;
-    let mut changes = fixture.plane.changes();
+    let mut changes = fixture.registry.changes();
     assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
-    soon(changes.changed()).await.expect("the plane is there");
+    soon(changes.changed()).await.expect("the registry is there");
     let returned = soon(fixture.run(Arc::clone(&drifting), grant)).await.expect("an answer");
     assert_eq!(returned.status, CallStatus::Denied);
     assert!(returned.output.plain().contains("call it again"), "{returned:?}");
@@ -236,12 +236,12 @@ async fn a_list_that_is_old_is_read_again_when_somebody_looks_at_it() {
     let fixture = Fixture::with(server(arms)).await;
     fixture.ready().await;
     assert_eq!(fixture.looked().await, ["mcp/sh/x"]);
-    let mut changes = fixture.plane.changes();
+    let mut changes = fixture.registry.changes();
     tokio::time::pause();
     tokio::time::advance(LIST_IS_OLD).await;
     tokio::time::resume();
     assert_eq!(fixture.looked().await, ["mcp/sh/x"], "nobody waits for it");
-    soon(changes.changed()).await.expect("the plane is there");
+    soon(changes.changed()).await.expect("the registry is there");
     assert_eq!(fixture.looked().await, ["mcp/sh/xx"]);
 }
 

@@ -7,7 +7,7 @@ use crate::secrets::Secrets;
 use crate::tape::Recorder;
 use crate::tools::Policy;
 use crate::tools::grant::KeyPlace;
-use crate::tools::plane::Shelf;
+use crate::tools::registry::Publisher;
 use bob_messages::options::{ServerSpec, ServerTransport};
 use bob_messages::tools::ToolsMessage;
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct McpServerArguments {
     /// Port for forms; without one, every form is declined.
     pub elicit: Option<Arc<dyn Elicit>>,
     /// Where its tools are published.
-    pub shelf: Option<Shelf>,
+    pub publisher: Option<Publisher>,
     /// Records calls, if a tape is recorded.
     pub recorder: Option<Recorder>,
     pub(super) place: Arc<Place>,
@@ -49,8 +49,8 @@ pub(super) struct Place {
 impl McpServerArguments {
     /// A server under a policy, without a port for forms.
     pub fn new(spec: ServerSpec, policy: Policy, watcher: Watcher) -> Self {
-        let (elicit, shelf, recorder) = (None, None, None);
-        Self { spec, policy, watcher, ladder: Ladder::default(), elicit, shelf, recorder, place: Arc::default() }
+        let (elicit, publisher, recorder) = (None, None, None);
+        Self { spec, policy, watcher, ladder: Ladder::default(), elicit, publisher, recorder, place: Arc::default() }
     }
 
     /// Takes the place of another server, whose process ends before this one's starts.
@@ -75,8 +75,8 @@ impl McpServerArguments {
     }
 
     pub(super) fn time_limit(&self, question: &ToolsMessage) -> Duration {
-        match (self.place.was_ready.load(Ordering::Relaxed), &self.shelf) {
-            (true, Some(shelf)) => shelf.returns_within(question),
+        match (self.place.was_ready.load(Ordering::Relaxed), &self.publisher) {
+            (true, Some(publisher)) => publisher.returns_within(question),
             // It has not started yet.
             (true, None) => RETURNS_WITHIN,
             (false, _) => self.spec.startup_timeout(),

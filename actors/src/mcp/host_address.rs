@@ -1,7 +1,7 @@
-//! The way of the tool plane to the actor of a server.
+//! The way of the tool registry to the actor of a server.
 
 use crate::address::Address;
-use crate::tools::plane::HostAddress;
+use crate::tools::registry::HostAddress;
 use bob_messages::mcp::McpMessage;
 use bob_messages::tools::ToolsMessage;
 use futures_util::FutureExt;
@@ -14,10 +14,10 @@ use tokio::runtime::Handle;
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 impl HostAddress for Address<McpMessage> {
-    fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage> {
-        let Some(actor) = self.actor() else { return Err(message) };
+    fn send(&self, message: ToolsMessage) -> Result<(), Box<ToolsMessage>> {
+        let Some(actor) = self.actor() else { return Err(Box::new(message)) };
         match actor.send_message(McpMessage::Tools(message)) {
-            Err(MessagingErr::SendErr(McpMessage::Tools(message))) => Err(message),
+            Err(MessagingErr::SendErr(McpMessage::Tools(message))) => Err(Box::new(message)),
             // Ractor's other errors concern messages of another kind, which this cannot be.
             Ok(()) | Err(_) => Ok(()),
         }

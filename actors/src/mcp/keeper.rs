@@ -123,8 +123,8 @@ impl Keeper {
                 Ok(started) => started,
                 Err(why) => return why,
             };
-            if let Some(shelf) = &self.arguments.shelf {
-                shelf.started_within(set_out.elapsed());
+            if let Some(publisher) = &self.arguments.publisher {
+                publisher.started_within(set_out.elapsed());
             }
             let began = Instant::now();
             let (end, told) = EndSender::new();
@@ -278,8 +278,8 @@ impl Held {
         };
         drop(connection);
         let exit = child.stop(arguments.ladder).await;
-        if let Some(shelf) = &arguments.shelf {
-            shelf.ended(exit.to_string());
+        if let Some(publisher) = &arguments.publisher {
+            publisher.ended(exit.to_string());
         }
     }
 }

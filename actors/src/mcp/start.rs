@@ -56,8 +56,8 @@ impl Keeper {
         let child = Child::spawn(child(command), &self.arguments.watcher);
         let child = child.map_err(|error| format!("does not start: {error}"))?;
         let child = held.child.insert(child);
-        if let Some(shelf) = &self.arguments.shelf {
-            shelf.runs(Some(child.id()));
+        if let Some(publisher) = &self.arguments.publisher {
+            publisher.runs(Some(child.id()));
         }
         let (Some(stdout), Some(stdin)) = (child.take_stdout(), child.take_stdin()) else {
             return Err("does not start: it has no pipes".to_owned());

@@ -11,7 +11,7 @@ use crate::child::Watcher;
 use crate::child::testing::soon;
 use crate::tools::Policy;
 use crate::tools::local::fixture::{Workspace, call};
-use crate::tools::plane::ToolPlane;
+use crate::tools::registry::ToolRegistry;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerState, ServerStatus};
@@ -59,7 +59,7 @@ pub(super) fn arguments(spec: ServerSpec) -> McpServerArguments {
 
 /// One server in a separate tool registry.
 pub(super) struct Fixture {
-    pub(super) plane: ToolPlane,
+    pub(super) registry: ToolRegistry,
     pub(super) server: Watched,
     pub(super) context: Arc<CallContext>,
 }
@@ -70,21 +70,21 @@ impl Fixture {
     }
 
     pub(super) async fn start(arguments: McpServerArguments) -> Self {
-        let plane = ToolPlane::default();
-        let server = Watched::join(&plane, arguments).await;
+        let registry = ToolRegistry::default();
+        let server = Watched::join(&registry, arguments).await;
         let context = CallContext { tool_timeout_ms: 60_000, ..Workspace::new().context() };
-        Self { plane, server, context: Arc::new(context) }
+        Self { registry, server, context: Arc::new(context) }
     }
 
     pub(super) fn status(&self) -> ServerStatus {
-        self.plane.servers().remove(0)
+        self.registry.servers().remove(0)
     }
 
     pub(super) async fn ready(&self) -> ServerStatus {
-        let mut changes = self.plane.changes();
+        let mut changes = self.registry.changes();
         soon(async {
             while self.status().state != ServerState::Ready {
-                changes.changed().await.expect("the plane is there");
+                changes.changed().await.expect("the registry is there");
             }
         })
         .await;
@@ -94,7 +94,7 @@ impl Fixture {
     /// The tools a turn finds that begins now.
     pub(super) async fn looked(&self) -> Vec<String> {
         let (reply, listed) = Reply::channel();
-        self.plane.list(None, move |set: Arc<ToolSet>| reply.send(set));
+        self.registry.list(None, move |set: Arc<ToolSet>| reply.send(set));
         let set = soon(listed).await.expect("a list");
         set.tools().iter().map(|tool| tool.id.to_string()).collect()
     }
@@ -105,7 +105,7 @@ impl Fixture {
     }
 
     pub(super) async fn check(&self, call: &Arc<ToolCall>) -> Verdict {
-        judged(&self.plane, call, &self.context).await
+        judged(&self.registry, call, &self.context).await
     }
 
     pub(super) async fn granted(&self, call: &Arc<ToolCall>) -> Grant {
@@ -114,7 +114,7 @@ impl Fixture {
 
     pub(super) fn run(&self, call: Arc<ToolCall>, grant: Grant) -> Answer<ToolReturn> {
         let (reply, answer) = Reply::channel();
-        self.plane.tell(ToolsMessage::Call { call, grant, context: Arc::clone(&self.context), reply });
+        self.registry.tell(ToolsMessage::Call { call, grant, context: Arc::clone(&self.context), reply });
         answer
     }
 
@@ -131,11 +131,11 @@ impl Fixture {
 
     /// Begins a call that is awaited while the fixture changes.
     pub(super) fn performing(&self, tool: &str) -> impl Future<Output = ToolReturn> + use<> {
-        let (plane, call, context) = (self.plane.clone(), own_call(tool), Arc::clone(&self.context));
+        let (registry, call, context) = (self.registry.clone(), own_call(tool), Arc::clone(&self.context));
         async move {
-            let grant = granted(judged(&plane, &call, &context).await);
+            let grant = granted(judged(&registry, &call, &context).await);
             let (reply, answer) = Reply::channel();
-            plane.tell(ToolsMessage::Call { call, grant, context, reply });
+            registry.tell(ToolsMessage::Call { call, grant, context, reply });
             soon(answer).await.expect("an answer")
         }
     }
@@ -145,10 +145,10 @@ fn own_call(tool: &str) -> Arc<ToolCall> {
     call(&format!("mcp/sh/{tool}"), json!({}))
 }
 
-pub(super) async fn judged(plane: &ToolPlane, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Verdict {
+pub(super) async fn judged(registry: &ToolRegistry, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Verdict {
     let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
     let (reply, answer) = Reply::channel();
-    plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
+    registry.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
     soon(answer).await.expect("a verdict")
 }
 

@@ -1,7 +1,7 @@
 //! The actor of a tool server, with an observer of its end in place of a supervisor. Shared with other test crates:
 //! the including file imports what its crate names differently.
 
-use super::{Address, McpServerActor, McpServerArguments, ToolPlane};
+use super::{Address, McpServerActor, McpServerArguments, ToolRegistry};
 use bob_messages::mcp::McpMessage;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::mpsc;
@@ -17,10 +17,10 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Has the server join the plane and starts its actor.
-    pub(crate) async fn join(plane: &ToolPlane, mut arguments: McpServerArguments) -> Self {
+    /// Has the server join the registry and starts its actor.
+    pub(crate) async fn join(registry: &ToolRegistry, mut arguments: McpServerArguments) -> Self {
         let address = Address::default();
-        arguments.shelf = Some(plane.join(&arguments.spec, address.clone()));
+        arguments.publisher = Some(registry.join(&arguments.spec, address.clone()));
         let (tell, ends) = mpsc::unbounded_channel();
         let (witness, _ends) = Actor::spawn(None, Witness, tell).await.expect("the witness starts");
         let actor = spawn(&arguments, &address, &witness).await;

@@ -3,8 +3,8 @@
 //! Each name is opened beneath an open folder, so that neither `..`, nor a link, nor a concurrent swap leads out.
 
 use super::PromptFiles;
-use bob_messages::brief::PromptLayers;
 use bob_messages::error::AgentError;
+use bob_messages::turn_config::PromptLayers;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;

@@ -6,9 +6,9 @@
 
 mod look;
 
-use bob_messages::brief::PromptLayers;
 use bob_messages::error::AgentError;
 use bob_messages::reply::Reply;
+use bob_messages::turn_config::PromptLayers;
 use look::Look;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

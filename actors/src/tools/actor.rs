@@ -1,15 +1,15 @@
 //! The actor that hosts the tools of this process.
 //!
-//! It publishes what there is on its shelf of the tool plane; turns ask it what may
+//! It publishes what there is on its publisher of the tool registry; turns ask it what may
 //! run ([`ToolsMessage::Check`]) and to run it ([`ToolsMessage::Call`]). Each call runs
 //! in a task of its own, so the mailbox never waits for a tool, and nothing a tool
 //! does ends the actor.
 
 use super::grant::KeyPlace;
 use super::host::Host;
-use super::plane::Shelf;
 use super::policy::Policy;
 use super::port::ToolPort;
+use super::registry::Publisher;
 use bob_messages::tools::ToolsMessage;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::fmt;
@@ -27,7 +27,7 @@ pub struct ToolsArguments {
     /// The rules over them.
     pub policy: Policy,
     /// Where they are published.
-    pub shelf: Option<Shelf>,
+    pub publisher: Option<Publisher>,
     /// What seals their grants: a call that was allowed before a restart may run after it.
     pub key: KeyPlace,
 }
@@ -54,11 +54,11 @@ impl Actor for ToolsActor {
         _myself: ActorRef<ToolsMessage>,
         arguments: ToolsArguments,
     ) -> Result<ToolsState, ActorProcessingErr> {
-        let ToolsArguments { ports, policy, shelf, key } = arguments;
+        let ToolsArguments { ports, policy, publisher, key } = arguments;
         let host = Host::new(ports, policy, &key)?;
-        let progress = shelf.as_ref().map(Shelf::progress).unwrap_or_default();
-        if let Some(shelf) = shelf {
-            shelf.offer(host.offered(), None);
+        let progress = publisher.as_ref().map(Publisher::progress).unwrap_or_default();
+        if let Some(publisher) = publisher {
+            publisher.offer(host.offered(), None);
         }
         Ok(ToolsState { host: host.telling(progress) })
     }

@@ -261,15 +261,15 @@ async fn a_call_that_was_allowed_before_a_restart_of_the_actor_runs_after_it() {
 
 #[tokio::test]
 async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
-    let plane = crate::tools::ToolPlane::default();
+    let registry = crate::tools::ToolRegistry::default();
     let arguments = ToolsArguments {
         ports: local::tools(&crate::child::Watcher::new(), &local::Protection::default()),
-        shelf: Some(plane.local_shelf()),
+        publisher: Some(registry.local_publisher()),
         ..ToolsArguments::default()
     };
     let (actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
     let (reply, listed) = Reply::channel();
-    plane.list(None, |set| reply.send(set));
+    registry.list(None, |set| reply.send(set));
     let set = listed.await.expect("the tools");
     let names: Vec<&str> = set.tools().iter().map(|tool| tool.id.as_str()).collect();
     assert_eq!(

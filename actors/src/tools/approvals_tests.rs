@@ -15,7 +15,6 @@ use super::gate::{Gate, Judged};
 use super::policy::Policy;
 use super::port::ToolError;
 use bob_messages::approvals::{ApprovalQuestion, Decision, Standing};
-use bob_messages::brief::Brief;
 use bob_messages::chat::{CallStatus, StopReason, ToolCall};
 use bob_messages::ids::{ApprovalId, CallId, ModelName, ResumeToken, SessionId, Ticket, ToolName, TurnId};
 use bob_messages::input::{ApprovalsMode, ResumeReply, TurnInput};
@@ -28,6 +27,7 @@ use bob_messages::tools::{
     CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolReturn, ToolSet, ToolSource,
 };
 use bob_messages::turn::{Effect, Recover, Turn, TurnMessage};
+use bob_messages::turn_config::TurnConfig;
 use fastrand::Rng;
 use machine::Waits;
 use people::Shown;
@@ -135,8 +135,8 @@ impl World {
         }
     }
 
-    fn brief(&self) -> Arc<Brief> {
-        Arc::new(Brief::new(name()))
+    fn turn_config(&self) -> Arc<TurnConfig> {
+        Arc::new(TurnConfig::new(name()))
     }
 
     fn input(&mut self) {
@@ -160,7 +160,7 @@ impl World {
             interactive: true,
             output_schema: None,
         });
-        self.say(TurnMessage::Start { input, brief: self.brief() });
+        self.say(TurnMessage::Start { input, turn_config: self.turn_config() });
     }
 
     /// The actor is gone with all it had under way; maybe the tools' room as well, with its key.
@@ -170,7 +170,7 @@ impl World {
         if self.dice.bool() {
             self.gate = Gate::new([tools(self.version)], Policy::default()).unwrap();
         }
-        self.say(TurnMessage::Wake { brief: self.brief(), recover: Recover::Continue });
+        self.say(TurnMessage::Wake { turn_config: self.turn_config(), recover: Recover::Continue });
     }
 
     fn step(&mut self) {

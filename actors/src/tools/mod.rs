@@ -20,7 +20,7 @@
 //! | `grant` | permission bound to exactly one call |
 //! | `standing` | what people decided about a tool before |
 //! | `commands` | which commands a shell line names |
-//! | [`plane`] | all hosts of tools in a runtime, as turns see them |
+//! | [`registry`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`progress`] | what a running call says of how far it is |
 //! | [`local`] | files, search and the shell |
@@ -38,10 +38,10 @@ pub(crate) mod grant;
 pub(crate) mod host;
 pub mod local;
 pub mod output;
-pub mod plane;
 pub mod policy;
 pub mod port;
 pub mod progress;
+pub mod registry;
 mod schema;
 mod standing;
 
@@ -50,7 +50,7 @@ pub use catalogue::CatalogueError;
 pub use function::{FnTool, tool};
 pub use gate::{Gate, GateError};
 pub use grant::KeyPlace;
-pub use plane::{HostAddress, Shelf, ToolPlane};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Concern, Invocation, ToolError, ToolPort};
 pub use progress::{ProgressRoom, ProgressSink};
+pub use registry::{HostAddress, Publisher, ToolRegistry};

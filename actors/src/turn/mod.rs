@@ -211,8 +211,9 @@ impl TurnState {
             }
             Effect::Release { session: _, epoch } => self.tenant.0.release(epoch),
             Effect::ListTools { ticket, allow, brought } => {
-                let (plane, session) = (rooms.tools.clone(), self.started.session.clone());
-                let listed = move |tools| TurnMessage::ToolsListed { ticket, tools, servers: plane.briefs(&session) };
+                let (registry, session) = (rooms.tools.clone(), self.started.session.clone());
+                let listed =
+                    move |tools| TurnMessage::ToolsListed { ticket, tools, servers: registry.briefs(&session) };
                 let tell = answer(myself, listed.clone());
                 return rooms.tools.list_for(&self.started.session, &brought, allow, tell).map(listed);
             }

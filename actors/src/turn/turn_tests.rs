@@ -7,7 +7,6 @@ mod interrupted;
 mod rooms;
 
 use super::*;
-use bob_messages::brief::Brief;
 use bob_messages::chat::{ContentPart, FinishReason, GuardReason, StopReason};
 use bob_messages::ids::{ModelName, ResumeToken};
 use bob_messages::input::TurnInput;
@@ -16,6 +15,7 @@ use bob_messages::outcome::TurnOutcome;
 use bob_messages::store::{Append, Claim, Record, StoreMessage};
 use bob_messages::submission::TurnNews;
 use bob_messages::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource, Verdict};
+use bob_messages::turn_config::TurnConfig;
 use std::marker::PhantomData;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -52,7 +52,7 @@ async fn inhabit<M: ractor::Message>(room: &crate::address::Address<M>) -> Unbou
 }
 
 /// A turn and everybody it talks to.
-struct House {
+struct Fixture {
     turn: ActorRef<TurnMessage>,
     ends: JoinHandle<()>,
     ending: Arc<OnceLock<Ending>>,
@@ -87,12 +87,12 @@ enum Held {
     Tools(ToolsMessage),
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         let rooms = Rooms::default();
         let (store, llm) = (inhabit(&rooms.store).await, inhabit(&rooms.llm).await);
         let (tools, sessions) = (inhabit(rooms.tools.local()).await, inhabit(&rooms.sessions).await);
-        rooms.tools.local_shelf().offer(tool_list(), None);
+        rooms.tools.local_publisher().offer(tool_list(), None);
         let ending = Arc::<OnceLock<Ending>>::default();
         let started = TurnArguments {
             session: SessionId::parse("s").unwrap(),
@@ -107,15 +107,15 @@ impl House {
 
     /// A turn that waits for this, and the question that is open.
     async fn waiting_for(wait: Wait) -> (Self, Held) {
-        let mut house = Self::new().await;
-        house.start("t1");
-        let held = house.walk_to(wait).await;
-        (house, held)
+        let mut fixture = Self::new().await;
+        fixture.start("t1");
+        let held = fixture.walk_to(wait).await;
+        (fixture, held)
     }
 
     fn start(&self, turn: &str) {
-        let brief = Arc::new(Brief::new(model()));
-        self.turn.send_message(TurnMessage::Start { input: input(turn), brief }).unwrap();
+        let turn_config = Arc::new(TurnConfig::new(model()));
+        self.turn.send_message(TurnMessage::Start { input: input(turn), turn_config }).unwrap();
     }
 
     /// Answers everything until the turn waits for this.
@@ -306,16 +306,16 @@ fn allow(message: ToolsMessage) {
 #[tokio::test(start_paused = true)]
 async fn c1_a_stop_in_each_wait_is_answered_once() {
     for wait in WAITS {
-        let (mut house, held) = House::waiting_for(wait).await;
-        house.stop(EndReason::Cancelled);
-        let outcomes = house.last_words(true).await;
+        let (mut fixture, held) = Fixture::waiting_for(wait).await;
+        fixture.stop(EndReason::Cancelled);
+        let outcomes = fixture.last_words(true).await;
         assert_eq!(outcomes.len(), 1, "{wait:?}: {outcomes:?}");
         let ends = if wait == Wait::Outcome { FinishReason::Final } else { FinishReason::Cancelled };
         assert_eq!(outcomes[0].finish_reason, ends, "{wait:?}");
         assert_eq!(outcomes[0].saved, wait != Wait::Claim, "{wait:?}: an unread session has nothing to save");
         let calls = usize::from(wait > Wait::Model);
         assert_eq!(outcomes[0].tool_transcript.len(), calls, "{wait:?}: every call has its result");
-        house.ends.await.unwrap();
+        fixture.ends.await.unwrap();
         drop(held);
     }
 }
@@ -323,10 +323,10 @@ async fn c1_a_stop_in_each_wait_is_answered_once() {
 #[tokio::test(start_paused = true)]
 async fn c1_a_store_that_hangs_is_waited_for_thirty_milliseconds() {
     for wait in [Wait::Input, Wait::Model, Wait::Call, Wait::Outcome] {
-        let (mut house, held) = House::waiting_for(wait).await;
+        let (mut fixture, held) = Fixture::waiting_for(wait).await;
         let began = Instant::now();
-        house.stop(EndReason::Cancelled);
-        let outcomes = house.last_words(false).await;
+        fixture.stop(EndReason::Cancelled);
+        let outcomes = fixture.last_words(false).await;
         let took = began.elapsed();
         assert!(took >= Duration::from_millis(30) && took <= Duration::from_millis(31), "{wait:?}: {took:?}");
         assert_eq!(outcomes.len(), 1);
@@ -337,9 +337,9 @@ async fn c1_a_store_that_hangs_is_waited_for_thirty_milliseconds() {
 
 #[tokio::test(start_paused = true)]
 async fn c7_a_turn_whose_time_ends_before_its_journal_was_read_names_the_guard_and_its_limit() {
-    let (mut house, held) = House::waiting_for(Wait::Claim).await;
-    house.stop(EndReason::TurnTimeout);
-    let outcomes = house.last_words(true).await;
+    let (mut fixture, held) = Fixture::waiting_for(Wait::Claim).await;
+    fixture.stop(EndReason::TurnTimeout);
+    let outcomes = fixture.last_words(true).await;
     assert_eq!(outcomes[0].guard_reason, Some(GuardReason::TurnTimeout));
     assert!(outcomes[0].content.contains("turn_timeout_ms"), "{}", outcomes[0].content);
     drop(held);
@@ -349,11 +349,11 @@ async fn c7_a_turn_whose_time_ends_before_its_journal_was_read_names_the_guard_a
 async fn c1_what_is_in_flight_is_let_go_when_the_actor_ends() {
     for kill in [false, true] {
         for wait in [Wait::Model, Wait::Call] {
-            let (house, held) = House::waiting_for(wait).await;
+            let (fixture, held) = Fixture::waiting_for(wait).await;
             if kill {
-                house.turn.kill();
+                fixture.turn.kill();
             } else {
-                house.stop(EndReason::Cancelled);
+                fixture.stop(EndReason::Cancelled);
             }
             let let_go = async {
                 match held {
@@ -371,10 +371,10 @@ async fn c1_what_is_in_flight_is_let_go_when_the_actor_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_means_another_turn_leaves_this_one_open() {
-    let (mut house, _held) = House::waiting_for(Wait::Model).await;
-    let before = house.journal.len();
-    house.ending.set(Ending { reason: EndReason::Cancelled, submission: Some(TurnId::new("t0")) }).unwrap();
-    house.turn.stop(None);
-    assert_eq!(house.last_words(true).await, [], "nobody is told that it ended");
-    assert_eq!(house.journal.len(), before, "and nothing is written");
+    let (mut fixture, _held) = Fixture::waiting_for(Wait::Model).await;
+    let before = fixture.journal.len();
+    fixture.ending.set(Ending { reason: EndReason::Cancelled, submission: Some(TurnId::new("t0")) }).unwrap();
+    fixture.turn.stop(None);
+    assert_eq!(fixture.last_words(true).await, [], "nobody is told that it ended");
+    assert_eq!(fixture.journal.len(), before, "and nothing is written");
 }

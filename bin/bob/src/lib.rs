@@ -44,7 +44,6 @@ pub use bob_actors::telemetry::TracingEventSink;
 pub use bob_actors::tools::{FnTool, Invocation, Policy, ProgressRoom, ProgressSink, ToolError, ToolPort, tool};
 pub use bob_actors::watchdog::Hook;
 pub use bob_messages::approvals::{CHOICES as APPROVAL_CHOICES, Decision};
-pub use bob_messages::brief::{Brief, CondenseRules, OnRestart, PromptLayers};
 pub use bob_messages::chat::{
     CallStatus, ContentPart, FinishReason, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage,
 };
@@ -73,6 +72,7 @@ pub use bob_messages::store::{Glance, Record, SessionFilter, SessionPage, Sessio
 pub use bob_messages::submission::SessionsLoad;
 pub use bob_messages::tools::{Risk, RiskSource, ToolDescriptor, ToolKind, ToolOutput, ToolSource};
 pub use bob_messages::turn::AgentAction;
+pub use bob_messages::turn_config::{CondenseRules, OnRestart, PromptLayers, TurnConfig};
 pub use bob_messages::{Millis, replay};
 pub use bob_supervisors::look::NodeStatus;
 #[cfg(feature = "mcp")]

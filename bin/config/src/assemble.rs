@@ -32,7 +32,8 @@ use bob::llm::RetryPolicy;
 use bob::model_server::Progress;
 use bob::store::{Made, StoreError};
 use bob::{
-    AgentError, Brief, CondenseRules, FileStore, InvalidId, MemoryStore, ModelName, Policy, SessionStore, StoreOptions,
+    AgentError, CondenseRules, FileStore, InvalidId, MemoryStore, ModelName, Policy, SessionStore, StoreOptions,
+    TurnConfig,
 };
 
 use crate::Config;
@@ -104,7 +105,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         Some(store) => store,
         None => store_telling(config, choices.take_over, choices.made)?,
     };
-    let brief = brief(config, default_model.clone(), &workspace)?;
+    let turn_config = turn_config(config, default_model.clone(), &workspace)?;
     let retry = RetryPolicy { max: config.llm.retry_max, ..RetryPolicy::default() };
     let builder = RuntimeBuilder::new(default_model.clone());
     let specs = servers::servers(config, choices.progress.as_ref(), builder.watcher())?;
@@ -112,7 +113,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .model(Arc::clone(&model))
         .model_servers(addresses, specs)
         .store(store)
-        .brief(brief)
+        .turn_config(turn_config)
         .prompt_files(prompt::files(config, &workspace))
         .limits(config.runtime.limits)
         .policy(Policy { tools: config.tools.clone(), ..config.policy.rules.clone() })
@@ -236,11 +237,11 @@ pub fn existing_folder(path: &Path) -> Result<PathBuf, String> {
     if real.is_dir() { Ok(real) } else { Err(format!("{} is not a folder", path.display())) }
 }
 
-fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<Brief, AgentError> {
+fn turn_config(config: &Config, default_model: ModelName, workspace: &Path) -> Result<TurnConfig, AgentError> {
     let fallback = config.llm.fallback.iter().map(|name| model_name(name)).collect::<Result<Vec<_>, _>>()?;
     let condense_model = Some(config.prompt.condense_model.as_str()).filter(|name| !name.is_empty());
     let condense_model = condense_model.map(model_name).transpose()?;
-    Ok(Brief {
+    Ok(TurnConfig {
         tool_mode: config.llm.tool_mode,
         fallback: fallback.into(),
         context_percent: percent(config.prompt.condense_trigger_ratio),
@@ -251,7 +252,7 @@ fn brief(config: &Config, default_model: ModelName, workspace: &Path) -> Result<
         max_history_messages: config.runtime.max_history_messages,
         roots: Arc::from([workspace.to_string_lossy().into_owned()]),
         on_restart: config.runtime.on_restart,
-        ..Brief::new(default_model)
+        ..TurnConfig::new(default_model)
     })
 }
 

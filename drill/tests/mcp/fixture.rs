@@ -12,7 +12,7 @@ use std::time::Duration;
 use bob_actors::address::Address;
 use bob_actors::child::Watcher;
 use bob_actors::mcp::{McpServerActor, McpServerArguments};
-use bob_actors::tools::{Policy, ToolPlane};
+use bob_actors::tools::{Policy, ToolRegistry};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
 use bob_messages::mcp::{ServerState, ServerStatus};
@@ -26,7 +26,7 @@ use crate::process::{DEADLINE, lives, living, soon};
 
 /// The servers of one test. Remaining processes are killed when it is dropped.
 pub(crate) struct Fixture {
-    pub(crate) plane: ToolPlane,
+    pub(crate) registry: ToolRegistry,
     pub(crate) watcher: Watcher,
     /// Part of every server's command line.
     pub(crate) folder: tempfile::TempDir,
@@ -42,7 +42,7 @@ pub(crate) struct Server {
 impl Fixture {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { plane: ToolPlane::default(), watcher: Watcher::new(), folder, calls: AtomicU64::new(0) }
+        Self { registry: ToolRegistry::default(), watcher: Watcher::new(), folder, calls: AtomicU64::new(0) }
     }
 
     /// Starts the actor of a drill server with these arguments.
@@ -58,7 +58,7 @@ impl Fixture {
         change(&mut spec);
         let policy = Policy { require_high_risk_approval: false, ..Policy::default() };
         let arguments = McpServerArguments::new(spec, policy, self.watcher.clone());
-        Server { watched: Watched::join(&self.plane, arguments).await, log }
+        Server { watched: Watched::join(&self.registry, arguments).await, log }
     }
 
     /// Starts a server and waits until its tools can be called.
@@ -69,7 +69,7 @@ impl Fixture {
     }
 
     pub(crate) async fn until_ready(&self, id: &str) -> ServerStatus {
-        let mut changes = self.plane.changes();
+        let mut changes = self.registry.changes();
         soon(async {
             while self.status(id).state != ServerState::Ready {
                 changes.changed().await.unwrap();
@@ -80,7 +80,7 @@ impl Fixture {
     }
 
     pub(crate) fn status(&self, id: &str) -> ServerStatus {
-        self.plane.servers().into_iter().find(|status| status.id.as_str() == id).unwrap()
+        self.registry.servers().into_iter().find(|status| status.id.as_str() == id).unwrap()
     }
 
     pub(crate) fn pid(&self, id: &str) -> i32 {
@@ -97,14 +97,14 @@ impl Fixture {
         let (call, context) = self.call(tool, arguments, timeout_ms);
         let grant = self.judge(&call, &context).await?;
         let (reply, answer) = Reply::channel();
-        self.plane.tell(ToolsMessage::Call { call, grant, context, reply });
+        self.registry.tell(ToolsMessage::Call { call, grant, context, reply });
         Ok(answer)
     }
 
     async fn judge(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Result<Grant, String> {
         let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
         let (reply, verdict) = Reply::channel();
-        self.plane.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
+        self.registry.tell(ToolsMessage::Check { check, context: Arc::clone(context), reply });
         match soon(verdict).await {
             Some(Verdict::Allow { grant, .. }) => Ok(grant),
             Some(Verdict::Invalid { complaint: why } | Verdict::Unavailable { why }) => Err(why),

@@ -14,7 +14,7 @@ const OWN_TOOLS: usize = 18;
 
 async fn offered(fixture: &Fixture) -> Vec<String> {
     let (reply, listed) = Reply::channel();
-    fixture.plane.list(None, move |set| reply.send(set));
+    fixture.registry.list(None, move |set| reply.send(set));
     soon(listed).await.unwrap().tools().iter().map(|tool| tool.id.to_string()).collect()
 }
 

@@ -56,7 +56,7 @@ async fn m6_servers_that_hang_keep_nobody_waiting_but_a_first_turn() {
         let id = format!("hung{number}");
         servers.push(fixture.join_as(&id, &["--mode", "silent-init"], |spec| spec.startup_timeout_ms = 4_000).await);
     }
-    let statuses = fixture.plane.servers();
+    let statuses = fixture.registry.servers();
     let took = began.elapsed();
     println!("figure: M6 ten hung servers joined in {took:?}");
     assert!(took < Duration::from_millis(1_500), "{took:?}");
@@ -65,7 +65,7 @@ async fn m6_servers_that_hang_keep_nobody_waiting_but_a_first_turn() {
     let well = fixture.ready("well", &[]).await;
     fixture.is_well("well").await;
     let (reply, listed) = Reply::channel();
-    fixture.plane.list(None, move |set| reply.send(set));
+    fixture.registry.list(None, move |set| reply.send(set));
     assert_eq!(soon(listed).await.unwrap().tools().len(), 18);
     assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
     for mut server in servers {

@@ -196,7 +196,7 @@ async fn m4_a_successor_waits_for_the_end_of_its_predecessor() {
             _ => server.watched.actor.stop(None),
         }
         server.start_again().await;
-        let (mut changes, mut first) = (fixture.plane.changes(), true);
+        let (mut changes, mut first) = (fixture.registry.changes(), true);
         while fixture.status("mine").pid == Some(before) || std::mem::take(&mut first) {
             let count = living(fixture.folder.path()).len();
             (most, samples) = (most.max(count), samples + 1);

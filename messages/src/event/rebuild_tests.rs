@@ -170,7 +170,7 @@ fn a_journal_of_an_older_program_tells_what_it_has() {
 #[test]
 fn a_reply_that_is_no_action_is_told_with_the_complaint() {
     let mut setup = native();
-    setup.brief.tool_mode = crate::llm::ToolModeChoice::Json;
+    setup.turn_config.tool_mode = crate::llm::ToolModeChoice::Json;
     same(setup.clone(), &["user hi", "llm hello", r#"llm {"type":"final","content":"hello"}"#]);
     same(setup, &["user hi", "llm hello", "llm hello again"]);
 }

@@ -1,7 +1,6 @@
 //! Reconstructs model replies, verdicts and tool results from the records that they produced.
 
 use super::driver::{Driver, Pending};
-use crate::brief::PromptLayers;
 use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
 use crate::error::AgentError;
 use crate::ids::{CallId, ModelName, Ticket, ToolName};
@@ -11,6 +10,7 @@ use crate::tools::{
     CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource, Verdict,
 };
 use crate::turn::{TurnMessage, parse_action};
+use crate::turn_config::PromptLayers;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 
 use super::driver::{Driver, Owner};
 use crate::approvals::{Decision, Scope};
-use crate::brief::{Brief, OnRestart};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
 use crate::ids::{ModelName, RequestId};
 use crate::input::{ResumeReply, Steer, TurnInput};
@@ -11,6 +10,7 @@ use crate::outcome::{EndReason, SuspendReason};
 use crate::session_state::{OpenTurn, Session};
 use crate::store::{Ended, Fact, Record};
 use crate::turn::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED, TurnMessage};
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 /// Result of a question that the person skipped.
@@ -91,7 +91,7 @@ impl Driver<'_> {
             _another => return None,
         };
         let asked = Arc::new(Configuring { request_id, change });
-        Some(TurnMessage::Configure { asked, brief: self.brief(OnRestart::Report) })
+        Some(TurnMessage::Configure { asked, turn_config: self.turn_config(OnRestart::Report) })
     }
 
     /// Returns the input whose records follow.
@@ -100,20 +100,20 @@ impl Driver<'_> {
             Fact::Input(input) => Some(Arc::clone(input)),
             _another => None,
         })?;
-        Some(TurnMessage::Start { input, brief: self.brief(OnRestart::Report) })
+        Some(TurnMessage::Start { input, turn_config: self.turn_config(OnRestart::Report) })
     }
 
     /// Reconstructs the rules of turns from the journal.
-    pub(super) fn brief(&self, on_restart: OnRestart) -> Arc<Brief> {
+    pub(super) fn turn_config(&self, on_restart: OnRestart) -> Arc<TurnConfig> {
         let model = self.journal[self.done..].iter().find_map(|record| match &record.fact {
             Fact::Started { model } => Some(model.clone()),
             _another => None,
         });
-        let mut brief = Brief { snapshot_every: 0, ..Brief::new(model.unwrap_or_else(nobody)) };
-        (brief.max_waiting, brief.on_restart) = (usize::MAX, on_restart);
+        let mut turn_config = TurnConfig { snapshot_every: 0, ..TurnConfig::new(model.unwrap_or_else(nobody)) };
+        (turn_config.max_waiting, turn_config.on_restart) = (usize::MAX, on_restart);
         // Texts of prompt files and prompt sizes are not journaled.
-        (brief.reads_files, brief.condense) = (true, None);
-        Arc::new(brief)
+        (turn_config.reads_files, turn_config.condense) = (true, None);
+        Arc::new(turn_config)
     }
 
     /// Returns the message that resumed or closed a suspended turn.
@@ -138,7 +138,10 @@ impl Driver<'_> {
                 options: None,
                 ..(*open.input).clone()
             };
-            return Some(TurnMessage::Start { input: Arc::new(said), brief: self.brief(OnRestart::Report) });
+            return Some(TurnMessage::Start {
+                input: Arc::new(said),
+                turn_config: self.turn_config(OnRestart::Report),
+            });
         }
         let said = match ahead.next().map(|record| &record.fact) {
             // Text is not a decision and denies.
@@ -149,8 +152,8 @@ impl Driver<'_> {
             }
             _no_decision => ResumeReply::Answer(reply.clone()),
         };
-        let brief = self.brief(OnRestart::Report);
-        Some(TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(said), brief })
+        let turn_config = self.turn_config(OnRestart::Report);
+        Some(TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(said), turn_config })
     }
 
     /// Returns the message that ended the running turn from outside, if the following records show one.

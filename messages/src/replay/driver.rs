@@ -9,11 +9,11 @@ use super::cause::Cause;
 use super::compare::{comparable, is_same};
 use super::first_difference;
 use super::{Difference, Replayed};
-use crate::brief::OnRestart;
 use crate::chat::ToolCall;
 use crate::ids::{ModelName, Ticket};
 use crate::store::{Claim, Ended, Fact, Record};
 use crate::turn::{Effect, Recover, Turn, TurnMessage};
+use crate::turn_config::OnRestart;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl<'j> Driver<'j> {
     fn adopt(&mut self) -> Step<()> {
         let Some(epoch) = self.next().map(|next| next.epoch) else { return Ok(()) };
         self.done += 1;
-        let wake = TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover: Recover::Continue };
+        let wake = TurnMessage::Wake { turn_config: self.turn_config(OnRestart::Report), recover: Recover::Continue };
         self.begin(epoch, vec![vec![wake]])
     }
 

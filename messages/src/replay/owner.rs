@@ -5,12 +5,12 @@
 
 use super::cause::{is_settled, reason_of};
 use super::driver::Driver;
-use crate::brief::OnRestart;
 use crate::error::AgentError;
 use crate::outcome::EndReason;
 use crate::session_state::{OpenTurn, Session};
 use crate::store::{Ended, Fact, Record};
 use crate::turn::{PROGRAM_STOPPED, Recover, TurnMessage};
+use crate::turn_config::OnRestart;
 use std::sync::Arc;
 
 /// Outcomes of turns whose actor, or whose program, died.
@@ -28,9 +28,11 @@ impl Driver<'_> {
             ways.push(self.beginning().into_iter().chain(arrivals[..first].iter().cloned()).collect());
         }
         if let Some(open) = session.as_ref().and_then(Session::running) {
-            let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
-            let start =
-                |on_restart| TurnMessage::Start { input: Arc::clone(&open.input), brief: self.brief(on_restart) };
+            let wake = |recover| TurnMessage::Wake { turn_config: self.turn_config(OnRestart::Report), recover };
+            let start = |on_restart| TurnMessage::Start {
+                input: Arc::clone(&open.input),
+                turn_config: self.turn_config(on_restart),
+            };
             let closes = Recover::Close(EndReason::Cancelled);
             let late = Recover::Close(EndReason::TurnTimeout);
             let others = [Recover::Continue, closes, late, Recover::GiveUp].map(wake).into_iter();
@@ -47,7 +49,7 @@ impl Driver<'_> {
         let before = self.ahead().take_while(|record| !matches!(record.fact, Fact::Started { .. })).skip(1);
         let arrived = before.filter_map(|record| match &record.fact {
             Fact::Input(input) => {
-                Some(TurnMessage::Start { input: Arc::clone(input), brief: self.brief(OnRestart::Report) })
+                Some(TurnMessage::Start { input: Arc::clone(input), turn_config: self.turn_config(OnRestart::Report) })
             }
             Fact::Configured { .. } => self.change(record),
             _another => None,
@@ -59,7 +61,7 @@ impl Driver<'_> {
     fn beginning(&self) -> Vec<TurnMessage> {
         let Some(next) = self.next() else { return Vec::new() };
         let session = Session::fold(next.session.clone(), &self.journal[..self.done]);
-        let wake = |recover| TurnMessage::Wake { brief: self.brief(OnRestart::Report), recover };
+        let wake = |recover| TurnMessage::Wake { turn_config: self.turn_config(OnRestart::Report), recover };
         let mut begins = match (session.running(), &next.fact) {
             (Some(open), _) => vec![self.recovery(open)],
             (None, Fact::Options(_) | Fact::Input(_)) => self.input().into_iter().collect(),
@@ -79,7 +81,7 @@ impl Driver<'_> {
 
     /// How the open turn of the previous owner was handled.
     fn recovery(&self, open: &OpenTurn) -> TurnMessage {
-        let brief = self.brief(OnRestart::Report);
+        let turn_config = self.turn_config(OnRestart::Report);
         let in_doubt = self.ahead().take_while(|record| is_settled(record)).any(|record| match &record.fact {
             Fact::Result(result) => result.output.plain() == PROGRAM_STOPPED,
             _another => false,
@@ -93,7 +95,7 @@ impl Driver<'_> {
             Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(TOO_OFTEN) => Recover::GiveUp,
             Some(Ended { error: Some(AgentError::Internal(why)), .. }) if why.starts_with(PROGRAM_CRASHED) => {
                 // A repeated input is deduplicated and only causes the journal to be read.
-                return TurnMessage::Start { input: Arc::clone(&open.input), brief };
+                return TurnMessage::Start { input: Arc::clone(&open.input), turn_config };
             }
             Some(_) if !in_doubt => match self.closing().and_then(reason_of) {
                 Some(reason) => Recover::Close(reason),
@@ -107,7 +109,7 @@ impl Driver<'_> {
             }
             Some(_) | None => Recover::Continue,
         };
-        TurnMessage::Wake { brief, recover }
+        TurnMessage::Wake { turn_config, recover }
     }
 
     /// Returns the outcome if the open turn was closed immediately.

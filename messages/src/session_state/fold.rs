@@ -1,9 +1,9 @@
 //! The fold: one record in, the session one version on.
 
 use super::OpenTurn;
-use super::keep::Keep;
 use super::known::{Submissions, is_of_runtime};
 use super::open::{ExternalResult, OpenApproval, RunCaller};
+use super::retention::Retention;
 use crate::approvals::Standing;
 use crate::chat::Message;
 use crate::ids::{RequestId, SessionId, TurnId};
@@ -69,7 +69,7 @@ pub struct Session {
     pub tokens_per_kb: u64,
     /// What of all this a live session keeps.
     #[serde(default)]
-    pub(super) keep: Keep,
+    pub(super) keep: Retention,
 }
 
 impl Session {
@@ -95,7 +95,7 @@ impl Session {
             standing: Vec::new(),
             steers: VecDeque::new(),
             tokens_per_kb: 250,
-            keep: Keep::default(),
+            keep: Retention::default(),
         }
     }
 

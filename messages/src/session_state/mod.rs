@@ -6,11 +6,11 @@
 //! for belongs to the machine ([`crate::turn`]).
 
 mod fold;
-mod keep;
 mod known;
 mod media;
 mod names;
 mod open;
+mod retention;
 mod runs;
 mod snapshot;
 mod steps;

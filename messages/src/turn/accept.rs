@@ -35,7 +35,7 @@ impl Turn {
 
     /// An input comes while a turn runs: it waits, unless too many do.
     pub(super) fn queue_input(&mut self, input: Arc<TurnInput>, effects: &mut Vec<Effect>) {
-        let max_waiting = self.brief.as_ref().map_or(0, |brief| brief.max_waiting);
+        let max_waiting = self.turn_config.as_ref().map_or(0, |turn_config| turn_config.max_waiting);
         let waiting = self.session.as_ref().map_or(0, |session| session.waiting.len());
         if waiting >= max_waiting {
             let text = format!("the session has {waiting} inputs waiting; try again when it has answered");

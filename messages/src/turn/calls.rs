@@ -347,13 +347,13 @@ impl Turn {
 
     /// Who calls, from where, and until when.
     fn context(&mut self) -> Option<Arc<CallContext>> {
-        let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
+        let (session, turn_config) = (self.session.as_ref()?, self.turn_config.as_ref()?);
         let open = session.running()?;
         let options = &session.options;
         let roots = match options.folders().next() {
             // They were judged when they were given, and a journal may come from elsewhere.
-            Some(_) => options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect(),
-            None => Arc::clone(&brief.roots),
+            Some(_) => options.folders().filter(|folder| turn_config.holds(folder)).map(str::to_owned).collect(),
+            None => Arc::clone(&turn_config.roots),
         };
         // The tools that skills allow are listed by name: two lists of patterns have no common list.
         let is_limited = open.skills.as_ref().is_some_and(|skills| skills.allow_tools.is_some());

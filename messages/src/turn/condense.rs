@@ -8,13 +8,13 @@
 use super::prompt::Frame;
 use super::state::{Condensing, Plan, State};
 use super::{Effect, Turn, TurnMessage, history};
-use crate::brief::Brief;
 use crate::chat::{Message, Usage};
 use crate::condense::{self, CondenseMethod, CondenseRequest, Condensed, MAX_SUMMARY_BYTES, Summary};
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::session_state::{OpenTurn, Session};
 use crate::store::Fact;
+use crate::turn_config::TurnConfig;
 use std::sync::Arc;
 
 /// How often a summary is asked for.
@@ -26,21 +26,21 @@ const MIN_SUMMARY_BYTES: usize = 64;
 impl Frame {
     /// What is to become of a history with which the next prompt would be too long; `None` when it is not, or when
     /// nothing of it could go.
-    pub(super) fn plan(&mut self, brief: &Brief, session: &Session, open: &OpenTurn) -> Option<Plan> {
-        let rules = brief.condense.as_ref()?;
-        let room = self.room(brief.context_percent, session);
+    pub(super) fn plan(&mut self, turn_config: &TurnConfig, session: &Session, open: &OpenTurn) -> Option<Plan> {
+        let rules = turn_config.condense.as_ref()?;
+        let room = self.room(turn_config.context_percent, session);
         let whole = self.history_bytes(session);
         if whole <= room {
             return None;
         }
-        let (history, most) = (&session.history, brief.max_history_messages);
+        let (history, most) = (&session.history, turn_config.max_history_messages);
         // What is left out for its number alone makes no prompt too long.
         let asked = history::fit(history, open.message_at, most, usize::MAX, whole);
         let bytes = asked.messages(history).map(|message| message.bytes()).sum::<usize>() + self.summary_bytes();
         if bytes <= room {
             return None;
         }
-        let target = self.room(rules.target_percent.min(brief.context_percent), session);
+        let target = self.room(rules.target_percent.min(turn_config.context_percent), session);
         let reserved = (target * 2 / 5).min(MAX_SUMMARY_BYTES + condense::mark_bytes());
         let kept = history::fit(history, open.message_at, most, target - reserved, whole);
         let drops = kept.dropped();
@@ -54,7 +54,7 @@ impl Frame {
             keeps: history.len() - kept.start,
             drops,
             summary_bytes: summary_bytes.filter(|_| gone >= target / 8),
-            question_bytes: self.fills(brief.context_percent, session),
+            question_bytes: self.fills(turn_config.context_percent, session),
             tokens: self.tokens(bytes, session),
         })
     }
@@ -80,10 +80,13 @@ impl Turn {
         // A model takes its time: what the turn has so far is not kept until it answers.
         self.flush(effects);
         let ticket = self.ticket();
-        let (Some(session), Some(brief), Some(frame)) = (&self.session, &self.brief, &mut self.frame) else { return };
+        let (Some(session), Some(turn_config), Some(frame)) = (&self.session, &self.turn_config, &mut self.frame)
+        else {
+            return;
+        };
         let Some(open) = session.running() else { return };
         let step = open.spent.steps + 1;
-        let model = brief.condense.as_ref().and_then(|rules| rules.model.as_ref()).unwrap_or(&open.model);
+        let model = turn_config.condense.as_ref().and_then(|rules| rules.model.as_ref()).unwrap_or(&open.model);
         let request = CondenseRequest {
             session: session.id.clone(),
             turn: open.input.turn.clone(),

@@ -1,7 +1,6 @@
 //! A history that fills too much of the model's context: what is asked, what stays, and what is told.
 
 use super::TurnMessage;
-use crate::brief::{Brief, CondenseRules};
 use crate::chat::{CallStatus, ContentPart, FinishReason, Message, Usage};
 use crate::condense::{CondenseMethod, CondenseRequest, Summary};
 use crate::error::AgentError;
@@ -15,15 +14,16 @@ use crate::store::Fact;
 use crate::submission::TurnNews;
 use crate::turn::Recover;
 use crate::turn::tests::world::{Question, World, answer, input, model, paired};
+use crate::turn_config::{CondenseRules, TurnConfig};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 /// About how many bytes a token has before anybody counted.
 const TOKEN: usize = 4;
 
-/// A house whose model has a small context, and counts what is in it.
+/// A world whose model has a small context, and counts what is in it.
 fn world(context_tokens: u32) -> World {
-    let mut world = World::new(Brief::new(model()));
+    let mut world = World::new(TurnConfig::new(model()));
     world.capabilities.context_tokens = context_tokens;
     world
 }
@@ -31,7 +31,7 @@ fn world(context_tokens: u32) -> World {
 fn say(world: &mut World, number: u32, text: &str) {
     let limits = Limits { max_steps: 100, max_tool_calls: 100, max_identical_calls: 100, ..Limits::default() };
     let input = Arc::new(input(number, text, limits));
-    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
     world.settle();
 }
 
@@ -234,8 +234,8 @@ fn a_crash_while_a_summary_is_written_leaves_the_history_as_it_was() {
     fill(&mut world, 800);
     let (before, (_, request)) = (world.folded().history, wanted(&world).unwrap());
     world.crash();
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
     world.settle();
     assert_eq!(world.folded().history, before);
     let (_, again) = wanted(&world).expect("it is asked for again");
@@ -300,14 +300,14 @@ fn another_model_may_write_it_and_rules_may_be_without_one() {
     let other = ModelName::parse("scripted:small").unwrap();
     let mut world = world(4_000);
     let rules = CondenseRules { target_percent: 20, model: Some(other.clone()) };
-    world.brief = Arc::new(Brief { condense: Some(rules), ..Brief::new(model()) });
+    world.turn_config = Arc::new(TurnConfig { condense: Some(rules), ..TurnConfig::new(model()) });
     fill(&mut world, 800);
     assert_eq!(wanted(&world).unwrap().1.model, other);
     world.summarise(summary("short"));
     assert!(asked(&world).unwrap().bytes() / TOKEN < 800);
 
     let mut world = self::world(4_000);
-    world.brief = Arc::new(Brief { condense: None, ..Brief::new(model()) });
+    world.turn_config = Arc::new(TurnConfig { condense: None, ..TurnConfig::new(model()) });
     for number in 1..30 {
         say(&mut world, number, &"x".repeat(800));
         assert!(asked(&world).unwrap().bytes() / TOKEN <= 3_000, "the oldest are left out, as ever");
@@ -325,7 +325,7 @@ fn a_turn_without_tokens_asks_for_no_second_summary() {
     llm_after_summary(&mut world);
     for number in number + 1..number + 100 {
         let input = Arc::new(input(number, &"x".repeat(800), limits));
-        world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+        world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
         world.settle();
         if wanted(&world).is_some() {
             let usage = Some(Usage { total_tokens: 100_000, ..Usage::default() });

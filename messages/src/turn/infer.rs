@@ -15,15 +15,18 @@ use std::sync::Arc;
 impl Turn {
     /// Guards, then the next prompt.
     pub(super) fn build_prompt(&mut self, effects: &mut Vec<Effect>) {
-        let (Some(session), Some(brief), Some(frame)) = (&self.session, &self.brief, &mut self.frame) else { return };
+        let (Some(session), Some(turn_config), Some(frame)) = (&self.session, &self.turn_config, &mut self.frame)
+        else {
+            return;
+        };
         let Some(open) = session.running() else { return };
         if let Some(guard) = open.spent.forbids_step(&open.input.limits) {
             return self.trip(guard, effects);
         }
-        if let Some(plan) = frame.plan(brief, session, open) {
+        if let Some(plan) = frame.plan(turn_config, session, open) {
             return self.condense(plan, effects);
         }
-        let (request, prompt_bytes, built) = frame.request(brief, session, open);
+        let (request, prompt_bytes, built) = frame.request(turn_config, session, open);
         self.emit(effects, || built);
         self.write_snapshot();
         // A model takes its time: what the turn has so far is not kept until it answers.

@@ -2,7 +2,6 @@
 //! is `outcome unknown`, whether or not it could be repeated.
 
 use super::{Recover, TurnMessage};
-use crate::brief::{Brief, OnRestart};
 use crate::chat::CallStatus;
 use crate::ids::ToolName;
 use crate::limits::Limits;
@@ -10,6 +9,7 @@ use crate::outcome::{EndReason, TranscriptEntry, TurnOutcome};
 use crate::submission::TurnNews;
 use crate::turn::tests::stories::{native, told};
 use crate::turn::tests::world::{Question, World, answer, input, model};
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 /// A turn in the middle of this call.
@@ -18,9 +18,9 @@ fn running(tool: &str) -> World {
 }
 
 fn running_under(tool: &str, on_restart: OnRestart) -> World {
-    let mut world = World::new(Brief { on_restart, ..Brief::new(model()) });
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Start { input: Arc::new(input(1, "go", Limits::default())), brief });
+    let mut world = World::new(TurnConfig { on_restart, ..TurnConfig::new(model()) });
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Start { input: Arc::new(input(1, "go", Limits::default())), turn_config });
     world.settle();
     world.llm(Ok(answer("", &[(tool, "{}")])));
     let is_call = |question: &Question| matches!(question, Question::Call(..) | Question::Ran(..));
@@ -77,15 +77,15 @@ fn so_it_is_when_the_actor_was_killed_crashed_too_often_or_died_with_its_program
         for recover in [Recover::Close(EndReason::Cancelled), Recover::Close(EndReason::TurnTimeout), Recover::GiveUp] {
             let mut world = running(tool);
             world.crash();
-            let brief = Arc::clone(&world.brief);
-            world.say(TurnMessage::Wake { brief, recover });
+            let turn_config = Arc::clone(&world.turn_config);
+            world.say(TurnMessage::Wake { turn_config, recover });
             world.settle();
             assert_eq!(entry(&world).status, CallStatus::Unknown, "{tool}, {recover:?}");
         }
         let mut world = running(tool);
         world.crash();
-        let brief = Arc::clone(&world.brief);
-        world.say(TurnMessage::Start { input: Arc::new(input(2, "again", Limits::default())), brief });
+        let turn_config = Arc::clone(&world.turn_config);
+        world.say(TurnMessage::Start { input: Arc::new(input(2, "again", Limits::default())), turn_config });
         world.settle();
         let history = &world.turn.session().expect("it was read").history;
         let told = history.iter().find_map(|message| match &**message {
@@ -100,8 +100,8 @@ fn so_it_is_when_the_actor_was_killed_crashed_too_often_or_died_with_its_program
 fn a_denial_of_a_call_that_may_have_run_before_a_crash_does_not_say_that_it_did_not() {
     let mut world = running_under("local__idem", OnRestart::Resume);
     world.crash();
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
     // It may run again, and the tools room no longer lets it.
     while let Some(at) = world.questions.iter().position(|q| q.is_quick() && !matches!(q, Question::Check(..))) {
         let question = world.questions.remove(at);

@@ -1,7 +1,6 @@
 //! A session that lives long keeps a bounded part of its journal, and forgets nothing that somebody may ask for.
 
 use super::{Effect, TurnMessage};
-use crate::brief::Brief;
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
 use crate::input::TurnInput;
@@ -10,12 +9,13 @@ use crate::outcome::{EndReason, TurnOutcome};
 use crate::store::StoreError;
 use crate::submission::TurnNews;
 use crate::turn::tests::world::{Question, World, answer, input, model, paired};
+use crate::turn_config::TurnConfig;
 use std::sync::Arc;
 
 fn say(world: &mut World, number: u32, request: u32) {
     let request_id = Some(RequestId::new(format!("r{request}")));
     let input = TurnInput { request_id, ..input(number, "go", Limits::default()) };
-    world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
     world.settle();
 }
 
@@ -30,7 +30,7 @@ fn told(world: &World, number: u32) -> &TurnOutcome {
 
 /// A session of forty turns, each a request with a name and a call.
 fn long() -> World {
-    let mut world = World::new(Brief { max_history_messages: 8, ..Brief::new(model()) });
+    let mut world = World::new(TurnConfig { max_history_messages: 8, ..TurnConfig::new(model()) });
     for number in 1..=40 {
         say(&mut world, number, number);
         world.llm(Ok(answer("", &[("local__read", "{}")])));
@@ -116,7 +116,7 @@ fn a_session_that_could_not_be_read_once_more_is_released_when_its_actor_goes() 
     let owned = world.turn.outbox.epoch;
     let request_id = Some(RequestId::new("r3"));
     let input = Arc::new(TurnInput { request_id, ..input(41, "go", Limits::default()) });
-    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
     let Some(Question::Claim(ticket, true)) = world.questions.pop() else { panic!("the journal is read again") };
     world.say(TurnMessage::Loaded { ticket, result: Err(StoreError::Unavailable("no disk".into())) });
     assert!(world.news.iter().any(|news| matches!(news, TurnNews::Refused { .. })));

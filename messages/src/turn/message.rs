@@ -1,7 +1,6 @@
 //! What can arrive in the mailbox of a turn.
 
 use crate::approvals::Decision;
-use crate::brief::{Brief, PromptLayers};
 use crate::condense::Summary;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, ResumeToken, Ticket, TurnId};
@@ -14,6 +13,7 @@ use crate::outcome::EndReason;
 use crate::skills::SkillIndex;
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
+use crate::turn_config::{PromptLayers, TurnConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub enum TurnMessage {
         /// The message of the user, with the limits of the turn.
         input: Arc<TurnInput>,
         /// How turns are run here.
-        brief: Arc<Brief>,
+        turn_config: Arc<TurnConfig>,
     },
     /// Guards, then the next prompt.
     BuildPrompt,
@@ -51,7 +51,7 @@ pub enum TurnMessage {
     /// The actor was started again: look into the journal and go on.
     Wake {
         /// How turns are run here.
-        brief: Arc<Brief>,
+        turn_config: Arc<TurnConfig>,
         /// What to do with a turn that had begun.
         recover: Recover,
     },
@@ -64,7 +64,7 @@ pub enum TurnMessage {
         /// What the person says.
         reply: Box<ResumeReply>,
         /// How turns are run here.
-        brief: Arc<Brief>,
+        turn_config: Arc<TurnConfig>,
     },
     /// The journal was read.
     Loaded {
@@ -175,7 +175,7 @@ pub enum TurnMessage {
         /// What is to be.
         asked: Arc<Configuring>,
         /// How turns are run here.
-        brief: Arc<Brief>,
+        turn_config: Arc<TurnConfig>,
     },
 }
 

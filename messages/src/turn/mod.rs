@@ -78,7 +78,6 @@ pub(crate) use interrupted::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED};
 pub use message::{Recover, TurnMessage};
 pub use time::Moment;
 
-use crate::brief::Brief;
 use crate::error::AgentError;
 use crate::event::StepEvent;
 use crate::ids::{SessionId, Ticket, TurnId};
@@ -86,6 +85,7 @@ use crate::input::ApprovalsMode;
 use crate::outcome::EndReason;
 use crate::session_state::{OpenTurn, Session};
 use crate::store::{Record, StoreError};
+use crate::turn_config::TurnConfig;
 use acks::{Ack, Settled};
 use approvals::understood;
 use news::{refused_token, steered};
@@ -111,7 +111,7 @@ pub struct Turn {
     deferred: Vec<TurnMessage>,
     /// Acknowledgements to be sent when the record of a version is durable, oldest first.
     acks: Vec<(u64, Ack)>,
-    brief: Option<Arc<Brief>>,
+    turn_config: Option<Arc<TurnConfig>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
     /// What an earlier owner left open in the journal is not run here: it was read for a change of the options only, until
@@ -141,7 +141,7 @@ impl Turn {
             outbox: Outbox::default(),
             deferred: Vec::new(),
             acks: Vec::new(),
-            brief: None,
+            turn_config: None,
             frame: None,
             unrecovered: false,
             recover: None,
@@ -191,7 +191,9 @@ impl Turn {
             return;
         }
         match (std::mem::replace(&mut self.state, State::Idle), message) {
-            (State::Idle, M::Wake { brief, recover }) if self.session.is_none() => self.wake(brief, recover, e),
+            (State::Idle, M::Wake { turn_config, recover }) if self.session.is_none() => {
+                self.wake(turn_config, recover, e)
+            }
             (State::Idle, M::Start { input, .. }) => self.take_input(input, e),
             (State::Idle, M::Resume { submission, token, reply, .. }) => {
                 self.take_resume(submission, &token, *reply, None, e);

@@ -5,7 +5,6 @@
 //! equal prompts.
 
 use super::{history, output_schema};
-use crate::brief::{Brief, PromptLayers};
 use crate::chat::{CallStatus, ContentPart, Message, complaint};
 use crate::condense;
 use crate::event::{AgentEvent, StepEvent};
@@ -14,6 +13,7 @@ use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoic
 use crate::session_state::{OpenTurn, Session};
 use crate::tools::ToolSet;
 use crate::trace;
+use crate::turn_config::{PromptLayers, TurnConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -59,14 +59,14 @@ fn summary(session: &Session) -> Option<Arc<Message>> {
 
 impl Frame {
     pub(super) fn new(
-        brief: &Brief,
+        turn_config: &TurnConfig,
         layers: &PromptLayers,
         session: &Session,
         profile: Arc<ModelProfile>,
         tools: Arc<ToolSet>,
         chosen_skills: &str,
     ) -> Self {
-        let mode = match brief.tool_mode {
+        let mode = match turn_config.tool_mode {
             ToolModeChoice::Json => ToolMode::Json,
             ToolModeChoice::Native => ToolMode::Native,
             ToolModeChoice::Auto if profile.capabilities.native_tools => ToolMode::Native,
@@ -165,12 +165,12 @@ impl Frame {
     /// tells of it.
     pub(super) fn request(
         &mut self,
-        brief: &Brief,
+        turn_config: &TurnConfig,
         session: &Session,
         turn: &OpenTurn,
     ) -> (LlmRequest, u64, StepEvent) {
-        let for_history = self.room(brief.context_percent, session).saturating_sub(self.summary_bytes());
-        let (most, whole) = (brief.max_history_messages, self.counted.bytes_of(&session.history));
+        let for_history = self.room(turn_config.context_percent, session).saturating_sub(self.summary_bytes());
+        let (most, whole) = (turn_config.max_history_messages, self.counted.bytes_of(&session.history));
         let fit = history::fit(&session.history, turn.message_at, most, for_history, whole);
         let told = self.summary.iter().chain(fit.messages(&session.history));
         let mut messages: Vec<Arc<Message>> = match self.mode {
@@ -191,7 +191,7 @@ impl Frame {
             turn: turn.input.turn.clone(),
             step,
             model: turn.model.clone(),
-            fallback: Arc::clone(&brief.fallback),
+            fallback: Arc::clone(&turn_config.fallback),
             mode: self.mode,
             system,
             messages,

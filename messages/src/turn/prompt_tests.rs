@@ -1,7 +1,6 @@
 //! What a model reads: layers, contract, history, and how much of them fits.
 
 use super::prompt::Frame;
-use crate::brief::{Brief, PromptLayers};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::event::AgentEvent;
 use crate::ids::{CallId, RecordId, ToolName, TurnId};
@@ -12,12 +11,13 @@ use crate::session_state::Session;
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost};
 use crate::tools::{ToolOutput, ToolSet};
 use crate::turn::tests::world::{input, model, session_id, tools};
+use crate::turn_config::{PromptLayers, TurnConfig};
 use expect_test::expect;
 use serde_json::json;
 use std::sync::Arc;
 
-fn brief(tool_mode: ToolModeChoice) -> Brief {
-    Brief { tool_mode, ..Brief::new(model()) }
+fn turn_config(tool_mode: ToolModeChoice) -> TurnConfig {
+    TurnConfig { tool_mode, ..TurnConfig::new(model()) }
 }
 
 /// A session in its turn about `message`, after these facts of it.
@@ -85,10 +85,10 @@ struct Built {
     cut: Vec<String>,
 }
 
-fn build(brief: &Brief, session: &Session, capabilities: Capabilities, tools: &Arc<ToolSet>) -> Built {
+fn build(turn_config: &TurnConfig, session: &Session, capabilities: Capabilities, tools: &Arc<ToolSet>) -> Built {
     let profile = Arc::new(ModelProfile { model: model(), capabilities });
-    let mut frame = Frame::new(brief, &brief.layers, session, profile, Arc::clone(tools), "");
-    let (request, bytes, event) = frame.request(brief, session, session.open.as_ref().expect("a turn"));
+    let mut frame = Frame::new(turn_config, &turn_config.layers, session, profile, Arc::clone(tools), "");
+    let (request, bytes, event) = frame.request(turn_config, session, session.open.as_ref().expect("a turn"));
     assert_eq!(bytes, request.bytes() as u64);
     assert_eq!(event.step, Some(request.step));
     let AgentEvent::PromptBuilt { messages, estimated_tokens, dropped_messages, cut_layers, .. } = event.event else {
@@ -98,8 +98,8 @@ fn build(brief: &Brief, session: &Session, capabilities: Capabilities, tools: &A
     Built { request, estimated_tokens, dropped: dropped_messages, cut: cut_layers }
 }
 
-fn native(brief: &Brief, session: &Session) -> Built {
-    build(brief, session, Capabilities::default(), &tools())
+fn native(turn_config: &TurnConfig, session: &Session) -> Built {
+    build(turn_config, session, Capabilities::default(), &tools())
 }
 
 fn texts(request: &LlmRequest) -> String {
@@ -126,8 +126,8 @@ fn layers() -> PromptLayers {
 
 #[test]
 fn the_layers_come_in_order_and_an_empty_one_takes_no_room() {
-    let brief = Brief { layers: layers(), ..brief(ToolModeChoice::Native) };
-    let built = native(&brief, &session("hi", vec![]));
+    let turn_config = TurnConfig { layers: layers(), ..turn_config(ToolModeChoice::Native) };
+    let built = native(&turn_config, &session("hi", vec![]));
     expect![[r#"
         1 instructions
 
@@ -145,9 +145,9 @@ fn the_layers_come_in_order_and_an_empty_one_takes_no_room() {
 
 #[test]
 fn a_sessions_own_instructions_replace_the_configurations() {
-    let brief = Brief { layers: layers(), ..brief(ToolModeChoice::Native) };
+    let turn_config = TurnConfig { layers: layers(), ..turn_config(ToolModeChoice::Native) };
     let own = SessionOptions { instructions: Some("own".into()), ..SessionOptions::default() };
-    let built = native(&brief, &session("hi", vec![Fact::Options(Arc::new(own))]));
+    let built = native(&turn_config, &session("hi", vec![Fact::Options(Arc::new(own))]));
     assert!(built.request.system.starts_with("own\n\n2 policy"), "{}", built.request.system);
 }
 
@@ -169,21 +169,22 @@ fn every_layer_is_cut_at_its_cap_and_what_was_cut_is_said() {
             &mut layers.tool_notes,
         ];
         field.into_iter().nth(at).expect("a layer").clone_from(&long);
-        let built = native(&Brief { layers, ..brief(ToolModeChoice::Native) }, &session("hi", vec![]));
+        let built = native(&TurnConfig { layers, ..turn_config(ToolModeChoice::Native) }, &session("hi", vec![]));
         assert_eq!(built.cut, [name]);
         assert_eq!(built.request.system.len(), cap / 3 * 3, "{name}");
     }
     let exact = PromptLayers { runtime_policy: "x".repeat(8 * kib), ..PromptLayers::default() };
-    let built = native(&Brief { layers: exact, ..brief(ToolModeChoice::Native) }, &session("hi", vec![]));
+    let built = native(&TurnConfig { layers: exact, ..turn_config(ToolModeChoice::Native) }, &session("hi", vec![]));
     assert_eq!((built.cut, built.request.system.len()), (vec![], 8 * kib), "at the cap nothing is cut");
 }
 
 #[test]
 fn the_contract_comes_last_and_only_where_there_are_no_native_calls() {
     let layers = PromptLayers { tool_notes: "6 notes".into(), ..PromptLayers::default() };
-    let brief = Brief { layers, ..brief(ToolModeChoice::Json) };
+    let turn_config = TurnConfig { layers, ..turn_config(ToolModeChoice::Json) };
     let two = Arc::new(ToolSet::from(tools().tools()[..2].to_vec()));
-    let json = |tools: &Arc<ToolSet>| build(&brief, &session("hi", vec![]), Capabilities::default(), tools).request;
+    let json =
+        |tools: &Arc<ToolSet>| build(&turn_config, &session("hi", vec![]), Capabilities::default(), tools).request;
     expect![[r#"
         6 notes
 
@@ -209,7 +210,7 @@ fn the_contract_comes_last_and_only_where_there_are_no_native_calls() {
 fn auto_follows_the_profile() {
     for native_tools in [true, false] {
         let capabilities = Capabilities { native_tools, ..Capabilities::default() };
-        let built = build(&brief(ToolModeChoice::Auto), &session("hi", vec![]), capabilities, &tools());
+        let built = build(&turn_config(ToolModeChoice::Auto), &session("hi", vec![]), capabilities, &tools());
         assert_eq!(built.request.mode == ToolMode::Native, native_tools);
         assert_eq!(built.request.system.is_empty(), native_tools);
     }
@@ -218,7 +219,7 @@ fn auto_follows_the_profile() {
 #[test]
 fn the_envelope_has_one_branch_for_each_tool() {
     let with_schema = Capabilities { json_schema: true, ..Capabilities::default() };
-    let built = build(&brief(ToolModeChoice::Json), &session("hi", vec![]), with_schema.clone(), &tools());
+    let built = build(&turn_config(ToolModeChoice::Json), &session("hi", vec![]), with_schema.clone(), &tools());
     let envelope = built.request.envelope.expect("a schema");
     let branches = envelope["anyOf"].as_array().expect("branches");
     assert_eq!(branches.len(), 2 + tools().tools().len());
@@ -235,9 +236,9 @@ fn the_envelope_has_one_branch_for_each_tool() {
         {"type":"object","additionalProperties":false,"required":["type","content"],"properties":{"type":{"type":"string","enum":["final"]},"content":{"type":"string"}}}
         {"type":"object","additionalProperties":false,"required":["type","question"],"properties":{"type":{"type":"string","enum":["ask_user"]},"question":{"type":"string"}}}
         {"type":"object","additionalProperties":false,"required":["type","name","arguments"],"properties":{"type":{"type":"string","enum":["tool_call"]},"name":{"type":"string","enum":["local/read"]},"arguments":{"type":"object"}}}"#]].assert_eq(&branches[..3].iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
-    let none = build(&brief(ToolModeChoice::Native), &session("hi", vec![]), with_schema, &tools());
+    let none = build(&turn_config(ToolModeChoice::Native), &session("hi", vec![]), with_schema, &tools());
     assert_eq!(none.request.envelope, None, "native calls need no envelope");
-    let none = build(&brief(ToolModeChoice::Json), &session("hi", vec![]), Capabilities::default(), &tools());
+    let none = build(&turn_config(ToolModeChoice::Json), &session("hi", vec![]), Capabilities::default(), &tools());
     assert_eq!(none.request.envelope, None, "the provider takes no schema");
 }
 
@@ -268,7 +269,7 @@ fn eventful() -> Session {
 
 #[test]
 fn without_native_calls_the_history_is_spelled_out() {
-    let built = build(&brief(ToolModeChoice::Json), &eventful(), Capabilities::default(), &tools());
+    let built = build(&turn_config(ToolModeChoice::Json), &eventful(), Capabilities::default(), &tools());
     expect![[r#"
         user: hi
         assistant: {"type":"tool_call","name":"local/read","arguments":{"a":1}}
@@ -288,7 +289,7 @@ fn without_native_calls_the_history_is_spelled_out() {
 
 #[test]
 fn with_native_calls_the_history_is_as_it_was() {
-    let built = native(&brief(ToolModeChoice::Native), &eventful());
+    let built = native(&turn_config(ToolModeChoice::Native), &eventful());
     expect![[r#"
         user: hi
         assistant: I look. (2 calls)
@@ -307,7 +308,7 @@ fn with_native_calls_the_history_is_as_it_was() {
 #[test]
 fn without_a_system_role_the_instructions_go_into_the_first_user_message() {
     let capabilities = Capabilities { system_role: false, ..Capabilities::default() };
-    let with_layers = Brief { layers: layers(), max_history_messages: 3, ..brief(ToolModeChoice::Native) };
+    let with_layers = TurnConfig { layers: layers(), max_history_messages: 3, ..turn_config(ToolModeChoice::Native) };
     let session = eventful();
     let built = build(&with_layers, &session, capabilities.clone(), &tools());
     assert_eq!(&*built.request.system, "");
@@ -315,26 +316,26 @@ fn without_a_system_role_the_instructions_go_into_the_first_user_message() {
     assert_eq!(parts.len(), 2);
     assert!(parts[0].as_text().starts_with("1 instructions\n\n2 policy"), "{parts:?}");
     assert_eq!(session.history, eventful().history, "the history itself is not rewritten");
-    let without = build(&brief(ToolModeChoice::Native), &session, capabilities, &tools());
+    let without = build(&turn_config(ToolModeChoice::Native), &session, capabilities, &tools());
     assert_eq!(texts(&without.request).lines().next(), Some("user: hi"), "nothing to fold in");
 }
 
 #[test]
 fn the_same_session_gives_the_same_prompt() {
     for mode in [ToolModeChoice::Native, ToolModeChoice::Json] {
-        let brief = Brief { layers: layers(), ..brief(mode) };
-        let (one, two) = (native(&brief, &eventful()), native(&brief, &eventful()));
+        let turn_config = TurnConfig { layers: layers(), ..turn_config(mode) };
+        let (one, two) = (native(&turn_config, &eventful()), native(&turn_config, &eventful()));
         assert_eq!(one.request, two.request);
         let saved: Session = serde_json::from_str(&serde_json::to_string(&eventful()).unwrap()).unwrap();
-        assert_eq!(native(&brief, &saved).request, one.request, "also after a save and a load");
+        assert_eq!(native(&turn_config, &saved).request, one.request, "also after a save and a load");
     }
 }
 
 #[test]
 fn the_token_estimate_follows_what_the_provider_counted() {
-    let brief = brief(ToolModeChoice::Native);
+    let turn_config = turn_config(ToolModeChoice::Native);
     let estimate = |counted: Vec<Fact>| {
-        let built = native(&brief, &session(&"x".repeat(10_000), counted));
+        let built = native(&turn_config, &session(&"x".repeat(10_000), counted));
         (built.estimated_tokens, built.request.bytes() as u64)
     };
     let after = |input_tokens, prompt_bytes| {
@@ -371,7 +372,7 @@ fn the_history_fits_into_the_messages_and_the_context_it_may_fill() {
     let all = long().history.len();
     assert_eq!(all, 21);
     let most = |max_history_messages| {
-        let built = native(&Brief { max_history_messages, ..brief(ToolModeChoice::Native) }, &long());
+        let built = native(&TurnConfig { max_history_messages, ..turn_config(ToolModeChoice::Native) }, &long());
         (built.request.messages.len(), built.dropped)
     };
     assert_eq!(most(50), (21, 0));
@@ -381,8 +382,8 @@ fn the_history_fits_into_the_messages_and_the_context_it_may_fill() {
     let filled = |context_tokens, system: usize| {
         let layers = PromptLayers { instructions: "i".repeat(system), ..PromptLayers::default() };
         let capabilities = Capabilities { context_tokens, ..Capabilities::default() };
-        let brief = Brief { layers, context_percent: 50, ..brief(ToolModeChoice::Native) };
-        let built = build(&brief, &long(), capabilities, &Arc::default());
+        let turn_config = TurnConfig { layers, context_percent: 50, ..turn_config(ToolModeChoice::Native) };
+        let built = build(&turn_config, &long(), capabilities, &Arc::default());
         assert_eq!(built.request.messages.len() + built.dropped, all);
         assert!(built.request.messages.len() == 1 || built.estimated_tokens <= u64::from(context_tokens) / 2);
         built.request.messages.len()

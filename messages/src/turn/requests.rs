@@ -18,10 +18,10 @@ impl Turn {
     /// acknowledgements. Returns whether the state decides about the message.
     pub(super) fn admits(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
         match message {
-            TurnMessage::Start { brief, .. }
-            | TurnMessage::Resume { brief, .. }
-            | TurnMessage::Configure { brief, .. } => {
-                self.brief = Some(Arc::clone(brief));
+            TurnMessage::Start { turn_config, .. }
+            | TurnMessage::Resume { turn_config, .. }
+            | TurnMessage::Configure { turn_config, .. } => {
+                self.turn_config = Some(Arc::clone(turn_config));
                 match &self.session {
                     Some(_) if self.unrecovered && message.submission().is_some() => {
                         self.defer(message);

@@ -28,8 +28,8 @@ pub(super) struct Chosen {
 impl Turn {
     /// Asks which skills there are, if any are configured.
     pub(super) fn ask_for_skills(&mut self, effects: &mut Vec<Effect>) -> Option<Ticket> {
-        self.brief.as_ref()?.skills?;
-        let cwd = self.cwd().or_else(|| self.brief.as_ref()?.roots.first().cloned());
+        self.turn_config.as_ref()?.skills?;
+        let cwd = self.cwd().or_else(|| self.turn_config.as_ref()?.roots.first().cloned());
         let ticket = self.ticket();
         effects.push(Effect::ListSkills { ticket, cwd });
         Some(ticket)
@@ -43,7 +43,10 @@ impl Turn {
         profile: &ModelProfile,
         tools: &ToolSet,
     ) -> Chosen {
-        let rules = self.brief.as_ref().and_then(|brief| Some((brief.skills?, brief.layers.skills.len())));
+        let rules = self
+            .turn_config
+            .as_ref()
+            .and_then(|turn_config| Some((turn_config.skills?, turn_config.layers.skills.len())));
         let Some(open) = self.open_turn() else { return Chosen::default() };
         let nothing = SkillIndex::default();
         let Selection { chosen, dropped } = match (&open.skills, rules, index) {

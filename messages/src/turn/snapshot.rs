@@ -12,8 +12,8 @@ use crate::store::{Claim, Fact};
 impl Turn {
     /// Writes a snapshot, when one is due.
     pub(super) fn write_snapshot(&mut self) {
-        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
-        let every = brief.snapshot_every;
+        let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
+        let every = turn_config.snapshot_every;
         if !session.wants_snapshot(every) || self.oversized_at > 0 && session.version < self.oversized_at + every {
             return;
         }
@@ -27,7 +27,7 @@ impl Turn {
     /// The session that was claimed; `None` when more of its journal is needed: its snapshot cannot be used, or an
     /// outcome from before it is needed.
     pub(super) fn session_of(&self, claim: &Claim) -> Option<Session> {
-        let most = self.brief.as_ref().map_or(usize::MAX, |brief| brief.max_history_messages);
+        let most = self.turn_config.as_ref().map_or(usize::MAX, |turn_config| turn_config.max_history_messages);
         let session = Session::fold_latest(self.id.clone(), Some(most), &claim.records)?;
         let is_whole = claim.records.first().is_none_or(|first| first.version == 1);
         (is_whole || !self.deferred.iter().any(|request| is_lookup(&session, request))).then_some(session)

@@ -1,7 +1,6 @@
 //! A session that is read from a snapshot is the one that is read from its beginning.
 
 use super::TurnMessage;
-use crate::brief::Brief;
 use crate::chat::ContentPart;
 use crate::ids::{RequestId, TurnId};
 use crate::input::TurnInput;
@@ -10,11 +9,12 @@ use crate::session_state::Session;
 use crate::store::{Fact, Record, Snapshot, latest};
 use crate::submission::TurnNews;
 use crate::turn::tests::world::{World, answer, input, model};
+use crate::turn_config::TurnConfig;
 use std::sync::Arc;
 
 /// So many turns, each a named request and an answer, with snapshots so close.
 fn lived(turns: u32, snapshot_every: u64) -> World {
-    let mut world = World::new(Brief { max_history_messages: 8, snapshot_every, ..Brief::new(model()) });
+    let mut world = World::new(TurnConfig { max_history_messages: 8, snapshot_every, ..TurnConfig::new(model()) });
     for number in 1..=turns {
         say(&mut world, number);
     }
@@ -24,7 +24,7 @@ fn lived(turns: u32, snapshot_every: u64) -> World {
 fn say(world: &mut World, number: u32) {
     let request_id = Some(RequestId::new(format!("r{number}")));
     let input = TurnInput { request_id, ..input(number, "go", Limits::default()) };
-    world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
     world.settle();
     world.llm(Ok(answer(&format!("answer {number}"), &[])));
 }
@@ -120,14 +120,14 @@ fn a_snapshot_that_cannot_be_used_makes_the_owner_read_everything() {
 fn a_session_that_is_to_keep_more_than_its_snapshot_does_is_read_whole() {
     let mut world = lived(40, 20);
     world.crash();
-    world.brief = Arc::new(Brief { max_history_messages: 30, ..(*world.brief).clone() });
+    world.turn_config = Arc::new(TurnConfig { max_history_messages: 30, ..(*world.turn_config).clone() });
     say(&mut world, 41);
     assert_eq!(world.turn.session(), Some(&world.folded()));
     let history = &world.turn.session().unwrap().history;
     assert!(history.len() > 25, "{} messages", history.len());
     // One that keeps less goes on from it.
     world.crash();
-    world.brief = Arc::new(Brief { max_history_messages: 4, ..(*world.brief).clone() });
+    world.turn_config = Arc::new(TurnConfig { max_history_messages: 4, ..(*world.turn_config).clone() });
     say(&mut world, 42);
     let history = &world.turn.session().unwrap().history;
     assert!(history.len() <= 4, "{} messages", history.len());
@@ -139,7 +139,7 @@ fn an_old_request_is_found_behind_a_snapshot() {
     world.crash();
     let records = world.stored.len();
     let again = TurnInput { request_id: Some(RequestId::new("r3")), ..input(41, "go", Limits::default()) };
-    world.say(TurnMessage::Start { input: Arc::new(again), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: Arc::new(again), turn_config: Arc::clone(&world.turn_config) });
     world.settle();
     let told = world.news.iter().rev().find_map(|news| match news {
         TurnNews::Finished { submission, outcome } if *submission == TurnId::new("t41") => Some(&outcome.content),
@@ -153,13 +153,13 @@ fn an_old_request_is_found_behind_a_snapshot() {
 
 #[test]
 fn a_session_that_is_too_large_has_no_snapshot_and_goes_on() {
-    let mut world = World::new(Brief { snapshot_every: 5, ..Brief::new(model()) });
+    let mut world = World::new(TurnConfig { snapshot_every: 5, ..TurnConfig::new(model()) });
     let image = || ContentPart::Image { mime_type: "image/png".into(), data: "A".repeat(5 * 1024 * 1024) };
     world.capabilities.images = true;
     for number in 1..=8 {
         let mut input = input(number, "look", Limits::default());
         input.parts.push(image());
-        world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+        world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
         world.settle();
         world.llm(Ok(answer("I see", &[])));
     }
@@ -178,7 +178,7 @@ fn what_ended_before_a_snapshot_and_is_sent_again_is_told_its_outcome() {
         // It has no name of its caller's, as of somebody who did not hear how it ended.
         world.say(TurnMessage::Start {
             input: Arc::new(input(3, "go", Limits::default())),
-            brief: Arc::clone(&world.brief),
+            turn_config: Arc::clone(&world.turn_config),
         });
         world.settle();
         let told = world.news.iter().rev().find_map(|news| match news {

@@ -6,7 +6,6 @@ use super::done::unread;
 use super::news::{finished, refused};
 use super::state::{Gathering, State};
 use super::{Effect, Recover, Turn, TurnMessage};
-use crate::brief::{Brief, OnRestart};
 use crate::chat::Message;
 use crate::error::AgentError;
 use crate::event::{self, AgentEvent};
@@ -17,12 +16,13 @@ use crate::session_state::Session;
 use crate::store::{Claim, Fact, StoreError};
 use crate::submission::TurnNews;
 use crate::turn::prompt::Frame;
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 impl Turn {
     /// The actor was started again: the journal says what it was doing.
-    pub(super) fn wake(&mut self, brief: Arc<Brief>, recover: Recover, effects: &mut Vec<Effect>) {
-        self.brief = Some(brief);
+    pub(super) fn wake(&mut self, turn_config: Arc<TurnConfig>, recover: Recover, effects: &mut Vec<Effect>) {
+        self.turn_config = Some(turn_config);
         self.recover = Some(recover);
         self.came_before = true;
         self.claim(false, effects);
@@ -76,7 +76,7 @@ impl Turn {
         if !is_open {
             return self.end_unjournaled(woken, effects);
         }
-        let on_restart = self.brief.as_ref().map_or(OnRestart::Report, |brief| brief.on_restart);
+        let on_restart = self.turn_config.as_ref().map_or(OnRestart::Report, |turn_config| turn_config.on_restart);
         match (woken, on_restart) {
             (Some(Recover::Continue), _) | (None, OnRestart::Resume) => {
                 if let Some(open) = self.open_turn() {
@@ -147,9 +147,9 @@ impl Turn {
             Some(SuspendReason::ApprovalRequired | SuspendReason::ExternalWait) => self.close_suspended(),
             None => {}
         }
-        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
+        let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
         let model = input.model.clone().or_else(|| session.options.model.clone());
-        let model = model.unwrap_or_else(|| brief.default_model.clone());
+        let model = model.unwrap_or_else(|| turn_config.default_model.clone());
         let turn = Some(input.turn.clone());
         self.tell_began(&input, effects);
         self.record(turn, Fact::Started { model });
@@ -167,7 +167,7 @@ impl Turn {
     /// Asks for what the first prompt needs.
     pub(super) fn gather(&mut self, effects: &mut Vec<Effect>) {
         let (tools_at, profile_at) = (self.ticket(), self.ticket());
-        let reads_files = self.brief.as_ref().is_some_and(|brief| brief.reads_files);
+        let reads_files = self.turn_config.as_ref().is_some_and(|turn_config| turn_config.reads_files);
         let layers_at = reads_files.then(|| self.ticket());
         let until = Some(self.awaited());
         self.flush(effects);
@@ -195,8 +195,8 @@ impl Turn {
     /// The session's folder if it is inside the workspace. It was judged when it was given, and a journal may come
     /// from elsewhere.
     pub(super) fn cwd(&self) -> Option<String> {
-        let (session, brief) = (self.session.as_ref()?, self.brief.as_ref()?);
-        session.options.cwd.clone().filter(|cwd| brief.holds(cwd))
+        let (session, turn_config) = (self.session.as_ref()?, self.turn_config.as_ref()?);
+        session.options.cwd.clone().filter(|cwd| turn_config.holds(cwd))
     }
 
     /// Continues when everything was gathered: with the open step, with the answer that was journaled but not
@@ -221,7 +221,7 @@ impl Turn {
         }
         let mut chosen = self.choose_skills(wait.skills.as_deref(), &profile, tools);
         let tools = chosen.tools.take().unwrap_or_else(|| Arc::clone(tools));
-        let (Some(session), Some(brief)) = (&self.session, &self.brief) else { return };
+        let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
         let Some(open) = session.running() else { return };
         self.emit(effects, || AgentEvent::TurnStarted {
             submission: open.submission.clone(),
@@ -243,14 +243,14 @@ impl Turn {
         let layers = match &wait.layers {
             Some(Ok(layers)) => layers,
             Some(Err(error)) => return self.fail(error.clone(), effects),
-            None => &brief.layers,
+            None => &turn_config.layers,
         };
         let answered = answer_not_told(session);
         let in_step = open.step.is_some();
         if let Some(told) = chosen.told.take() {
             self.emit(effects, || told);
         }
-        self.frame = Some(Frame::new(brief, layers, session, profile, tools, &chosen.text));
+        self.frame = Some(Frame::new(turn_config, layers, session, profile, tools, &chosen.text));
         match answered {
             Some(text) => self.finish_final(text, effects),
             None if in_step => self.enter_calls(effects),

@@ -1,6 +1,5 @@
 //! Where a turn can be between two messages.
 
-use crate::brief::PromptLayers;
 use crate::chat::Usage;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
@@ -10,6 +9,7 @@ use crate::mcp::ServerBrief;
 use crate::skills::SkillIndex;
 use crate::store::{Reasoning, StepCost, StoreError};
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
+use crate::turn_config::PromptLayers;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

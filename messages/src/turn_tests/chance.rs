@@ -1,11 +1,11 @@
 //! Setups for the tests of the machine: what is the same for a whole run.
 
 use super::world::model;
-use crate::brief::{Brief, OnRestart};
 use crate::input::ApprovalsMode;
 use crate::limits::Limits;
 use crate::llm::ToolModeChoice;
 use crate::skills::SkillRules;
+use crate::turn_config::{OnRestart, TurnConfig};
 use proptest::prelude::*;
 
 /// What is the same for a whole run.
@@ -25,14 +25,14 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn brief(&self) -> Brief {
+    pub(crate) fn turn_config(&self) -> TurnConfig {
         let (tool_mode, on_restart, max_waiting) = (self.mode, self.on_restart, self.max_waiting);
         let max_history_messages = self.max_history;
         let (reads_files, skills) = (self.reads_files, self.skills.then(SkillRules::default));
         // In some runs snapshots are close together, in some there are none.
         let snapshot_every = [11, 0, 3, 40][max_waiting % 4];
-        let rest = Brief { snapshot_every, skills, ..Brief::new(model()) };
-        Brief { tool_mode, on_restart, max_waiting, max_history_messages, reads_files, ..rest }
+        let rest = TurnConfig { snapshot_every, skills, ..TurnConfig::new(model()) };
+        TurnConfig { tool_mode, on_restart, max_waiting, max_history_messages, reads_files, ..rest }
     }
 }
 

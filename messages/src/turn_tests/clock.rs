@@ -2,7 +2,6 @@
 
 use super::world::{Question, World, answer, input, model};
 use crate::approvals::Decision;
-use crate::brief::{Brief, OnRestart};
 use crate::chat::CallStatus;
 use crate::ids::ResumeToken;
 use crate::input::{ApprovalsMode, TurnInput};
@@ -12,6 +11,7 @@ use crate::store::Fact;
 use crate::submission::TurnNews;
 use crate::tools::{ToolOutput, ToolReturn};
 use crate::turn::{Effect, Moment, Recover, TurnMessage};
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -38,7 +38,7 @@ struct Clocks {
 
 impl Clocks {
     fn new(on_restart: OnRestart) -> Self {
-        let world = World::new(Brief { on_restart, ..Brief::new(model()) });
+        let world = World::new(TurnConfig { on_restart, ..TurnConfig::new(model()) });
         Self { world, wall: 1_700_000_000_000, ticks: 0, left: Vec::new() }
     }
 
@@ -65,8 +65,8 @@ impl Clocks {
 
     fn start(&mut self, number: u32, approvals: ApprovalsMode) {
         let input = TurnInput { approvals, ..input(number, "go", LIMITS) };
-        let brief = Arc::clone(&self.world.brief);
-        self.say(TurnMessage::Start { input: Arc::new(input), brief });
+        let turn_config = Arc::clone(&self.world.turn_config);
+        self.say(TurnMessage::Start { input: Arc::new(input), turn_config });
     }
 
     fn llm(&mut self, text: &str, calls: &[(&str, &str)]) {
@@ -156,10 +156,10 @@ fn a_person_who_is_asked_at_the_end_of_a_run_is_not_waited_for() {
     let suspended = clocks.outcome().clone();
     assert_eq!(suspended.duration_ms, 5_000);
     clocks.pass(HOUR_MS.unsigned_abs());
-    let brief = Arc::clone(&clocks.world.brief);
+    let turn_config = Arc::clone(&clocks.world.turn_config);
     let reply = Box::new(crate::input::ResumeReply::Decision(Decision::AllowOnce));
     let token = ResumeToken::new(suspended.token.expect("a token").as_str());
-    clocks.say(TurnMessage::Resume { submission: crate::ids::TurnId::new("t2"), token, reply, brief });
+    clocks.say(TurnMessage::Resume { submission: crate::ids::TurnId::new("t2"), token, reply, turn_config });
     clocks.pass(1_000);
     clocks.tool("2");
     assert_eq!(clocks.left, [90_000, 89_000], "each run has its own time");
@@ -211,8 +211,8 @@ fn an_actor_that_is_started_again_goes_on_with_the_time_of_the_one_before() {
     clocks.llm("", &[("local__read", "{}")]);
     clocks.crash();
     clocks.world.turn.has_run(50_000, 30_000);
-    let brief = Arc::clone(&clocks.world.brief);
-    clocks.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+    let turn_config = Arc::clone(&clocks.world.turn_config);
+    clocks.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
     clocks.pass(1_000);
     clocks.tool("1");
     assert_eq!(clocks.left, [90_000, 59_000]);

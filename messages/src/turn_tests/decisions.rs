@@ -3,7 +3,6 @@
 
 use super::world::{Question, World, answer};
 use crate::approvals::Decision;
-use crate::brief::{Brief, OnRestart};
 use crate::ids::{ApprovalId, RequestId, Ticket, TurnId};
 use crate::input::{ApprovalsMode, ResumeReply};
 use crate::options::{Change, Configuring, OptionsPatch, SessionChange};
@@ -14,6 +13,7 @@ use crate::submission::TurnNews;
 use crate::tools::{Risk, Verdict};
 use crate::turn::tests::stories::{native, told};
 use crate::turn::{Recover, TurnMessage};
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 const FIRST: &str = "s-c00000001";
@@ -27,8 +27,8 @@ fn world(approvals: ApprovalsMode, calls: &str) -> World {
 fn resumes(world: &mut World, name: &str, reply: ResumeReply) {
     let open = world.turn.session().and_then(|session| session.open.as_ref()).expect("an open turn");
     let token = open.suspended.as_ref().expect("it is suspended").token.clone();
-    let (submission, brief) = (TurnId::new(name), Arc::clone(&world.brief));
-    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), brief });
+    let (submission, turn_config) = (TurnId::new(name), Arc::clone(&world.turn_config));
+    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), turn_config });
     world.settle();
 }
 
@@ -51,7 +51,7 @@ fn changes_options(world: &mut World) {
     let agent = Change::Set("ada".to_owned());
     let change = SessionChange::Patch(Box::new(OptionsPatch { agent, ..OptionsPatch::default() }));
     let asked = Arc::new(Configuring { request_id: RequestId::new("change"), change });
-    world.say(TurnMessage::Configure { asked, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Configure { asked, turn_config: Arc::clone(&world.turn_config) });
 }
 
 fn is_refused(world: &World, name: &str) -> bool {
@@ -103,9 +103,9 @@ fn a_decision_right_behind_an_answer_is_read_back_as_two_things() {
     let mut world = world(ApprovalsMode::Suspend, calls);
     let open = world.turn.session().and_then(|session| session.open.as_ref()).expect("an open turn");
     let token = open.suspended.as_ref().expect("it is suspended").token.clone();
-    let (submission, brief) = (TurnId::new("silence"), Arc::clone(&world.brief));
+    let (submission, turn_config) = (TurnId::new("silence"), Arc::clone(&world.turn_config));
     let reply = Box::new(ResumeReply::Answer(String::new()));
-    world.say(TurnMessage::Resume { submission, token, reply, brief });
+    world.say(TurnMessage::Resume { submission, token, reply, turn_config });
     // The turn is being prepared again, and hears the decision.
     world.say(decides(SECOND));
     assert!(counted(&world));
@@ -147,8 +147,8 @@ fn a_session_that_is_only_looked_at_keeps_its_question_for_whoever_goes_on_with_
         assert!(!counted(&world), "nothing runs that would hear it");
         assert_eq!(world.stored.len(), records + 1, "the change, and nothing of the turn");
         // Whoever decides says that it is to go on.
-        let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(*world.brief).clone() });
-        world.say(TurnMessage::Start { input, brief });
+        let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*world.turn_config).clone() });
+        world.say(TurnMessage::Start { input, turn_config });
         world.say(decides(FIRST));
         world.settle();
         assert!(counted(&world));
@@ -186,7 +186,7 @@ fn each_question_has_a_name_of_its_own_also_where_the_ones_before_were_lost() {
     // None of it was durable, and the next owner counts its calls from where the journal ends.
     world.crash();
     world.stored.truncate(kept);
-    world.say(TurnMessage::Wake { brief: Arc::clone(&world.brief), recover: Recover::Continue });
+    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
     world.settle();
     world.llm(Ok(answer("", &[("local__ask", "{\"a\":7}")])));
     let asked = world.news.iter().filter_map(|news| match news {

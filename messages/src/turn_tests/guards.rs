@@ -6,11 +6,11 @@
 
 use super::chance::limits;
 use super::world::{Question, World, answer, input, model};
-use crate::brief::Brief;
 use crate::chat::{CallStatus, GuardReason};
 use crate::limits::Limits;
 use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
+use crate::turn_config::TurnConfig;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -80,9 +80,9 @@ fn by_hand(limits: &Limits, replies: &[Vec<Planned>]) -> Counted {
 }
 
 fn by_machine(limits: Limits, replies: &[Vec<Planned>]) -> Counted {
-    let mut world = World::new(Brief::new(model()));
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Start { input: Arc::new(input(1, "go", limits)), brief });
+    let mut world = World::new(TurnConfig::new(model()));
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Start { input: Arc::new(input(1, "go", limits)), turn_config });
     world.settle();
     let mut plan: Vec<Planned> = Vec::new();
     let mut counted = Counted::default();

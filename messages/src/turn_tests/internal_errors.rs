@@ -1,7 +1,6 @@
 //! A machine that has lost what it needs tells its caller so, whatever it was doing.
 
 use super::world::{Question, World, answer, input, model, output_schema};
-use crate::brief::{Brief, CondenseRules};
 use crate::chat::{CallStatus, FinishReason, Usage};
 use crate::condense::Summary;
 use crate::error::AgentError;
@@ -13,24 +12,25 @@ use crate::submission::TurnNews;
 use crate::tools::{ToolOutput, ToolReturn};
 use crate::turn::TurnMessage;
 use crate::turn::state::State;
+use crate::turn_config::{CondenseRules, TurnConfig};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a machine can lose while its session is there.
 #[derive(Debug, Clone, Copy)]
 enum Lost {
-    Brief,
+    TurnConfig,
     Frame,
 }
 
 /// A turn of three calls, a summary and an answer with a schema.
 fn world() -> (World, TurnMessage) {
     let condense = Some(CondenseRules { target_percent: 40, ..CondenseRules::default() });
-    let mut world = World::new(Brief { condense, ..Brief::new(model()) });
+    let mut world = World::new(TurnConfig { condense, ..TurnConfig::new(model()) });
     world.capabilities.context_tokens = 2_000;
     let input = input(1, &"many words ".repeat(40), Limits { max_identical_calls: 9, ..Limits::default() });
     let input = Arc::new(TurnInput { output_schema: Some(output_schema()), ..input });
-    let start = TurnMessage::Start { input, brief: Arc::clone(&world.brief) };
+    let start = TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) };
     (world, start)
 }
 
@@ -70,7 +70,7 @@ fn outcome(lost: Lost, at: usize) -> Option<(&'static str, TurnOutcome)> {
         if messages == at {
             before = Some(name(&world.turn.state));
             match lost {
-                Lost::Brief => world.turn.brief = None,
+                Lost::TurnConfig => world.turn.turn_config = None,
                 Lost::Frame => world.turn.frame = None,
             }
         }
@@ -104,7 +104,7 @@ fn name(state: &State) -> &'static str {
 #[test]
 fn a_turn_that_loses_what_it_needs_ends_in_an_internal_error() {
     let (mut passed, mut failed) = (BTreeSet::new(), BTreeSet::new());
-    for lost in [Lost::Brief, Lost::Frame] {
+    for lost in [Lost::TurnConfig, Lost::Frame] {
         for at in 1.. {
             let Some((before, outcome)) = outcome(lost, at) else { break };
             passed.insert(before);
@@ -118,11 +118,11 @@ fn a_turn_that_loses_what_it_needs_ends_in_an_internal_error() {
     let all = ["BuildPrompt", "CallTool", "Condense", "Done", "LlmInfer", "Load", "ParseAction", "Start"];
     assert_eq!(passed, BTreeSet::from(all));
     let needed = [
-        "Brief in BuildPrompt",
-        "Brief in CallTool",
-        "Brief in Condense",
-        "Brief in LlmInfer",
-        "Brief in Start",
+        "TurnConfig in BuildPrompt",
+        "TurnConfig in CallTool",
+        "TurnConfig in Condense",
+        "TurnConfig in LlmInfer",
+        "TurnConfig in Start",
         "Frame in BuildPrompt",
         "Frame in CallTool",
         "Frame in Condense",

@@ -1,7 +1,6 @@
 //! The texts before the history, where they are read for each turn.
 
 use super::world::{Question, World, answer, input, model};
-use crate::brief::{Brief, PromptLayers};
 use crate::chat::FinishReason;
 use crate::error::AgentError;
 use crate::input::TurnInput;
@@ -11,18 +10,19 @@ use crate::options::SessionOptions;
 use crate::outcome::TurnOutcome;
 use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
+use crate::turn_config::{PromptLayers, TurnConfig};
 use std::sync::Arc;
 
 fn world(reads_files: bool) -> World {
     let layers = PromptLayers { instructions: "Be kind.".into(), ..PromptLayers::default() };
-    World::new(Brief { layers, reads_files, ..Brief::new(model()) })
+    World::new(TurnConfig { layers, reads_files, ..TurnConfig::new(model()) })
 }
 
 /// An input of a session in this folder, and everything up to what waits for a model or a file.
 fn say(world: &mut World, number: u32, cwd: Option<&str>) {
     let options = SessionOptions { cwd: cwd.map(str::to_owned), ..SessionOptions::default() };
     let input = TurnInput { options: Some(Arc::new(options)), ..input(number, "go", Limits::default()) };
-    world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
     let waits = |question: &Question| question.is_quick() && !matches!(question, Question::Layers(_));
     while let Some(at) = world.questions.iter().position(waits) {
         let question = world.questions.remove(at);
@@ -64,7 +64,7 @@ fn each_turn_waits_for_what_its_files_say_now() {
         assert_eq!(
             &*asked(&world).expect("the model is asked").system,
             memory,
-            "the brief's own layers are stood in for"
+            "the layers of the configuration itself are stood in for"
         );
         world.llm(Ok(answer("done", &[])));
         assert_eq!(told(&world).finish_reason, FinishReason::Final);
@@ -86,7 +86,7 @@ fn a_named_file_that_is_not_there_is_a_clear_error_of_its_turn_alone() {
 }
 
 #[test]
-fn a_house_without_files_asks_for_none() {
+fn a_session_without_files_asks_for_none() {
     let mut world = world(false);
     say(&mut world, 1, Some("/here"));
     assert_eq!(&*asked(&world).expect("the model is asked").system, "Be kind.");
@@ -113,7 +113,8 @@ fn what_files_say_too_late_or_twice_changes_nothing() {
 fn the_folder_of_a_journal_from_elsewhere_is_not_looked_into() {
     let roots: Arc<[String]> = Arc::from(["/srv".to_owned()]);
     for (cwd, looked) in [("/srv/one", Some("/srv/one")), ("/else", None), ("/srv/../else", None)] {
-        let mut world = World::new(Brief { reads_files: true, roots: Arc::clone(&roots), ..Brief::new(model()) });
+        let mut world =
+            World::new(TurnConfig { reads_files: true, roots: Arc::clone(&roots), ..TurnConfig::new(model()) });
         say(&mut world, 1, Some(cwd));
         assert_eq!(world.turn.cwd().as_deref(), looked, "{cwd}");
     }

@@ -30,8 +30,8 @@ fn waits(world: &mut World, id: &str, what: &str) {
 fn replies(world: &mut World, name: &str, reply: ResumeReply) {
     let token = last(world).token.clone().expect("it is suspended");
     world.crash();
-    let (submission, brief) = (TurnId::new(name), Arc::clone(&world.brief));
-    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), brief });
+    let (submission, turn_config) = (TurnId::new(name), Arc::clone(&world.turn_config));
+    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), turn_config });
     world.settle();
 }
 
@@ -112,7 +112,7 @@ fn a_crash_before_the_run_has_ended_keeps_what_is_waited_for() {
     let mut world = world("calls local__write {\"a\":1}; local__read {}");
     waits(&mut world, "1", "the mill");
     world.crash();
-    world.say(TurnMessage::Wake { brief: Arc::clone(&world.brief), recover: Recover::Continue });
+    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
     world.settle();
     // What only reads runs again, and nothing else does.
     assert_eq!(world.dispatched, ["c00000001", "c00000002", "c00000002"]);
@@ -125,7 +125,7 @@ fn whoever_goes_on_to_something_else_leaves_the_result_unknown() {
     let mut world = world("calls local__write {\"a\":1}");
     waits(&mut world, "1", "the mill");
     let input = super::world::input(7, "never mind", crate::limits::Limits::default());
-    world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
     world.settle();
     world.llm(Ok(super::world::answer("fine", &[])));
     assert_eq!((last(&world).content.as_str(), last(&world).turn_id.as_str()), ("fine", "t7"));

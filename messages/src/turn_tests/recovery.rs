@@ -2,7 +2,6 @@
 
 use super::world::{Question, World, answer, input, model};
 use crate::approvals::Decision;
-use crate::brief::Brief;
 use crate::chat::{CallStatus, FinishReason, GuardReason, Message};
 use crate::ids::ApprovalId;
 use crate::input::{ApprovalsMode, TurnInput};
@@ -13,6 +12,7 @@ use crate::submission::TurnNews;
 use crate::tools::{CallTraits, Grant, ToolOutput, ToolReturn, Verdict};
 use crate::turn::tests::stories::{Setup, check, native};
 use crate::turn::{Recover, TurnMessage};
+use crate::turn_config::TurnConfig;
 use expect_test::expect;
 use std::sync::Arc;
 
@@ -162,9 +162,9 @@ fn who_is_asked_is_asked_again_after_a_crash_and_the_clock_stands() {
 }
 
 fn begun(approvals: ApprovalsMode, limits: Limits, calls: &[(&str, &str)]) -> World {
-    let mut world = World::new(Brief::new(model()));
+    let mut world = World::new(TurnConfig::new(model()));
     let input = Arc::new(TurnInput { approvals, ..input(1, "go", limits) });
-    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
     world.settle();
     world.llm(Ok(answer("", calls)));
     world
@@ -183,8 +183,8 @@ fn the_results_are_told_when_the_turn_cannot_come_back_to_its_calls() {
     let mut world = begun(ApprovalsMode::Deny, Limits::default(), &[("local__write", "{}"), ("local__read", "{}")]);
     world.tool("c00000001", CallStatus::Ok, "written");
     world.crash();
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
     while !world.questions.is_empty() {
         let question = world.questions.remove(0);
         let message = match &question {
@@ -210,8 +210,8 @@ fn crash_after_saving(world: &mut World) {
     let Question::Append(_, append, _) = world.questions.remove(append.expect("it saves")) else { unreachable!() };
     world.store(&append).expect("it is stored");
     world.crash();
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
     world.settle();
 }
 
@@ -224,7 +224,7 @@ fn a_guard_that_tripped_before_a_crash_ends_the_turn_after_it() {
     world.say(message);
     // A second input takes the result into the journal before the turn ends.
     let next = Arc::new(input(2, "and then?", Limits::default()));
-    world.say(TurnMessage::Start { input: next, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: next, turn_config: Arc::clone(&world.turn_config) });
     crash_after_saving(&mut world);
     assert_eq!(finished(&world)[0].guard_reason, Some(GuardReason::MaxToolCalls));
 }
@@ -238,7 +238,7 @@ fn the_malformed_reply_before_a_crash_counts_after_it() {
     world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(malformed)) });
     // A second input takes the second complaint into the journal before the turn ends.
     let next = Arc::new(input(2, "and then?", Limits::default()));
-    world.say(TurnMessage::Start { input: next, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: next, turn_config: Arc::clone(&world.turn_config) });
     crash_after_saving(&mut world);
     let error = finished(&world)[0].error.as_ref().expect("an error").to_string();
     assert!(error.contains("malformed twice in a row (the arguments of local__read are not a JSON object)"), "{error}");
@@ -266,9 +266,9 @@ fn changed_arguments_that_are_no_object_deny() {
 
 #[test]
 fn the_permission_of_one_call_is_none_for_another() {
-    let mut world = World::new(Brief::new(model()));
+    let mut world = World::new(TurnConfig::new(model()));
     let input = Arc::new(input(1, "go", Limits::default()));
-    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
     world.settle();
     let at = world.questions.iter().position(|question| matches!(question, Question::Infer(..))).expect("asked");
     let Question::Infer(ticket, _) = world.questions.remove(at) else { unreachable!() };
@@ -289,11 +289,11 @@ fn the_permission_of_one_call_is_none_for_another() {
 
 #[test]
 fn a_request_that_is_suspended_is_answered_with_its_question_and_not_by_itself() {
-    let mut world = World::new(Brief::new(model()));
+    let mut world = World::new(TurnConfig::new(model()));
     let request_id = Some(crate::ids::RequestId::new("r"));
     for number in [1, 2] {
         let input = TurnInput { request_id: request_id.clone(), ..input(number, "go", Limits::default()) };
-        world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+        world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
         world.settle();
         if number == 1 {
             world.llm(Ok(answer("", &[("ask_user", "{\"question\":\"which?\"}")])));
@@ -305,9 +305,9 @@ fn a_request_that_is_suspended_is_answered_with_its_question_and_not_by_itself()
 
 #[test]
 fn a_session_whose_input_could_not_be_kept_is_nobodys_until_the_next_one() {
-    let mut world = World::new(Brief::new(model()));
+    let mut world = World::new(TurnConfig::new(model()));
     let input = Arc::new(input(1, "go", Limits::default()));
-    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
     let claim = world.questions.remove(0);
     let loaded = world.works(&claim).expect("it is read");
     world.say(loaded);

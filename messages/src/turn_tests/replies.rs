@@ -2,7 +2,6 @@
 //! come back with the outcome, and its repetition runs nothing.
 
 use super::world::{World, answer, input, model};
-use crate::brief::Brief;
 use crate::ids::{RequestId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Limits;
@@ -11,13 +10,14 @@ use crate::outcome::TurnOutcome;
 use crate::replay::replay;
 use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
+use crate::turn_config::TurnConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn say(world: &mut World, number: u32, name: Option<&str>) {
     let labels = name.map(|name| ("of".to_owned(), name.to_owned())).into_iter().collect();
     let input = TurnInput { request_id: name.map(RequestId::new), labels, ..input(number, "go", Limits::default()) };
-    world.say(TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
     world.settle();
 }
 
@@ -61,7 +61,7 @@ fn check(mut world: World) {
 }
 
 fn asked_by_first() -> World {
-    let mut world = World::new(Brief::new(model()));
+    let mut world = World::new(TurnConfig::new(model()));
     say(&mut world, 1, Some("first"));
     world
 }
@@ -125,7 +125,7 @@ fn the_options_an_answer_brings_hold_from_the_next_turn_on() {
         }
         let options = Some(Arc::new(SessionOptions { agent: Some("ada".to_owned()), ..SessionOptions::default() }));
         let input = Arc::new(TurnInput { options: options.clone(), ..input(2, "blue", Limits::default()) });
-        world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+        world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
         world.settle();
         if waits {
             ask(&mut world);

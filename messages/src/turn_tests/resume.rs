@@ -45,7 +45,7 @@ impl Life {
 
     fn new(setup: &Setup, seed: u64, crashes: &[Crash]) -> Self {
         Self {
-            world: World::new(setup.brief()),
+            world: World::new(setup.turn_config()),
             setup: setup.clone(),
             seed,
             owed: None,
@@ -66,10 +66,10 @@ impl Life {
                     Decision::Deny { reason } => ResumeReply::Answer(reason),
                     decision => ResumeReply::Decision(decision),
                 };
-                let brief = Arc::clone(&self.world.brief);
+                let turn_config = Arc::clone(&self.world.turn_config);
                 self.submit(
                     submission.clone(),
-                    TurnMessage::Resume { submission, token, reply: Box::new(reply), brief },
+                    TurnMessage::Resume { submission, token, reply: Box::new(reply), turn_config },
                 );
             }
         }
@@ -80,8 +80,8 @@ impl Life {
         let submission = self.next_submission();
         let said = input(self.submissions, text, self.setup.limits);
         let input = Arc::new(TurnInput { approvals: self.setup.approvals, ..said });
-        let brief = Arc::clone(&self.world.brief);
-        self.submit(submission, TurnMessage::Start { input, brief });
+        let turn_config = Arc::clone(&self.world.turn_config);
+        self.submit(submission, TurnMessage::Start { input, turn_config });
     }
 
     fn next_submission(&mut self) -> TurnId {
@@ -194,8 +194,8 @@ impl Life {
             }
         }
         self.world.crash();
-        let brief = Arc::clone(&self.world.brief);
-        self.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+        let turn_config = Arc::clone(&self.world.turn_config);
+        self.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
         if let Some((_, message)) = self.owed.clone() {
             self.say(message);
         }

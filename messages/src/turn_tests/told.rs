@@ -2,7 +2,6 @@
 //! what has run is not run again for whoever sends it a second time.
 
 use super::world::{Question, World, answer, input, model};
-use crate::brief::Brief;
 use crate::chat::{ContentPart, FinishReason};
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
@@ -12,10 +11,11 @@ use crate::outcome::TurnOutcome;
 use crate::store::{Fact, StoreError};
 use crate::submission::TurnNews;
 use crate::turn::{Recover, TurnMessage};
+use crate::turn_config::TurnConfig;
 use std::sync::Arc;
 
 fn world() -> World {
-    World::new(Brief::new(model()))
+    World::new(TurnConfig::new(model()))
 }
 
 fn id(number: u32) -> TurnId {
@@ -24,7 +24,7 @@ fn id(number: u32) -> TurnId {
 
 fn start(world: &mut World, number: u32) {
     let input = Arc::new(input(number, &format!("message {number}"), Limits::default()));
-    world.say(TurnMessage::Start { input, brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
 }
 
 fn full() -> StoreError {
@@ -124,8 +124,8 @@ fn an_input_that_ended_two_turns_ago_is_not_run_again_for_who_sends_it_again() {
     start(&mut world, 2);
     run_all(&mut world);
     world.crash();
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
     start(&mut world, 1);
     start(&mut world, 2);
     run_all(&mut world);
@@ -230,8 +230,8 @@ fn an_input_that_was_said_to_an_actor_before_may_not_be_sent_again() {
     start(&mut world, 1);
     world.settle();
     world.crash();
-    let brief = Arc::clone(&world.brief);
-    world.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
     start(&mut world, 1);
     let Some(Question::Claim(ticket, _)) = world.questions.pop() else { panic!("the journal is read") };
     world.say(TurnMessage::Loaded { ticket, result: Err(full()) });
@@ -282,18 +282,18 @@ fn the_name_that_the_runtime_gave_a_request_is_known_as_long_as_the_submission_i
         Arc::new(TurnInput { request_id, ..input(number, "go", Limits::default()) })
     };
     for number in 1..=70 {
-        world.say(TurnMessage::Start { input: named(number, number), brief: Arc::clone(&world.brief) });
+        world.say(TurnMessage::Start { input: named(number, number), turn_config: Arc::clone(&world.turn_config) });
         run_all(&mut world);
     }
     let session = world.turn.session().expect("it was read");
     assert!(session.answered.is_empty(), "such names are not kept for ever");
     assert_eq!(*session, world.folded());
-    world.say(TurnMessage::Start { input: named(71, 10), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: named(71, 10), turn_config: Arc::clone(&world.turn_config) });
     run_all(&mut world);
     assert_eq!(begun(&world, 71), 0);
     assert_eq!(told(&world, 71), told(&world, 10));
     // Longer than that it is not known.
-    world.say(TurnMessage::Start { input: named(72, 3), brief: Arc::clone(&world.brief) });
+    world.say(TurnMessage::Start { input: named(72, 3), turn_config: Arc::clone(&world.turn_config) });
     run_all(&mut world);
     assert_eq!(begun(&world, 72), 1);
 }
@@ -322,8 +322,8 @@ fn what_was_said_to_an_actor_before_is_not_told_to_be_no_part_of_the_turn() {
     for is_again in [false, true] {
         let mut world = world();
         if is_again {
-            let brief = Arc::clone(&world.brief);
-            world.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+            let turn_config = Arc::clone(&world.turn_config);
+            world.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
         }
         start(&mut world, 1);
         let parts = vec![ContentPart::text("and this")];

@@ -7,7 +7,6 @@ pub(crate) use room::{definition, seal, side_effects, tools, verdict};
 
 use super::pairing::Pairing;
 use crate::approvals::Standing;
-use crate::brief::{Brief, PromptLayers};
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
 use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
@@ -22,6 +21,7 @@ use crate::store::{Append, Claim, Record, StoreError, latest};
 use crate::submission::TurnNews;
 use crate::tools::{CheckRequest, ToolOutput, ToolReturn, Verdict};
 use crate::turn::{Effect, Turn, TurnMessage};
+use crate::turn_config::{PromptLayers, TurnConfig};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -138,7 +138,7 @@ pub(crate) fn told(ticket: Ticket, result: Result<u64, StoreError>, confirm: boo
 pub(crate) struct World {
     pub(crate) turn: Turn,
     pub(crate) now: i64,
-    pub(crate) brief: Arc<Brief>,
+    pub(crate) turn_config: Arc<TurnConfig>,
     pub(crate) capabilities: Capabilities,
     pub(crate) epoch: u64,
     pub(crate) stored: Vec<Arc<Record>>,
@@ -156,11 +156,11 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(brief: Brief) -> Self {
+    pub(crate) fn new(turn_config: TurnConfig) -> Self {
         Self {
             turn: Turn::new(session_id()),
             now: 0,
-            brief: Arc::new(brief),
+            turn_config: Arc::new(turn_config),
             capabilities: Capabilities { native_tools: true, ..Capabilities::default() },
             epoch: 0,
             stored: Vec::new(),
@@ -256,7 +256,7 @@ impl World {
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
             }
             Question::Layers(ticket) => {
-                let layers = PromptLayers { memory: "what is remembered".into(), ..self.brief.layers.clone() };
+                let layers = PromptLayers { memory: "what is remembered".into(), ..self.turn_config.layers.clone() };
                 TurnMessage::LayersRead { ticket: *ticket, result: Ok(Arc::new(layers)) }
             }
             Question::Check(ticket, check) => {
@@ -323,7 +323,7 @@ impl World {
 
     /// The session its journal tells of.
     pub(crate) fn folded(&self) -> Session {
-        Session::fold_keeping(session_id(), self.brief.max_history_messages, &self.stored)
+        Session::fold_keeping(session_id(), self.turn_config.max_history_messages, &self.stored)
     }
 }
 

@@ -9,18 +9,24 @@ use super::endings::unheard;
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::session_table::{PendingReply, SessionEntry};
-use bob_messages::brief::Brief;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::Reply;
 use bob_messages::turn::TurnMessage;
+use bob_messages::turn_config::TurnConfig;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 impl SessionsState {
-    pub(super) fn submit(&mut self, session: &SessionId, pending: PendingReply, brief: &Arc<Brief>, myself: &Myself) {
+    pub(super) fn submit(
+        &mut self,
+        session: &SessionId,
+        pending: PendingReply,
+        turn_config: &Arc<TurnConfig>,
+        myself: &Myself,
+    ) {
         self.metrics().submitted();
         if self.draining.is_some() {
             return self.refuse(pending, closing());
@@ -37,7 +43,7 @@ impl SessionsState {
             }
             None => (0, 0, false),
         };
-        if pending_replies > brief.max_waiting {
+        if pending_replies > turn_config.max_waiting {
             let waiting = pending_replies - 1;
             let error = format!("the session has {waiting} inputs waiting; try again when it has answered");
             return self.refuse(pending, AgentError::Busy(error));
@@ -47,8 +53,8 @@ impl SessionsState {
         if !is_admitted && self.admission.is_full() {
             return self.refuse(pending, self.overloaded());
         }
-        let entry = self.table.entry(session, brief);
-        entry.brief = Arc::clone(brief);
+        let entry = self.table.entry(session, turn_config);
+        entry.turn_config = Arc::clone(turn_config);
         // Most sessions have one at a time; the usual growth would make room for four.
         entry.pending.reserve_exact(1);
         entry.pending.push_back(pending);

@@ -7,10 +7,10 @@
 use super::admit::closing;
 use super::{Myself, SessionsState};
 use crate::session_table::PendingChange;
-use bob_messages::brief::Brief;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::turn::TurnMessage;
+use bob_messages::turn_config::TurnConfig;
 use std::sync::Arc;
 
 /// The most unconfirmed changes of one session.
@@ -24,20 +24,20 @@ impl SessionsState {
         &mut self,
         session: &SessionId,
         change: PendingChange,
-        brief: &Arc<Brief>,
+        turn_config: &Arc<TurnConfig>,
         myself: &Myself,
     ) {
         if self.draining.is_some() {
             return change.reply.send(Err(closing()));
         }
-        let entry = self.table.entry(session, brief);
+        let entry = self.table.entry(session, turn_config);
         if entry.changes.len() >= MOST_PENDING_CHANGES {
             let text =
                 format!("{MOST_PENDING_CHANGES} changes of the session's options are not confirmed yet; wait for them");
             return change.reply.send(Err(AgentError::Busy(text)));
         }
-        entry.brief = Arc::clone(brief);
-        let message = TurnMessage::Configure { asked: Arc::clone(&change.asked), brief: Arc::clone(brief) };
+        entry.turn_config = Arc::clone(turn_config);
+        let message = TurnMessage::Configure { asked: Arc::clone(&change.asked), turn_config: Arc::clone(turn_config) };
         entry.changes.push(change);
         // A change that comes while the actor is being stopped is sent to the next one.
         if entry.stopping.is_none() {
@@ -73,10 +73,10 @@ impl SessionsState {
     /// Sends all unconfirmed changes to a new actor.
     pub(super) fn send_changes(&mut self, session: &SessionId) {
         let Some(entry) = self.table.get_mut(session) else { return };
-        let brief = Arc::clone(&entry.brief);
+        let turn_config = Arc::clone(&entry.turn_config);
         let asked: Vec<_> = entry.changes.iter().map(|change| Arc::clone(&change.asked)).collect();
         for asked in asked {
-            self.send(session, TurnMessage::Configure { asked, brief: Arc::clone(&brief) });
+            self.send(session, TurnMessage::Configure { asked, turn_config: Arc::clone(&turn_config) });
         }
     }
 

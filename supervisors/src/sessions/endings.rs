@@ -249,14 +249,14 @@ impl SessionsState {
             return self.check_drained();
         }
         entry.since = Instant::now();
-        let brief = Arc::clone(&entry.brief);
+        let turn_config = Arc::clone(&entry.turn_config);
         entry.pending.iter_mut().take_while(|pending| pending.admitted).for_each(|pending| pending.redelivered = true);
         let admitted = entry.pending.iter().take_while(|pending| pending.admitted);
         let requests: Vec<_> = admitted.clone().map(|pending| pending.request.clone()).collect();
         let cancelled: Vec<_> =
             admitted.filter(|pending| pending.cancelled).map(|pending| pending.submission.clone()).collect();
         self.open(session, myself);
-        self.send(session, TurnMessage::Wake { brief, recover });
+        self.send(session, TurnMessage::Wake { turn_config, recover });
         for request in requests {
             self.send(session, request);
         }

@@ -30,7 +30,7 @@ async fn at_once<T>(what: impl Future<Output = T>) -> T {
 
 impl Fixture {
     fn ask(&self, who: &SessionId, text: &str) -> PendingReply {
-        self.say(who, text, limits(90_000), &brief())
+        self.say(who, text, limits(90_000), &turn_config())
     }
 
     async fn cancel_in(&self, session: &SessionId, turn: Option<&str>) -> bool {
@@ -140,8 +140,8 @@ async fn what_waits_behind_the_running_turn_of_its_session_is_cancelled_alone() 
 async fn the_clock_stands_until_a_turn_is_let_in() {
     let fixture = fixture(1, 5).await;
     let began = Instant::now();
-    let first = fixture.say(&named("a"), "stall", limits(3_600_000), &brief());
-    let second = fixture.say(&named("b"), "stall too", limits(1_000), &brief());
+    let first = fixture.say(&named("a"), "stall", limits(3_600_000), &turn_config());
+    let second = fixture.say(&named("b"), "stall too", limits(1_000), &turn_config());
     assert_eq!(paid(first).await.guard_reason, Some(GuardReason::TurnTimeout));
     assert_took(began, 3_600_000);
     assert_eq!(paid(second).await.guard_reason, Some(GuardReason::TurnTimeout));

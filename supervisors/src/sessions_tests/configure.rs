@@ -16,7 +16,7 @@ impl Fixture {
         let change = SessionChange::Patch(Box::new(OptionsPatch { agent, ..OptionsPatch::default() }));
         let asked = Arc::new(Configuring { request_id: RequestId::new(name), change });
         let (reply, told) = Reply::channel();
-        self.tell(SessionsMessage::Configure { session: session(), asked, brief: brief(), reply });
+        self.tell(SessionsMessage::Configure { session: session(), asked, turn_config: turn_config(), reply });
         told
     }
 

@@ -17,8 +17,8 @@ async fn every_submission_is_counted_with_its_end_and_its_time() {
     let fixture = Fixture::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
     let stalls = fixture.submit("stall", limits(90_000));
     let other = SessionId::parse("other").unwrap();
-    let waits = fixture.say(&other, "waits", limits(90_000), &brief());
-    let too_many = fixture.say(&SessionId::parse("third").unwrap(), "too many", limits(90_000), &brief());
+    let waits = fixture.say(&other, "waits", limits(90_000), &turn_config());
+    let too_many = fixture.say(&SessionId::parse("third").unwrap(), "too many", limits(90_000), &turn_config());
     assert!(too_many.await.unwrap().is_err());
     fixture.until(2, 1, 1).await;
     let seen = fixture.counted().await;

@@ -49,7 +49,7 @@ impl Story {
                 let word = ["go", "go", "go", "stall", "ask"][self.random.usize(0..5)];
                 let limits = Limits { approval_timeout_ms: 20, ..limits(30) };
                 let turn = format!("{word} {}", self.inputs);
-                let pending = self.fixture.say(&session, &turn, limits, &brief());
+                let pending = self.fixture.say(&session, &turn, limits, &turn_config());
                 self.pending.push((turn, pending));
             }
             6 => self.cancel(session, None),
@@ -127,7 +127,7 @@ async fn kills_cancels_pauses_and_crowds_lose_no_answer_and_no_place() {
         began += story.began_once().await;
         // Every place is there: as many as may run, run.
         let pending: Vec<_> =
-            (0..8).map(|n| story.fixture.say(&session_of(n), "stall", limits(90_000), &brief())).collect();
+            (0..8).map(|n| story.fixture.say(&session_of(n), "stall", limits(90_000), &turn_config())).collect();
         story.fixture.until(8, 2, 6).await;
         drop(pending);
     }
@@ -202,7 +202,7 @@ async fn a_crash_of_an_idle_actor_does_not_count_against_the_next_turn() {
     let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
     let fixture = Fixture::with(echo(), MemoryStore::new(), Vec::new(), rules).await;
     assert_eq!(paid(fixture.submit("one", limits(90_000))).await.content, "one");
-    let busy = fixture.say(&session_of(0), "stall", limits(90_000), &brief());
+    let busy = fixture.say(&session_of(0), "stall", limits(90_000), &turn_config());
     fixture.until(2, 1, 0).await;
     let waits = fixture.submit("stall", limits(90_000));
     fixture.until(2, 1, 1).await;

@@ -75,7 +75,7 @@ async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one
         paid(fixture.submit("one", limits(90_000))).await;
         let (session_room, (reply, pending)) = (fixture.tree.rooms.sessions.clone(), Reply::channel());
         let input = input("two", limits(90_000));
-        let message = SessionsMessage::Submit { session: session(), input, brief: brief(), reply };
+        let message = SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply };
         // In the very tick in which the actor has been idle for long enough.
         tokio::time::sleep(AFTER).await;
         let (look, seen) = Reply::channel();
@@ -105,7 +105,7 @@ async fn random_pauses_lose_and_double_nothing() {
         for number in 0..60 {
             let to = SessionId::parse(&format!("s{}", random.u8(0..3))).unwrap();
             let turn = format!("{to}-{number}");
-            pending.push((to.clone(), turn.clone(), fixture.say(&to, &turn, limits(90_000), &brief())));
+            pending.push((to.clone(), turn.clone(), fixture.say(&to, &turn, limits(90_000), &turn_config())));
             if random.u8(0..3) > 0 {
                 tokio::time::sleep(Duration::from_micros(random.u64(0..12_000))).await;
             }
@@ -148,7 +148,7 @@ async fn o1_two_thousand_sessions_that_come_and_go_lose_and_double_nothing() {
             let mut said = Vec::new();
             for turn in 0..4 {
                 let turn = format!("{number}-{turn}");
-                let outcome = paid(fixture.say(&to, &turn, limits(90_000), &brief())).await;
+                let outcome = paid(fixture.say(&to, &turn, limits(90_000), &turn_config())).await;
                 said.push(turn);
                 assert_eq!((outcome.content, outcome.saved), (said.join("|"), true));
                 tokio::time::sleep(Duration::from_micros(fastrand::u64(0..3_000))).await;

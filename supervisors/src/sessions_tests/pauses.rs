@@ -3,8 +3,8 @@
 
 use super::*;
 use bob_actors::clock::WallClock;
-use bob_messages::brief::OnRestart;
 use bob_messages::llm::LlmErrorKind;
+use bob_messages::turn_config::OnRestart;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 const TURN_MS: u64 = 90_000;
@@ -93,8 +93,8 @@ async fn l16_a_turn_that_is_finished_long_after_its_program_died_is_repeated_as_
     drop((pending, first));
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     let second = tree_whose_clock_jumps(fails_once_behind("test/jump"), store, HOUR_MS).await;
-    let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief()).clone() });
-    let outcome = paid(second.say(&session(), "t1", limits(TURN_MS), &brief)).await;
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config()).clone() });
+    let outcome = paid(second.say(&session(), "t1", limits(TURN_MS), &turn_config)).await;
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{:?}", outcome.error);
     assert!(outcome.duration_ms < 60_000, "{} ms, without the hour between", outcome.duration_ms);
 }

@@ -33,7 +33,7 @@ impl EventSink for Ends {
 /// One race; returns how the turn ended according to its caller.
 async fn race(fixture: &Fixture, ends: &Ends, random: &mut fastrand::Rng, number: usize) -> FinishReason {
     let (session, turn) = (SessionId::parse(&format!("s{number}")).unwrap(), format!("t{number}"));
-    let pending = fixture.say(&session, &turn, limits(90_000), &brief());
+    let pending = fixture.say(&session, &turn, limits(90_000), &turn_config());
     let (sessions, by_name) = (fixture.tree.rooms.sessions.clone(), random.bool());
     let (reply, cancelled) = Reply::channel();
     let named = by_name.then(|| TurnId::new(&*turn));

@@ -1,10 +1,10 @@
 //! A turn of an earlier process runs before the next input, with its own clock.
 
 use super::*;
-use bob_messages::brief::OnRestart;
+use bob_messages::turn_config::OnRestart;
 
-fn resuming() -> Arc<Brief> {
-    Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief()).clone() })
+fn resuming() -> Arc<TurnConfig> {
+    Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config()).clone() })
 }
 
 impl Fixture {

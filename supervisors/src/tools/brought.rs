@@ -11,7 +11,7 @@ use super::registry::{Server, Servers};
 use super::servers::{Inner, InvalidServers, Surroundings, ToolServers, check};
 use crate::children::ChildSpec;
 use bob_actors::mcp::McpServerArguments;
-use bob_actors::tools::plane::{Gift, GuestHost, Lease};
+use bob_actors::tools::registry::{Attachment, Lease, SessionHost};
 use bob_messages::ids::SessionId;
 use bob_messages::options::{ServerSpec, ServerStart, ServerTransport};
 use std::path::PathBuf;
@@ -38,12 +38,12 @@ impl ToolServers {
         let inner = self.inner();
         if inner.surroundings.is_replay {
             // Their results are on the tape; none is started.
-            let on_tape = |launch: &ServerSpec| Gift { launch: launch.stripped(), host: None, lease: None };
-            let _replaced = inner.surroundings.plane.give(session, launches.iter().map(on_tape).collect());
+            let on_tape = |launch: &ServerSpec| Attachment { launch: launch.stripped(), host: None, lease: None };
+            let _replaced = inner.surroundings.registry.give(session, launches.iter().map(on_tape).collect());
             return Ok(());
         }
         let mut servers = inner.servers();
-        let had = inner.surroundings.plane.given(session);
+        let had = inner.surroundings.registry.given(session);
         let whole = |launch| had.iter().rfind(|(known, _)| known == launch).map_or(launch, |(_, started)| started);
         let specs: Vec<_> = launches.iter().map(|launch| placed(whole(launch), launch, roots)).collect();
         check(&specs)?;
@@ -65,11 +65,11 @@ impl ToolServers {
         let gifts = wanted
             .into_iter()
             .map(|(launch, spec)| match spec {
-                Some(spec) => self.gift(&mut servers, launch, spec),
-                None => Gift { launch, host: None, lease: None },
+                Some(spec) => self.attachment(&mut servers, launch, spec),
+                None => Attachment { launch, host: None, lease: None },
             })
             .collect();
-        let replaced = inner.surroundings.plane.give(session, gifts);
+        let replaced = inner.surroundings.registry.give(session, gifts);
         drop(servers);
         drop(replaced);
         Ok(())
@@ -86,7 +86,7 @@ impl ToolServers {
         launches: &[ServerSpec],
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
-        let had = self.inner().surroundings.plane.given(session);
+        let had = self.inner().surroundings.registry.given(session);
         let has = |launch: &&ServerSpec| had.iter().any(|(known, _)| known == *launch);
         let had: Vec<_> = launches.iter().filter(has).cloned().collect();
         if had.is_empty() { Ok(()) } else { self.bring(session, &had, roots) }
@@ -129,7 +129,7 @@ impl ToolServers {
         Ok(())
     }
 
-    fn gift(&self, servers: &mut Servers, launch: ServerSpec, spec: ServerSpec) -> Gift {
+    fn attachment(&self, servers: &mut Servers, launch: ServerSpec, spec: ServerSpec) -> Attachment {
         let inner = self.inner();
         let at = servers.brought.iter().position(|server| server.arguments.spec == spec).unwrap_or_else(|| {
             servers.count += 1;
@@ -154,7 +154,7 @@ impl ToolServers {
             server.lease = Arc::downgrade(&lease);
             lease
         });
-        Gift { launch, host: Some(server.host.clone()), lease: Some(lease) }
+        Attachment { launch, host: Some(server.host.clone()), lease: Some(lease) }
     }
 
     /// The lease of this number has ended: the server's time begins to run, unless there is another one by then.
@@ -211,9 +211,9 @@ fn placed(whole: &ServerSpec, launch: &ServerSpec, roots: &Arc<[String]>) -> Ser
 
 impl Surroundings {
     /// A server that only the sessions see that are given it, and the child it is.
-    fn guest(&self, name: &str, arguments: McpServerArguments) -> (GuestHost, ChildSpec) {
+    fn guest(&self, name: &str, arguments: McpServerArguments) -> (SessionHost, ChildSpec) {
         let address = bob_actors::address::Address::default();
-        let (host, shelf) = self.plane.join_as_guest(&arguments.spec, address.clone());
-        (host, self.child_at(name.to_owned(), arguments, address, shelf))
+        let (host, publisher) = self.registry.join_as_guest(&arguments.spec, address.clone());
+        (host, self.child_at(name.to_owned(), arguments, address, publisher))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::children::ChildSpec;
 use bob_actors::mcp::McpServerArguments;
-use bob_actors::tools::plane::{GuestHost, Lease};
+use bob_actors::tools::registry::{Lease, SessionHost};
 use std::sync::Weak;
 
 /// Limits of different tool servers that sessions may bring. A shared one counts once; an unused one that still runs
@@ -42,7 +42,7 @@ pub(super) struct Server {
     pub(super) name: String,
     pub(super) arguments: McpServerArguments,
     pub(super) child: ChildSpec,
-    pub(super) host: GuestHost,
+    pub(super) host: SessionHost,
     /// Shared by the sessions that use it.
     pub(super) lease: Weak<Lease>,
     /// Counts its leases, so that the end of an old one finds it in use.

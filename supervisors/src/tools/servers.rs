@@ -18,7 +18,7 @@ use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
 use bob_actors::metrics::Metrics;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::Policy;
-use bob_actors::tools::plane::{Shelf, ToolPlane};
+use bob_actors::tools::registry::{Publisher, ToolRegistry};
 use bob_actors::watchdog::Watchdog;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::McpMessage;
@@ -43,7 +43,7 @@ const MAX_ID_BYTES: usize = 64;
 #[derive(Clone)]
 pub struct Surroundings {
     /// Where their tools are published.
-    pub plane: ToolPlane,
+    pub registry: ToolRegistry,
     /// Receives restart events.
     pub feed: Arc<Feed>,
     /// Warns of actors whose handlers block.
@@ -160,7 +160,7 @@ impl ToolServers {
         left.retain(|arguments| is_gone(arguments) && !arguments.is_vacant());
         for gone in now.into_iter().filter(is_gone) {
             desired.replace(gone.spec.id.as_str(), None);
-            surroundings.plane.leave(&gone.spec.id);
+            surroundings.registry.leave(&gone.spec.id);
             reloaded.stopped.push(gone.spec.id.clone());
             left.push(gone);
         }
@@ -176,7 +176,7 @@ impl Inner {
 }
 
 impl Surroundings {
-    /// Joins a server to the plane, in the place of the one it replaces.
+    /// Joins a server to the registry, in the place of the one it replaces.
     pub(super) fn arguments(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> McpServerArguments {
         let spec = started_by_need(spec);
         let mut arguments = McpServerArguments::new(spec, self.policy.clone(), self.watcher.clone());
@@ -191,20 +191,20 @@ impl Surroundings {
 
     fn child(&self, arguments: McpServerArguments) -> ChildSpec {
         let address: Address<McpMessage> = Address::default();
-        let shelf = self.plane.join(&arguments.spec, address.clone());
-        self.child_at(arguments.spec.id.to_string(), arguments, address, shelf)
+        let publisher = self.registry.join(&arguments.spec, address.clone());
+        self.child_at(arguments.spec.id.to_string(), arguments, address, publisher)
     }
 
-    /// The child of this name whose tools are published on this shelf.
+    /// The child of this name whose tools are published on this publisher.
     pub(super) fn child_at(
         &self,
         name: String,
         mut arguments: McpServerArguments,
         address: Address<McpMessage>,
-        shelf: Shelf,
+        publisher: Publisher,
     ) -> ChildSpec {
         let id = arguments.spec.id.clone();
-        arguments.shelf = Some(shelf.clone());
+        arguments.publisher = Some(publisher.clone());
         let was_started = AtomicBool::new(false);
         let make = move || {
             let mut arguments = arguments.clone();
@@ -216,7 +216,7 @@ impl Surroundings {
         };
         let path = format!("tools/{name}");
         let child = ChildSpec::server(name, address, make)
-            .observed_by(move |fate| tell(&id, &shelf, fate))
+            .observed_by(move |fate| tell(&id, &publisher, fate))
             .watched_by(&self.watchdog, path.as_str())
             .reporting_to(&self.feed, path)
             .counted_by(&self.metrics);
@@ -225,18 +225,18 @@ impl Surroundings {
 }
 
 /// Reports a child event to the registry.
-fn tell(server: &ServerId, shelf: &Shelf, fate: ChildEvent<'_>) {
+fn tell(server: &ServerId, publisher: &Publisher, fate: ChildEvent<'_>) {
     match fate {
         ChildEvent::Restarting { why } => {
             tracing::warn!(target: "bob::server", %server, why, "a tool server is down and is started again");
-            shelf.restarting(why.to_owned());
+            publisher.restarting(why.to_owned());
         }
         ChildEvent::Restarted { .. } => {}
         ChildEvent::GaveUp { why } => {
             tracing::error!(target: "bob::server", %server, why, "a tool server was down too often and is left down");
-            shelf.gave_up(why.to_owned());
+            publisher.gave_up(why.to_owned());
         }
-        ChildEvent::Stopped => shelf.stopped(),
+        ChildEvent::Stopped => publisher.stopped(),
     }
 }
 

@@ -24,7 +24,7 @@ fn broken(id: &str) -> ServerSpec {
 }
 
 struct Tools {
-    plane: ToolPlane,
+    registry: ToolRegistry,
     servers: ToolServers,
     supervisor: ActorRef<SupervisorMessage>,
 }
@@ -35,10 +35,10 @@ impl Tools {
     }
 
     /// Starts the fixture after `before` was called without any actor.
-    async fn after(specs: Vec<ServerSpec>, before: impl FnOnce(&ToolPlane)) -> Self {
+    async fn after(specs: Vec<ServerSpec>, before: impl FnOnce(&ToolRegistry)) -> Self {
         let rooms = Rooms::default();
         let surroundings = Surroundings {
-            plane: rooms.tools.clone(),
+            registry: rooms.tools.clone(),
             watchdog: rooms.watchdog.clone(),
             feed: Feed::new(Vec::new()),
             metrics: Arc::clone(&rooms.metrics),
@@ -56,7 +56,7 @@ impl Tools {
         let arguments = ToolsSupervisorArguments { local, servers: servers.desired() };
         let (supervisor, _ends) = Actor::spawn(None, ToolsSupervisor, arguments).await.unwrap();
         servers.desired().supervisor().fill(supervisor.clone());
-        Self { plane: rooms.tools, servers, supervisor }
+        Self { registry: rooms.tools, servers, supervisor }
     }
 
     async fn nodes(&self) -> Vec<NodeState> {
@@ -66,17 +66,17 @@ impl Tools {
     }
 
     fn status(&self, id: &str) -> Option<ServerStatus> {
-        self.plane.servers().into_iter().find(|status| status.id.as_str() == id)
+        self.registry.servers().into_iter().find(|status| status.id.as_str() == id)
     }
 
     async fn until(&self, what: &str, seen: impl Fn(&Self) -> bool) {
-        let mut changes = self.plane.changes();
+        let mut changes = self.registry.changes();
         let waited = tokio::time::timeout(Duration::from_secs(20), async {
             while !seen(self) {
                 changes.changed().await.unwrap();
             }
         });
-        assert!(waited.await.is_ok(), "{what}: {:#?}", self.plane.servers());
+        assert!(waited.await.is_ok(), "{what}: {:#?}", self.registry.servers());
     }
 
     async fn pid(&self, id: &str) -> i32 {
@@ -166,7 +166,7 @@ async fn a_bad_list_changes_nothing() {
         assert!(tools.servers.reload(bad).is_err());
     }
     assert_eq!(tools.pid("one").await, pid);
-    assert_eq!(tools.plane.servers().len(), 1);
+    assert_eq!(tools.registry.servers().len(), 1);
 }
 
 #[tokio::test]
@@ -199,14 +199,14 @@ async fn a_server_that_sleeps_is_not_started_and_one_that_is_required_does_not_s
     assert_eq!(tools.status("lazy").map(|status| (status.state, status.pid)), Some((ServerState::Asleep, None)));
     let listed = Arc::new(tokio::sync::Notify::new());
     let tell = Arc::clone(&listed);
-    tools.plane.list(None, move |_set| tell.notify_one());
+    tools.registry.list(None, move |_set| tell.notify_one());
     tools.pid("lazy").await;
 }
 
 #[tokio::test]
 async fn a_server_that_is_needed_before_its_actor_is_there_is_woken_all_the_same() {
     let lazy = ServerSpec { start: ServerStart::Lazy, ..mute("lazy") };
-    let tools = Tools::after(vec![lazy], |plane| plane.list(None, drop)).await;
+    let tools = Tools::after(vec![lazy], |registry| registry.list(None, drop)).await;
     tools.pid("lazy").await;
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, Brief, FnTool, Limits, Runtime, ScriptedLlm, ScriptedReply, ToolOutput,
-    tool,
+    AgentEvent, AgentRequest, AgentRuntime, FnTool, Limits, Runtime, ScriptedLlm, ScriptedReply, ToolOutput,
+    TurnConfig, tool,
 };
 use bob_drill::traps::{Edge, Fault, Target, Trap};
-use bob_messages::brief::OnRestart;
 use bob_messages::event::CallState;
+use bob_messages::turn_config::OnRestart;
 use serde_json::json;
 
 use crate::stage::Stage;
@@ -100,9 +100,9 @@ pub(crate) async fn program_dies(stage: &Stage) {
             }
         });
         let tools = Arc::new(sometimes.read_only());
-        let brief = || Brief { on_restart, ..Brief::new(model_name()) };
+        let turn_config = || TurnConfig { on_restart, ..TurnConfig::new(model_name()) };
         let recorder = Recorder::new();
-        let builder = stage.with(obedient()).tools(tools.clone()).brief(brief()).sink(recorder.clone());
+        let builder = stage.with(obedient()).tools(tools.clone()).turn_config(turn_config()).sink(recorder.clone());
         let runtime = build(builder).await;
         stage.began();
         let turn = spawn(&runtime, say("the endless one"));
@@ -113,7 +113,7 @@ pub(crate) async fn program_dies(stage: &Stage) {
         let mut ended = runtime.ended();
         drop(runtime);
         within(ended.wait_for(Option::is_some)).await.expect("its end is told");
-        let runtime = build(stage.with(obedient()).tools(tools).brief(brief())).await;
+        let runtime = build(stage.with(obedient()).tools(tools).turn_config(turn_config())).await;
         stage.say(&runtime, say("and now?")).await;
         runtime.shutdown().await;
     }

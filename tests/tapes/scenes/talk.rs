@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::{
-    AgentRequest, AgentRuntime, Brief, Capabilities, LlmErrorKind, ScriptedLlm, ScriptedReply, ToolOutput, tool,
+    AgentRequest, AgentRuntime, Capabilities, LlmErrorKind, ScriptedLlm, ScriptedReply, ToolOutput, TurnConfig, tool,
 };
 use serde_json::json;
 
@@ -96,8 +96,8 @@ pub(crate) async fn crowd(stage: &Stage) {
         1 => ScriptedReply::call("test/number", json!({})),
         _ => ScriptedReply::text(format!("yours is {}", last(request).len())),
     });
-    let brief = Brief::new(model_name());
-    let runtime = build(stage.with(model).brief(brief).tools(Arc::new(number))).await;
+    let turn_config = TurnConfig::new(model_name());
+    let runtime = build(stage.with(model).turn_config(turn_config).tools(Arc::new(number))).await;
     let turns = ["a", "b", "c", "d", "e", "f"].map(|id| {
         stage.began();
         within(runtime.run(AgentRequest::text(session(id), "a number, please")))

@@ -90,7 +90,7 @@ impl World {
             let reply = Box::new(ResumeReply::Decision(self.heard(decision)));
             self.inputs += 1;
             let submission = TurnId::new(format!("t{}", self.inputs));
-            return self.say(TurnMessage::Resume { submission, token, reply, brief: self.brief() });
+            return self.say(TurnMessage::Resume { submission, token, reply, turn_config: self.turn_config() });
         }
         if let Some(shown) = self.shown.get_mut(&approval) {
             shown.said.push(decision.clone());

@@ -13,7 +13,7 @@ use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
 use bob_actors::tools::local;
 use bob_actors::watchdog::Watchdog;
-use bob_messages::brief::Brief;
+use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::sessions;
 #[cfg(not(feature = "mcp"))]
 use bob_supervisors::tools::DesiredServers;
@@ -60,7 +60,7 @@ impl RuntimeBuilder {
         let tools = self.tools;
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();
-        let mut brief = Brief { reads_files: self.prompt_files.is_some(), ..self.brief };
+        let mut turn_config = TurnConfig { reads_files: self.prompt_files.is_some(), ..self.turn_config };
         let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
         let rooms = Rooms {
             approver,
@@ -74,12 +74,12 @@ impl RuntimeBuilder {
         rooms.watchdog.watch(self.blocked_after);
         if let Some((port, rules)) = self.skills {
             rooms.skills.come_from(port);
-            brief.skills = Some(rules);
+            turn_config.skills = Some(rules);
         }
         #[cfg(feature = "mcp")]
         let tool_servers = {
             let surroundings = Surroundings {
-                plane: rooms.tools.clone(),
+                registry: rooms.tools.clone(),
                 watchdog: rooms.watchdog.clone(),
                 feed: Arc::clone(&feed),
                 metrics: Arc::clone(&rooms.metrics),
@@ -99,7 +99,7 @@ impl RuntimeBuilder {
         #[cfg(not(feature = "mcp"))]
         let desired = DesiredServers::default();
         // Session folders are compared with these paths; symbolic links must not make that fail.
-        let roots = brief.roots.iter().map(|root| absolute(root)).collect();
+        let roots = turn_config.roots.iter().map(|root| absolute(root)).collect();
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
@@ -119,7 +119,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            brief: Arc::new(Brief { roots, ..brief }),
+            turn_config: Arc::new(TurnConfig { roots, ..turn_config }),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

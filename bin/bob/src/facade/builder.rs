@@ -14,19 +14,19 @@ use bob_actors::store::SessionStore;
 use bob_actors::tools::local::Protection;
 use bob_actors::tools::{Policy, ToolPort};
 use bob_actors::watchdog::{BLOCKED_AFTER, Hook};
-use bob_messages::brief::Brief;
 use bob_messages::ids::ModelName;
 use bob_messages::limits::Limits;
 #[cfg(feature = "mcp")]
 use bob_messages::options::ServerSpec;
 use bob_messages::skills::SkillRules;
+use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::sessions::SessionRules;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Configures a runtime. Everything but a model has a default: the memory store, the local tools, the default limits.
 pub struct RuntimeBuilder {
-    pub(super) brief: Brief,
+    pub(super) turn_config: TurnConfig,
     pub(super) limits: Limits,
     pub(super) model: Option<Arc<dyn LlmPort>>,
     pub(super) tools: Vec<Arc<dyn ToolPort>>,
@@ -67,7 +67,7 @@ impl RuntimeBuilder {
     /// A builder with this model for turns that name none.
     pub fn new(default_model: ModelName) -> Self {
         Self {
-            brief: Brief::new(default_model),
+            turn_config: TurnConfig::new(default_model),
             limits: Limits::default(),
             model: None,
             tools: Vec::new(),
@@ -133,10 +133,10 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How turns are run: prompt layers, tool mode, history. Replaces the default model by the brief's.
+    /// How turns are run: prompt layers, tool mode, history. Replaces the default model by its own.
     #[must_use]
-    pub fn brief(mut self, brief: Brief) -> Self {
-        self.brief = brief;
+    pub fn turn_config(mut self, turn_config: TurnConfig) -> Self {
+        self.turn_config = turn_config;
         self
     }
 
@@ -186,10 +186,10 @@ impl RuntimeBuilder {
     }
 
     /// Sets the workspace, which local tools and session folders must stay inside; default: the current folder. Equal
-    /// to `roots` of the [`brief`](Self::brief).
+    /// to `roots` of the [`turn_config`](Self::turn_config).
     #[must_use]
     pub fn workspace(mut self, folder: impl Into<String>) -> Self {
-        self.brief.roots = Arc::from([folder.into()]);
+        self.turn_config.roots = Arc::from([folder.into()]);
         self
     }
 
@@ -220,7 +220,7 @@ impl RuntimeBuilder {
 
     /// Files that stand before each conversation: looked up for each turn in the session's
     /// folder, then in the configuration's, and read when they changed. Their texts stand
-    /// in for the layers of the [`brief`](Self::brief).
+    /// in for the layers of the [`turn_config`](Self::turn_config).
     #[must_use]
     pub fn prompt_files(mut self, files: PromptFiles) -> Self {
         self.prompt_files = Some(files);
@@ -228,7 +228,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets the summariser for histories that are too long for their model; default: the model of
-    /// [`CondenseRules`](bob_messages::brief::CondenseRules), else the turn's model.
+    /// [`CondenseRules`](bob_messages::turn_config::CondenseRules), else the turn's model.
     #[must_use]
     pub fn compactor(mut self, port: Arc<dyn ContextCompactorPort>) -> Self {
         self.compactor = Compactor::new(port);
@@ -308,6 +308,6 @@ impl RuntimeBuilder {
 
 impl std::fmt::Debug for RuntimeBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RuntimeBuilder").field("default_model", &self.brief.default_model).finish_non_exhaustive()
+        f.debug_struct("RuntimeBuilder").field("default_model", &self.turn_config.default_model).finish_non_exhaustive()
     }
 }

@@ -3,13 +3,13 @@
 
 use super::runtime::Runtime;
 use bob_messages::approvals::{Decision, Heard};
-use bob_messages::brief::{Brief, OnRestart};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, ResumeToken, SessionId, TurnId};
 use bob_messages::input::ResumeReply;
 use bob_messages::reply::Reply;
 use bob_messages::session_state::{OpenTurn, Session};
 use bob_messages::submission::SessionsMessage;
+use bob_messages::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,9 +71,9 @@ async fn take_up(
     approval: &ApprovalId,
     decision: &Decision,
 ) -> Result<bool, AgentError> {
-    let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(**runtime.brief()).clone() });
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**runtime.turn_config()).clone() });
     let input = super::finish::as_owed(open);
-    let mut owed = runtime.hand_in(folded.id.clone(), input, brief);
+    let mut owed = runtime.hand_in(folded.id.clone(), input, turn_config);
     tokio::select! {
         biased;
         // The turn was refused, or ended before the decision arrived.

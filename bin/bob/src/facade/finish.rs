@@ -2,12 +2,12 @@
 
 use super::request::AgentRunResult;
 use super::runtime::Runtime;
-use bob_messages::brief::{Brief, OnRestart};
 use bob_messages::error::AgentError;
 use bob_messages::ids::SessionId;
 use bob_messages::input::TurnInput;
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::{OpenTurn, Session};
+use bob_messages::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 /// Resubmits the inputs that have no outcome in the journal, under their own ids: the session's actor reads the
@@ -22,10 +22,10 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
         return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
     }
     let found = runtime.folded(session.clone()).await?;
-    let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(**runtime.brief()).clone() });
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**runtime.turn_config()).clone() });
     let owed: Vec<_> = interrupted(&found)
         .into_iter()
-        .map(|input| (input.turn.clone(), runtime.hand_in(session.clone(), input, Arc::clone(&brief))))
+        .map(|input| (input.turn.clone(), runtime.hand_in(session.clone(), input, Arc::clone(&turn_config))))
         .collect();
     let mut ends = Vec::with_capacity(owed.len());
     for (turn, owed) in owed {

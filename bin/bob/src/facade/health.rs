@@ -17,7 +17,7 @@ const HEALTH_WITHIN: Duration = Duration::from_secs(1);
 
 impl Runtime {
     pub(super) async fn ask_health(&self) -> RuntimeHealth {
-        let model = self.0.brief.default_model.clone();
+        let model = self.0.turn_config.default_model.clone();
         let (profile, stored, load) = tokio::join!(
             self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Profile { model, reply })),
             self.is_there(|inner, reply| inner.tree.rooms.store.tell(StoreMessage::Ping { reply })),

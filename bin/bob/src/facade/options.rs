@@ -62,8 +62,8 @@ impl Runtime {
             return Err(refuse("is no folder".to_owned()));
         }
         let text = real.to_str().ok_or_else(|| refuse("is not valid UTF-8".to_owned()))?;
-        if !self.0.brief.holds(text) {
-            let workspace = self.0.brief.roots.join(", ");
+        if !self.0.turn_config.holds(text) {
+            let workspace = self.0.turn_config.roots.join(", ");
             return Err(refuse(format!("is outside the workspace, {workspace}; choose a folder inside it")));
         }
         Ok(text.to_owned())
@@ -117,9 +117,9 @@ impl Runtime {
     /// this process and are filtered.
     #[cfg(feature = "mcp")]
     fn seen_by_servers(&self, options: &SessionOptions) -> Arc<[String]> {
-        let brief = &self.0.brief;
-        let own: Vec<_> = options.folders().filter(|folder| brief.holds(folder)).map(str::to_owned).collect();
-        if own.is_empty() { Arc::clone(&brief.roots) } else { own.into() }
+        let turn_config = &self.0.turn_config;
+        let own: Vec<_> = options.folders().filter(|folder| turn_config.holds(folder)).map(str::to_owned).collect();
+        if own.is_empty() { Arc::clone(&turn_config.roots) } else { own.into() }
     }
 
     #[cfg(not(feature = "mcp"))]

@@ -5,7 +5,6 @@ use super::submission::{Handed, Owe, Said, hand_in};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
-use bob_messages::brief::Brief;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, TurnId};
@@ -16,6 +15,7 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::session_state::Session;
 use bob_messages::store::{Part, Record, StoreError, StoreMessage};
 use bob_messages::submission::SessionsMessage;
+use bob_messages::turn_config::TurnConfig;
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::ToolServers;
 use bob_supervisors::{Tree, TreeEnd};
@@ -40,7 +40,7 @@ pub struct Runtime(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) tree: Tree,
     pub(super) model: Arc<dyn LlmPort>,
-    pub(super) brief: Arc<Brief>,
+    pub(super) turn_config: Arc<TurnConfig>,
     pub(super) limits: Limits,
     pub(super) shutdown_grace: Duration,
     pub(super) watcher: Watcher,
@@ -117,9 +117,9 @@ impl Runtime {
         let options = request.options.map(|options| self.judged(options)).transpose()?;
         let model =
             request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref())).or(of_session);
-        let capabilities = inner.model.capabilities(model.unwrap_or(&inner.brief.default_model))?;
+        let capabilities = inner.model.capabilities(model.unwrap_or(&inner.turn_config.default_model))?;
         if let Some(part) = request.input.iter().find(|part| !capabilities.takes(part)) {
-            let model = model.unwrap_or(&inner.brief.default_model);
+            let model = model.unwrap_or(&inner.turn_config.default_model);
             return Err(AgentError::Invalid(format!("the model {model} does not take {} parts", part.kind())));
         }
         if let Some(schema) = &request.output_schema {
@@ -149,7 +149,7 @@ impl Runtime {
             interactive: request.interactive,
             output_schema: request.output_schema,
         });
-        let (session, brief) = (request.session, Arc::clone(&inner.brief));
+        let (session, turn_config) = (request.session, Arc::clone(&inner.turn_config));
         let (over, until_over) = oneshot::channel::<()>();
         if request.cancel.is_some() {
             reply = reply.map(move |answer| {
@@ -157,7 +157,7 @@ impl Runtime {
                 answer
             });
         }
-        self.send_in(session.clone(), Handed::Input(input), brief, reply);
+        self.send_in(session.clone(), Handed::Input(input), turn_config, reply);
         if let Some(token) = request.cancel {
             self.cancel_with(token, session.clone(), turn.clone(), until_over);
         }
@@ -187,15 +187,15 @@ impl Runtime {
         });
     }
 
-    /// The brief of turns here.
-    pub(super) fn brief(&self) -> &Arc<Brief> {
-        &self.0.brief
+    /// The configuration of turns here.
+    pub(super) fn turn_config(&self) -> &Arc<TurnConfig> {
+        &self.0.turn_config
     }
 
     /// Hands in an input as it is.
-    pub(super) fn hand_in(&self, session: SessionId, input: Arc<TurnInput>, brief: Arc<Brief>) -> Owed {
+    pub(super) fn hand_in(&self, session: SessionId, input: Arc<TurnInput>, turn_config: Arc<TurnConfig>) -> Owed {
         let (reply, answer) = Reply::channel();
-        self.send_in(session, Handed::Input(input), brief, reply);
+        self.send_in(session, Handed::Input(input), turn_config, reply);
         answer
     }
 
@@ -209,12 +209,12 @@ impl Runtime {
     ) -> Owed {
         let (reply, owed) = Reply::channel();
         let handed = Handed::Reply(Box::new(Said { submission, token, said, limits: self.0.limits }));
-        self.send_in(session, handed, Arc::clone(&self.0.brief), reply);
+        self.send_in(session, handed, Arc::clone(&self.0.turn_config), reply);
         owed
     }
 
-    fn send_in(&self, session: SessionId, handed: Handed, brief: Arc<Brief>, reply: Owe) {
-        hand_in(&self.0.tree.rooms.sessions, session, handed, brief, reply);
+    fn send_in(&self, session: SessionId, handed: Handed, turn_config: Arc<TurnConfig>, reply: Owe) {
+        hand_in(&self.0.tree.rooms.sessions, session, handed, turn_config, reply);
     }
 
     /// Lets the session's actor go, unless a turn of it runs.
@@ -301,6 +301,6 @@ pub(super) async fn outcome(runtime: &Runtime, owed: Owed) -> Result<AgentRunRes
 
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runtime").field("default_model", &self.0.brief.default_model).finish_non_exhaustive()
+        f.debug_struct("Runtime").field("default_model", &self.0.turn_config.default_model).finish_non_exhaustive()
     }
 }

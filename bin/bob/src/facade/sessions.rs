@@ -140,9 +140,9 @@ fn new_name() -> RequestId {
 /// Sends a change to the sessions supervisor, and again if the supervisor restarts: a change has an id and is made
 /// once.
 async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
-    let (asked, brief) = (Arc::new(asked), Arc::clone(runtime.brief()));
+    let (asked, turn_config) = (Arc::new(asked), Arc::clone(runtime.turn_config()));
     let (reply, answer) = Reply::channel();
-    let question = move |reply, _asked| SessionsMessage::Configure { session, asked, brief, reply };
+    let question = move |reply, _asked| SessionsMessage::Configure { session, asked, turn_config, reply };
     runtime.0.tree.rooms.sessions.ask(Again::ONCE, reply, question);
     answer.await.unwrap_or_else(|| Err(runtime.gone()))
 }

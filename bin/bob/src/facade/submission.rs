@@ -4,7 +4,6 @@
 //! reply to a suspended turn, that is submitted again with its id continues where it was and never runs twice.
 
 use bob_actors::address::{Address, Again, RETURNS_WITHIN};
-use bob_messages::brief::{Brief, OnRestart};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, SessionId, TurnId};
 use bob_messages::input::{ResumeReply, TurnInput};
@@ -13,6 +12,7 @@ use bob_messages::outcome::TurnOutcome;
 use bob_messages::reply::Reply;
 use bob_messages::store::StoreError;
 use bob_messages::submission::SessionsMessage;
+use bob_messages::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 /// How often one is handed in again: once for a supervisor that was not there, and once
@@ -45,23 +45,26 @@ pub(super) fn hand_in(
     sessions: &Address<SessionsMessage>,
     session: SessionId,
     handed: Handed,
-    brief: Arc<Brief>,
+    turn_config: Arc<TurnConfig>,
     reply: Owe,
 ) {
     // A turn that nothing awaits continues, and is resubmitted as well.
     let reply = reply.map(|answer| answer);
     sessions.ask(AGAIN, reply, move |reply, asked| {
-        let (brief, reply) = match asked {
-            0 => (brief, reply),
+        let (turn_config, reply) = match asked {
+            0 => (turn_config, reply),
             // Resubmissions always resume their own turn, whatever the setting for turns of an earlier process; and
             // the turn may be in the journal even if a retry is refused.
-            _ => (Arc::new(Brief { on_restart: OnRestart::Resume, ..(*brief).clone() }), reply.map(said_before)),
+            _ => (
+                Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config).clone() }),
+                reply.map(said_before),
+            ),
         };
         match handed {
-            Handed::Input(input) => SessionsMessage::Submit { session, input, brief, reply },
+            Handed::Input(input) => SessionsMessage::Submit { session, input, turn_config, reply },
             Handed::Reply(reply_said) => {
                 let Said { submission, token, said, limits } = *reply_said;
-                SessionsMessage::Resume { session, submission, token, said, limits, brief, reply }
+                SessionsMessage::Resume { session, submission, token, said, limits, turn_config, reply }
             }
         }
     });

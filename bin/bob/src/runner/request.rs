@@ -1,12 +1,12 @@
 //! The request of a turn that is run step by step.
 
 use bob_actors::tools::Policy;
-use bob_messages::brief::Brief;
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::limits::Limits;
 use bob_messages::store::Record;
 use bob_messages::tools::{Risk, ToolDescriptor};
+use bob_messages::turn_config::TurnConfig;
 use std::sync::Arc;
 
 /// One turn to be run step by step.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct RunnerRequest {
     pub(super) session: SessionId,
     pub(super) input: Vec<ContentPart>,
-    pub(super) brief: Brief,
+    pub(super) turn_config: TurnConfig,
     pub(super) tools: Vec<ToolDescriptor>,
     pub(super) policy: Policy,
     pub(super) limits: Limits,
@@ -28,7 +28,7 @@ impl RunnerRequest {
         Self {
             session,
             input: vec![ContentPart::text(text)],
-            brief: Brief::new(model),
+            turn_config: TurnConfig::new(model),
             tools: Vec::new(),
             policy: Policy::default(),
             limits: Limits::default(),
@@ -45,8 +45,8 @@ impl RunnerRequest {
 
     /// How turns are run: instructions, tool mode, history. Its model is the turn's.
     #[must_use]
-    pub fn brief(self, brief: Brief) -> Self {
-        Self { brief, ..self }
+    pub fn turn_config(self, turn_config: TurnConfig) -> Self {
+        Self { turn_config, ..self }
     }
 
     /// Sets the tools to offer; the caller of the runner runs them.

@@ -8,7 +8,6 @@ use bob_actors::llm::LlmPort;
 use bob_actors::tools::output::check;
 use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
 use bob_messages::approvals::Decision;
-use bob_messages::brief::{Brief, OnRestart};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::condense::CondenseRequest;
 use bob_messages::error::AgentError;
@@ -21,6 +20,7 @@ use bob_messages::store::{Claim, Record};
 use bob_messages::submission::TurnNews;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput, ToolReturn, ToolSet, Verdict};
 use bob_messages::turn::{Effect, Turn, TurnMessage};
+use bob_messages::turn_config::{OnRestart, TurnConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -80,8 +80,8 @@ pub(super) enum Stand {
 
 impl Run {
     pub(super) fn begin(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
-        let RunnerRequest { session, input, brief, tools, policy, limits, approve, journal } = request;
-        let name = brief.default_model.clone();
+        let RunnerRequest { session, input, turn_config, tools, policy, limits, approve, journal } = request;
+        let name = turn_config.default_model.clone();
         let capabilities = model.capabilities(&name)?;
         if input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
@@ -115,8 +115,13 @@ impl Run {
             stopwatch: Stopwatch::default(),
         };
         // A turn that an earlier process left is reported in the journal, not finished here; files are its owner's.
-        let brief = Arc::new(Brief { on_restart: OnRestart::Report, reads_files: false, snapshot_every: 0, ..brief });
-        run.tell(TurnMessage::Start { input, brief }, gate, &mut BTreeMap::new());
+        let turn_config = Arc::new(TurnConfig {
+            on_restart: OnRestart::Report,
+            reads_files: false,
+            snapshot_every: 0,
+            ..turn_config
+        });
+        run.tell(TurnMessage::Start { input, turn_config }, gate, &mut BTreeMap::new());
         match run.ended {
             Some(Err(error)) => Err(error),
             Some(Ok(_)) | None => Ok(run),
@@ -258,7 +263,7 @@ impl Run {
                 Some(TurnMessage::Profiled { ticket, result: Ok(Arc::clone(&self.profile)) })
             }
             Effect::ReadLayers { ticket, .. } => Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) }),
-            // Skills belong to a runtime; a brief that has rules for them gets none here.
+            // Skills belong to a runtime; a turn configuration that has rules for them gets none here.
             Effect::ListSkills { ticket, .. } => Some(TurnMessage::SkillsListed { ticket, index: Arc::default() }),
             Effect::CheckOutput { ticket, schema, output } => {
                 Some(TurnMessage::OutputChecked { ticket, result: check(&schema, &output) })

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bob::{
-    Brief, EventSink, FileStore, Limits, ModelName, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ServerId, ServerSpec,
-    SessionStore, SqliteStore, StoreOptions,
+    EventSink, FileStore, Limits, ModelName, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ServerId, ServerSpec,
+    SessionStore, SqliteStore, StoreOptions, TurnConfig,
 };
 use bob_actors::llm::RetryPolicy;
 use bob_config::assemble::{self, Assembly, Choices};
@@ -110,7 +110,7 @@ fn scripted(plan: &Arc<Plan>, telling: &Telling, store: Arc<dyn SessionStore>) -
         .retry(retry)
         .policy(policy)
         .limits(limits)
-        .brief(Brief::new(name))
+        .turn_config(TurnConfig::new(name))
         .local_tools(false)
         .tools(Arc::new(tools::append(plan)))
         .tools(Arc::new(tools::panics()))

@@ -1,7 +1,7 @@
 //! Who answers the machine: model, tools and store, each as the plan lets it, and those
 //! who say what was said before or what nobody asked.
 
-use super::house::{House, short};
+use super::harness::{Harness, short};
 use super::plan::Fault;
 use super::says;
 use crate::error::AgentError;
@@ -13,7 +13,7 @@ use crate::turn::state::State;
 use crate::turn::tests::world::{Question, told};
 use std::sync::Arc;
 
-impl House {
+impl Harness {
     /// One of the questions that are open is answered; when none is, people go on.
     pub(super) fn answer_next(&mut self) {
         let disorder = self.plan.has(Fault::Disorder);

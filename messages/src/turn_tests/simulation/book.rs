@@ -1,15 +1,15 @@
 //! The guest book: it reads what the machine tells when it comes to it, which may be several turns later, and says again
 //! to a new machine what it believes to be owed.
 
-use super::house::House;
+use super::harness::Harness;
 use super::monitor::Monitor;
 use super::plan::Fault;
-use crate::brief::{Brief, OnRestart};
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
 use crate::store::{Fact, Record, StoreError};
 use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Runs {
     named: BTreeSet<RequestId>,
 }
 
-impl House {
+impl Harness {
     /// The machine has told something: the monitor hears it at once, and the book perhaps later.
     pub(super) fn hear(&mut self) {
         self.listen();
@@ -88,14 +88,14 @@ impl House {
         let unread = self.world.news.len() - self.heard;
         self.monitor.saw(if unread > 0 { "lost unread" } else { "lost nothing" }.to_owned());
         (self.heard, self.behind) = (self.world.news.len(), 0);
-        let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(*self.world.brief).clone() });
+        let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*self.world.turn_config).clone() });
         for (submission, message) in &mut self.owed {
             self.handed_again.insert(submission.clone());
             // Nobody heard what the machine has told of it.
             self.monitor.forgets(submission);
             match message {
-                TurnMessage::Start { brief: of, .. } | TurnMessage::Resume { brief: of, .. } => {
-                    *of = Arc::clone(&brief)
+                TurnMessage::Start { turn_config: of, .. } | TurnMessage::Resume { turn_config: of, .. } => {
+                    *of = Arc::clone(&turn_config)
                 }
                 _ => {}
             }

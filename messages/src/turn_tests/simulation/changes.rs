@@ -1,7 +1,7 @@
 //! Changes of the session's options: asked for at any moment, told when they are kept, in
 //! force from the next turn.
 
-use super::house::House;
+use super::harness::Harness;
 use super::monitor::Monitor;
 use crate::error::AgentError;
 use crate::ids::RequestId;
@@ -20,7 +20,7 @@ pub(super) struct Changes {
     next: Option<String>,
 }
 
-impl House {
+impl Harness {
     /// Somebody gives the session other instructions.
     pub(super) fn configure(&mut self) {
         self.changes += 1;
@@ -40,8 +40,8 @@ impl House {
     }
 
     fn say_change(&mut self, asked: Arc<Configuring>) {
-        let brief = Arc::clone(&self.world.brief);
-        self.say(TurnMessage::Configure { asked, brief });
+        let turn_config = Arc::clone(&self.world.turn_config);
+        self.say(TurnMessage::Configure { asked, turn_config });
     }
 
     pub(super) fn told_of_change(&mut self, request_id: &RequestId, result: &Result<(), AgentError>) {

@@ -1,7 +1,7 @@
 //! What people decide about calls, told independently of the fold: a decision is about a tool
 //! as it was shown, for one call, for the session or for ever, and nothing else.
 
-use super::house::House;
+use super::harness::Harness;
 use super::monitor::Monitor;
 use super::plan::Fault;
 use crate::approvals::{Decision, Scope, Standing};
@@ -28,7 +28,7 @@ pub(super) struct Decisions {
     beyond: BTreeSet<String>,
 }
 
-impl House {
+impl Harness {
     /// The tools become others under their names.
     pub(super) fn drift(&mut self) {
         self.world.tool_changes += 1;

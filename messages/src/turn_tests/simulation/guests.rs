@@ -1,11 +1,10 @@
 //! Who comes, who goes and who dies: inputs, people, cancels, crashes and restarts, as the
 //! sessions supervisor and its guest book bring them to a machine.
 
-use super::house::{End, House, running};
+use super::harness::{End, Harness, running};
 use super::monitor::Seen;
 use super::plan::Fault;
 use crate::approvals::Decision;
-use crate::brief::{Brief, OnRestart};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::input::{ResumeReply, TurnInput};
@@ -14,9 +13,10 @@ use crate::submission::TurnNews;
 use crate::turn::state::State;
 use crate::turn::tests::world::{Question, input, output_schema, skills};
 use crate::turn::{Effect, Recover, TurnMessage};
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
-impl House {
+impl Harness {
     fn owe(&mut self, submission: TurnId, message: TurnMessage) {
         self.monitor.owes(&message);
         self.owed.push((submission, message.clone()));
@@ -34,7 +34,7 @@ impl House {
         let output_schema = self.plan.setup.schema.then(output_schema);
         let approvals = self.plan.setup.approvals;
         let said = Arc::new(TurnInput { labels, approvals, request_id, output_schema, ..said });
-        let message = TurnMessage::Start { input: Arc::clone(&said), brief: Arc::clone(&self.world.brief) };
+        let message = TurnMessage::Start { input: Arc::clone(&said), turn_config: Arc::clone(&self.world.turn_config) };
         self.owe(said.turn.clone(), message);
     }
 
@@ -129,8 +129,9 @@ impl House {
     fn resume(&mut self, token: ResumeToken, reply: ResumeReply) {
         self.inputs += 1;
         let submission = TurnId::new(format!("t{}", self.inputs));
-        let brief = Arc::clone(&self.world.brief);
-        let message = TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(reply), brief };
+        let turn_config = Arc::clone(&self.world.turn_config);
+        let message =
+            TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(reply), turn_config };
         self.owe(submission, message);
     }
 
@@ -249,11 +250,14 @@ impl House {
         let found = &self.monitor.shadow;
         let open = found.running().map(|open| TurnInput { turn: open.submission.clone(), ..(*open.input).clone() });
         let found: Vec<_> = open.into_iter().chain(found.waiting.iter().map(|input| (**input).clone())).collect();
-        let brief = Arc::new(Brief { on_restart: OnRestart::Resume, ..(*self.world.brief).clone() });
+        let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*self.world.turn_config).clone() });
         for input in found {
             self.monitor.forgets(&input.turn);
             self.handed_again.insert(input.turn.clone());
-            self.owe(input.turn.clone(), TurnMessage::Start { input: Arc::new(input), brief: Arc::clone(&brief) });
+            self.owe(
+                input.turn.clone(),
+                TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&turn_config) },
+            );
         }
     }
 
@@ -279,7 +283,7 @@ impl House {
         self.said.clear();
         self.monitor.new_life();
         if let Some(recover) = recover {
-            self.say(TurnMessage::Wake { brief: Arc::clone(&self.world.brief), recover });
+            self.say(TurnMessage::Wake { turn_config: Arc::clone(&self.world.turn_config), recover });
         }
         for (_, message) in self.owed.clone() {
             self.say(message);

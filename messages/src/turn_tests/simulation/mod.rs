@@ -1,7 +1,7 @@
 //! The simulation: the machine in a seeded world in which everything goes wrong.
 //!
 //! A seed decides everything: which faults there are ([`plan`]), what happens next
-//! ([`house`], [`guests`], [`book`]), who answers and how ([`answers`]), what models, tools and strangers say ([`says`]). There is no
+//! ([`harness`], [`guests`], [`book`]), who answers and how ([`answers`]), what models, tools and strangers say ([`says`]). There is no
 //! clock and no thread in it, so that the same seed gives the same run, line by line.
 //!
 //! **Checks.** After each message, at each record that is stored and at whatever is told, [`monitor`],
@@ -29,7 +29,7 @@ mod dice;
 mod gifts;
 mod grammar;
 mod guests;
-mod house;
+mod harness;
 mod kept;
 mod monitor;
 mod plan;
@@ -42,7 +42,7 @@ mod tests;
 
 use defect::Defect;
 pub(super) use dice::Dice;
-use house::House;
+use harness::Harness;
 pub(super) use says::{Moods, reply};
 use std::collections::BTreeMap;
 
@@ -63,5 +63,5 @@ struct Run {
 
 /// One run of this seed, perhaps with a defect, perhaps with its log.
 fn run(seed: u64, defect: Option<Defect>, traced: bool) -> Run {
-    House::new(seed, defect, traced).run()
+    Harness::new(seed, defect, traced).run()
 }

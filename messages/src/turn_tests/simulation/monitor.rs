@@ -355,7 +355,7 @@ impl Monitor {
         self.must(told, || "the model is not told the summary".to_owned());
         let asked = self.asked.get(&request.turn).map(TurnInput::text);
         // A short history may leave out what was said into the turn, and never what it is about.
-        let whole = world.brief.max_history_messages > 4 && world.capabilities.context_tokens > 1_000;
+        let whole = world.turn_config.max_history_messages > 4 && world.capabilities.context_tokens > 1_000;
         let steered = self.life.steered[..self.life.prompted]
             .iter()
             .filter(|(turn, _)| whole && *turn == request.turn)

@@ -5,11 +5,11 @@
 
 use super::dice::Dice;
 use super::says::Moods;
-use crate::brief::OnRestart;
 use crate::input::ApprovalsMode;
 use crate::limits::Limits;
 use crate::llm::ToolModeChoice;
 use crate::turn::tests::chance::Setup;
+use crate::turn_config::OnRestart;
 
 /// What may go wrong, or merely not as usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What is said into turns: by people who repeat themselves, and what was promised of it.
 
-use super::house::House;
+use super::harness::Harness;
 use super::monitor::Monitor;
 use super::plan::Fault;
 use crate::chat::{ContentPart, FinishReason};
@@ -36,7 +36,7 @@ impl Steers {
     }
 }
 
-impl House {
+impl Harness {
     /// Somebody says something into whatever runs, or says again what they said before.
     pub(super) fn steer(&mut self) {
         if self.people.rarely(3) {

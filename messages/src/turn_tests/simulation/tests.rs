@@ -1,7 +1,7 @@
 //! Many seeds, the same seed twice, an interruption at every message, and the planted defects.
 
-use super::house::End;
-use super::{Defect, House, Run, run};
+use super::harness::End;
+use super::{Defect, Harness, Run, run};
 use crate::outcome::EndReason;
 use crate::trace::fnv64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,7 +109,7 @@ fn interrupted_everywhere(ends: &[End]) {
     for seed in 0..6 {
         for message in 0..70 {
             for end in ends {
-                let run = held(|| House::ending(seed, message, *end).run());
+                let run = held(|| Harness::ending(seed, message, *end).run());
                 let run = run.unwrap_or_else(|why| panic!("seed {seed}, {end:?} at message {message}: {why}"));
                 interrupted += run.seen.get("ended").copied().unwrap_or_default();
             }

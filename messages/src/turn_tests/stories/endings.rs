@@ -51,7 +51,7 @@ fn an_input_for_a_busy_session_waits_its_turn() {
 #[test]
 fn the_queue_is_bounded() {
     let mut setup = native();
-    setup.brief.max_waiting = 1;
+    setup.turn_config.max_waiting = 1;
     check(
         setup,
         &["user one", "user two", "user three"],

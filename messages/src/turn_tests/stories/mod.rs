@@ -12,7 +12,6 @@ mod structured;
 
 use super::world::{Question, World, answer, input, output_schema};
 use crate::approvals::Decision;
-use crate::brief::Brief;
 use crate::chat::{CallStatus, StopReason};
 use crate::ids::{ApprovalId, ResumeToken};
 use crate::input::{ApprovalsMode, ResumeReply, Steer, TurnInput};
@@ -23,6 +22,7 @@ use crate::store::StoreError;
 use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
 use crate::turn::message::Recover;
+use crate::turn_config::TurnConfig;
 use expect_test::{Expect, expect};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(crate) fn told(setup: Setup, steps: &[&str]) -> World {
 
 #[derive(Clone)]
 pub(crate) struct Setup {
-    pub(crate) brief: Brief,
+    pub(crate) turn_config: TurnConfig,
     pub(crate) limits: Limits,
     pub(crate) approvals: ApprovalsMode,
     /// Whether answers must fit a schema.
@@ -68,13 +68,13 @@ pub(crate) struct Setup {
 }
 
 pub(crate) fn native() -> Setup {
-    let brief = Brief::new(super::world::model());
-    Setup { brief, limits: Limits::default(), approvals: ApprovalsMode::Deny, structured: false }
+    let turn_config = TurnConfig::new(super::world::model());
+    Setup { turn_config, limits: Limits::default(), approvals: ApprovalsMode::Deny, structured: false }
 }
 
 fn json() -> Setup {
     let mut setup = native();
-    setup.brief.tool_mode = ToolModeChoice::Json;
+    setup.turn_config.tool_mode = ToolModeChoice::Json;
     setup
 }
 
@@ -95,7 +95,7 @@ struct Teller {
 
 impl Teller {
     fn new(setup: Setup) -> Self {
-        let world = World::new(setup.brief.clone());
+        let world = World::new(setup.turn_config.clone());
         Self { world, setup, trace: String::new(), inputs: 0, said: 0, store_fails: false }
     }
 
@@ -110,11 +110,11 @@ impl Teller {
         writeln!(self.trace, "> {step}").unwrap();
         let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
         let (id, text) = rest.split_once(' ').unwrap_or((rest, ""));
-        let brief = Arc::clone(&self.world.brief);
+        let turn_config = Arc::clone(&self.world.turn_config);
         match word {
             "user" => {
                 let input = self.next_input(rest);
-                self.say(TurnMessage::Start { input, brief });
+                self.say(TurnMessage::Start { input, turn_config });
             }
             "llm" => self.llm(Ok(answer(rest, &[]))),
             "calls" => {
@@ -138,16 +138,16 @@ impl Teller {
             "stop" => self.say(TurnMessage::Stopped { reason: rest.parse().unwrap(), submission: None }),
             "crash" => {
                 self.world.crash();
-                self.say(TurnMessage::Wake { brief, recover: Recover::Continue });
+                self.say(TurnMessage::Wake { turn_config, recover: Recover::Continue });
             }
             "killed" => {
                 self.world.crash();
-                self.say(TurnMessage::Wake { brief, recover: Recover::Close(EndReason::Cancelled) });
+                self.say(TurnMessage::Wake { turn_config, recover: Recover::Close(EndReason::Cancelled) });
             }
             "restart" => {
                 self.world.crash();
                 let input = self.next_input(rest);
-                self.say(TurnMessage::Start { input, brief });
+                self.say(TurnMessage::Start { input, turn_config });
             }
             "approve" => self.decide(id, Decision::AllowOnce),
             "deny" => self.decide(id, Decision::Deny { reason: "not today".into() }),
@@ -165,7 +165,7 @@ impl Teller {
                     submission,
                     token: ResumeToken::new(id),
                     reply: Box::new(reply),
-                    brief,
+                    turn_config,
                 });
             }
             "steer" => {

@@ -136,7 +136,7 @@ fn after_a_restart_of_the_program_the_interrupted_turn_is_reported() {
 #[test]
 fn after_a_restart_the_interrupted_turn_is_finished_first_if_asked() {
     let mut setup = native();
-    setup.brief.on_restart = crate::brief::OnRestart::Resume;
+    setup.turn_config.on_restart = crate::turn_config::OnRestart::Resume;
     check(
         setup,
         &["user go", "calls local__write {}", "restart next", "llm finished", "llm hello"],
@@ -168,7 +168,7 @@ fn after_a_restart_the_interrupted_turn_is_finished_first_if_asked() {
 #[test]
 fn a_stop_for_an_input_behind_a_recovered_turn_takes_it_out_and_leaves_the_turn_open() {
     let mut setup = native();
-    setup.brief.on_restart = crate::brief::OnRestart::Resume;
+    setup.turn_config.on_restart = crate::turn_config::OnRestart::Resume;
     let mut told = Teller::new(setup);
     for step in ["user go", "restart next"] {
         told.step(step);
@@ -258,18 +258,18 @@ fn a_fenced_owner_writes_nothing_more() {
 #[test]
 fn a_repeated_request_id_returns_the_first_outcome() {
     let mut told = Teller::new(native());
-    let brief = Arc::clone(&told.world.brief);
+    let turn_config = Arc::clone(&told.world.turn_config);
     let named = |told: &mut Teller| {
         let input = told.next_input("go");
         Arc::new(TurnInput { request_id: Some(crate::ids::RequestId::new("r")), ..(*input).clone() })
     };
     let first = named(&mut told);
-    told.say(TurnMessage::Start { input: first, brief: Arc::clone(&brief) });
+    told.say(TurnMessage::Start { input: first, turn_config: Arc::clone(&turn_config) });
     let second = named(&mut told);
-    told.say(TurnMessage::Start { input: second, brief: Arc::clone(&brief) });
+    told.say(TurnMessage::Start { input: second, turn_config: Arc::clone(&turn_config) });
     told.step("llm once");
     let third = named(&mut told);
-    told.say(TurnMessage::Start { input: third, brief });
+    told.say(TurnMessage::Start { input: third, turn_config });
     expect![[r#"
             save options, input, started
             infer step 1 with 1 messages
@@ -347,11 +347,11 @@ fn a_token_that_was_lost_with_its_owner_resumes_no_later_suspension() {
 #[test]
 fn a_repeated_request_is_not_told_that_an_outcome_is_saved_that_is_not() {
     let mut told = Teller::new(native());
-    let brief = Arc::clone(&told.world.brief);
+    let turn_config = Arc::clone(&told.world.turn_config);
     let named = |told: &mut Teller| {
         let input = told.next_input("go");
         let input = Arc::new(TurnInput { request_id: Some(crate::ids::RequestId::new("r")), ..(*input).clone() });
-        told.say(TurnMessage::Start { input, brief: Arc::clone(&brief) });
+        told.say(TurnMessage::Start { input, turn_config: Arc::clone(&turn_config) });
     };
     named(&mut told);
     told.store_fails = true;

@@ -7,7 +7,7 @@ use crate::turn::tests::world::skills;
 
 fn skilled() -> Setup {
     let mut setup = native();
-    setup.brief.skills = Some(SkillRules::default());
+    setup.turn_config.skills = Some(SkillRules::default());
     setup
 }
 
@@ -48,7 +48,7 @@ fn skills_are_chosen_once_in_a_turn() {
 }
 
 #[test]
-fn a_house_without_skills_is_not_asked_for_any() {
+fn a_session_without_skills_is_not_asked_for_any() {
     let mut told = Teller::new(native());
     told.step("user $s1x go");
     told.step("llm done");

@@ -1,6 +1,6 @@
 //! A host that cannot be called now: how long a call waits for it, and what is said of it.
 
-use super::shelf::Host;
+use super::publisher::Host;
 use crate::address::RETURNS_WITHIN;
 use bob_messages::ids::ToolName;
 use bob_messages::mcp::ServerState;

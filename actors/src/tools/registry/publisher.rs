@@ -25,9 +25,9 @@ use tokio::time::Instant;
 const STARTS: usize = 5;
 
 /// Where one host publishes. Whoever has it may publish: the host's actor what it
-/// offers, its supervisor how it is doing. Clones are the same shelf.
+/// offers, its supervisor how it is doing. Clones are the same publisher.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct Publisher {
     host: Arc<Host>,
     raise: Raise,
     progress: ProgressRoom,
@@ -174,7 +174,7 @@ impl Standing {
     }
 }
 
-impl Shelf {
+impl Publisher {
     pub(super) fn new(
         host: Arc<Host>,
         progress: ProgressRoom,
@@ -325,8 +325,8 @@ fn processes(server: &ServerId, before: Option<i32>, standing: &mut Standing) ->
     events
 }
 
-impl fmt::Debug for Shelf {
+impl fmt::Debug for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shelf").field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("Publisher").field("host", &self.host).finish_non_exhaustive()
     }
 }

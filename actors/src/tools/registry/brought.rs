@@ -1,10 +1,10 @@
-//! The tool servers that sessions bring, as the plane knows them: which hosts the calls of a
+//! The tool servers that sessions bring, as the registry knows them: which hosts the calls of a
 //! session may go to besides those of all sessions.
 //!
 //! What is given to a session comes into force with its next turn, and only as far as the
 //! session's options name it then. Owns no process: the end of a [`Lease`] is told to the owner.
 
-use super::shelf::Host;
+use super::publisher::Host;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::options::ServerSpec;
@@ -36,11 +36,11 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// A host of the plane that only the sessions see that are given it.
+/// A host of the registry that only the sessions see that are given it.
 #[derive(Debug, Clone)]
-pub struct GuestHost(pub(super) Arc<Host>);
+pub struct SessionHost(pub(super) Arc<Host>);
 
-impl GuestHost {
+impl SessionHost {
     /// Whether it is down for good, until somebody asks for it by hand.
     pub fn is_down(&self) -> bool {
         self.0.down().is_some()
@@ -49,11 +49,11 @@ impl GuestHost {
 
 /// One server for one session.
 #[derive(Debug)]
-pub struct Gift {
+pub struct Attachment {
     /// As the session's options name it.
     pub launch: ServerSpec,
     /// Where its tools are; `None` when every session has them.
-    pub host: Option<GuestHost>,
+    pub host: Option<SessionHost>,
     /// Shared by all that use the server; ends with the last.
     pub lease: Option<Arc<Lease>>,
 }
@@ -72,7 +72,7 @@ struct Entry {
 
 #[derive(Debug)]
 struct Given {
-    gift: Gift,
+    attachment: Attachment,
     was_in_force: bool,
 }
 
@@ -94,10 +94,11 @@ impl Brought {
 
     /// Gives these to a session. What it has and its running turn uses stays until its next turn; what never came into
     /// force is replaced and comes back.
-    pub(super) fn give(&self, session: &SessionId, gifts: Vec<Gift>) -> Vec<Gift> {
+    pub(super) fn give(&self, session: &SessionId, gifts: Vec<Attachment>) -> Vec<Attachment> {
         self.change(session, |entry| {
-            let replaced = entry.take_unused(|given| gifts.iter().any(|gift| gift.launch.id == given.launch.id));
-            entry.given.extend(gifts.into_iter().map(|gift| Given { gift, was_in_force: false }));
+            let replaced =
+                entry.take_unused(|given| gifts.iter().any(|attachment| attachment.launch.id == given.launch.id));
+            entry.given.extend(gifts.into_iter().map(|attachment| Given { attachment, was_in_force: false }));
             replaced
         })
     }
@@ -108,14 +109,15 @@ impl Brought {
 
     /// What the session has of its own: as its options name it, and as it was started.
     pub(super) fn given(&self, session: &SessionId) -> Vec<(ServerSpec, ServerSpec)> {
-        let started = |gift: &Gift| Some((gift.launch.clone(), gift.host.as_ref()?.0.server.clone()?));
-        let all = |entry: &Entry| entry.given.iter().filter_map(|given| started(&given.gift)).collect();
+        let started =
+            |attachment: &Attachment| Some((attachment.launch.clone(), attachment.host.as_ref()?.0.server.clone()?));
+        let all = |entry: &Entry| entry.given.iter().filter_map(|given| started(&given.attachment)).collect();
         self.read(session, all).unwrap_or_default()
     }
 
     /// Takes these back, as far as they never came into force.
     pub(super) fn take_back(&self, session: &SessionId, launches: &[ServerSpec]) {
-        let is_meant = |gift: &Gift| launches.iter().any(|launch| launch.stripped() == gift.launch);
+        let is_meant = |attachment: &Attachment| launches.iter().any(|launch| launch.stripped() == attachment.launch);
         let _ends_here = self.change(session, |entry| entry.take_unused(is_meant));
     }
 
@@ -131,9 +133,9 @@ impl Brought {
         }
         let (in_force, _ends_here) = self.change(session, |entry| {
             // The last that was given counts.
-            let last = |launch: &ServerSpec| entry.given.iter().rposition(|given| given.gift.launch == *launch);
+            let last = |launch: &ServerSpec| entry.given.iter().rposition(|given| given.attachment.launch == *launch);
             let used: Vec<Option<usize>> = named.iter().map(last).collect();
-            let hosts = used.iter().flatten().filter_map(|at| entry.given[*at].gift.host.as_ref());
+            let hosts = used.iter().flatten().filter_map(|at| entry.given[*at].attachment.host.as_ref());
             entry.in_force = hosts.map(|host| Arc::clone(&host.0)).collect();
             let missing = named.iter().zip(&used).filter(|(_, at)| at.is_none()).map(|(launch, _)| launch.id.clone());
             let before = std::mem::replace(&mut entry.missing, missing.collect());
@@ -186,9 +188,9 @@ impl Brought {
 
 impl Entry {
     /// Takes these out, as far as no turn of the session has begun with them.
-    fn take_unused(&mut self, is_meant: impl Fn(&Gift) -> bool) -> Vec<Gift> {
-        let is_taken = |given: &mut Given| !given.was_in_force && is_meant(&given.gift);
-        self.given.extract_if(.., is_taken).map(|given| given.gift).collect()
+    fn take_unused(&mut self, is_meant: impl Fn(&Attachment) -> bool) -> Vec<Attachment> {
+        let is_taken = |given: &mut Given| !given.was_in_force && is_meant(&given.attachment);
+        self.given.extract_if(.., is_taken).map(|given| given.attachment).collect()
     }
 }
 

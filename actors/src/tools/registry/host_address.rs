@@ -13,7 +13,7 @@ pub trait HostAddress: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// The message, when nobody is.
-    fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage>;
+    fn send(&self, message: ToolsMessage) -> Result<(), Box<ToolsMessage>>;
 
     /// Asks a host that sleeps to start. Hosts that never sleep need not answer.
     fn wake(&self) {}
@@ -28,11 +28,11 @@ pub trait HostAddress: Debug + Send + Sync + 'static {
 
 /// The room of an actor whose mailbox takes the questions as they are.
 impl HostAddress for Address<ToolsMessage> {
-    fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage> {
-        let Some(actor) = self.actor() else { return Err(message) };
+    fn send(&self, message: ToolsMessage) -> Result<(), Box<ToolsMessage>> {
+        let Some(actor) = self.actor() else { return Err(Box::new(message)) };
         match actor.send_message(message) {
             Ok(()) => Ok(()),
-            Err(MessagingErr::SendErr(message)) => Err(message),
+            Err(MessagingErr::SendErr(message)) => Err(Box::new(message)),
             // Ractor's other errors concern messages of another type, which this cannot be.
             Err(MessagingErr::ChannelClosed | MessagingErr::InvalidActorType) => Ok(()),
         }

@@ -13,7 +13,7 @@ const SNAPSHOT_EVERY: u64 = 200;
 
 /// How turns are run here. Shared by all turns; made once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Brief {
+pub struct TurnConfig {
     /// The layers of the prompt before the history.
     pub layers: PromptLayers,
     /// Whether prompt files are looked up for each turn: their texts replace `layers`.
@@ -46,8 +46,8 @@ pub struct Brief {
     pub snapshot_every: u64,
 }
 
-impl Brief {
-    /// A brief with defaults for everything but the model.
+impl TurnConfig {
+    /// A turn configuration with defaults for everything but the model.
     pub fn new(default_model: ModelName) -> Self {
         Self {
             layers: PromptLayers::default(),

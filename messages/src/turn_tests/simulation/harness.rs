@@ -1,4 +1,4 @@
-//! The house around one machine: what happens next, and what became of it.
+//! The harness around one machine: what happens next, and what became of it.
 
 use super::defect::Defect;
 use super::dice::Dice;
@@ -32,7 +32,7 @@ pub(super) enum End {
 
 /// One run: a machine in its world, the guest book, people, and the monitor.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct Harness {
     pub(super) world: World,
     pub(super) plan: Plan,
     pub(super) monitor: Monitor,
@@ -81,10 +81,10 @@ pub(super) struct House {
     ends_at: Option<(usize, End)>,
 }
 
-impl House {
+impl Harness {
     pub(super) fn new(seed: u64, defect: Option<Defect>, traced: bool) -> Self {
         let plan = Plan::of(seed);
-        let mut world = World::new(plan.setup.brief());
+        let mut world = World::new(plan.setup.turn_config());
         world.turn.watched(plan.watched);
         world.capabilities.context_tokens = plan.context_tokens;
         Self {
@@ -125,9 +125,9 @@ impl House {
 
     /// A run without faults but one, at this message.
     pub(super) fn ending(seed: u64, message: usize, end: End) -> Self {
-        let mut house = Self::new(seed, None, false);
-        house.plan.spare();
-        Self { ends_at: Some((message, end)), ..house }
+        let mut harness = Self::new(seed, None, false);
+        harness.plan.spare();
+        Self { ends_at: Some((message, end)), ..harness }
     }
 
     /// Everything the plan brings, then a good day until nothing is open.

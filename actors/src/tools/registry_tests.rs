@@ -35,13 +35,13 @@ impl Room {
 }
 
 impl HostAddress for Room {
-    fn send(&self, message: ToolsMessage) -> Result<(), ToolsMessage> {
+    fn send(&self, message: ToolsMessage) -> Result<(), Box<ToolsMessage>> {
         match &mut *self.0.taken.lock().unwrap() {
             Some(taken) => {
                 taken.push(message);
                 Ok(())
             }
-            None => Err(message),
+            None => Err(Box::new(message)),
         }
     }
 
@@ -85,10 +85,10 @@ fn offers(names: &[&str]) -> Arc<[Arc<ToolDescriptor>]> {
     names.iter().map(tool).collect()
 }
 
-fn listed(plane: &ToolPlane, allow: &[&str]) -> Answer<Arc<ToolSet>> {
+fn listed(registry: &ToolRegistry, allow: &[&str]) -> Answer<Arc<ToolSet>> {
     let allow = (!allow.is_empty()).then(|| allow.iter().map(|name| (*name).to_owned()).collect());
     let (reply, answer) = Reply::channel();
-    plane.list(allow, |set| reply.send(set));
+    registry.list(allow, |set| reply.send(set));
     answer
 }
 
@@ -108,10 +108,10 @@ fn asked(tool: &str) -> (CheckRequest, Arc<CallContext>) {
     (CheckRequest { call: Arc::new(call), approved: None, standing: Vec::new(), run: false }, Arc::new(context))
 }
 
-fn check(plane: &ToolPlane, tool: &str) -> Answer<Verdict> {
+fn check(registry: &ToolRegistry, tool: &str) -> Answer<Verdict> {
     let (check, context) = asked(tool);
     let (reply, answer) = Reply::channel();
-    plane.tell(ToolsMessage::Check { check, context, reply });
+    registry.tell(ToolsMessage::Check { check, context, reply });
     answer
 }
 
@@ -124,58 +124,58 @@ async fn complaint(answer: Answer<Verdict>) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_waits_for_a_first_start_and_no_longer_than_its_patience() {
-    let plane = ToolPlane::default();
-    plane.local_shelf().offer(offers(&["local/a"]), None);
-    assert_eq!(names(listed(&plane, &[]).await), ["local/a"]);
-    let quick = plane.join(&server("quick", ServerStart::Eager), Room::default());
-    let _never_ready = plane.join(&server("slow", ServerStart::Eager), Room::default());
+    let registry = ToolRegistry::default();
+    registry.local_publisher().offer(offers(&["local/a"]), None);
+    assert_eq!(names(listed(&registry, &[]).await), ["local/a"]);
+    let quick = registry.join(&server("quick", ServerStart::Eager), Room::default());
+    let _never_ready = registry.join(&server("slow", ServerStart::Eager), Room::default());
     let began = Instant::now();
-    let waiting = listed(&plane, &[]);
+    let waiting = listed(&registry, &[]);
     quick.offer(offers(&["mcp/quick/b"]), Some("quick 1.0".into()));
     assert_eq!(names(waiting.await), ["local/a", "mcp/quick/b"]);
     assert_eq!(began.elapsed(), Duration::from_secs(20));
     let began = Instant::now();
-    assert_eq!(names(listed(&plane, &["mcp/quick/*"]).await), ["mcp/quick/b"]);
+    assert_eq!(names(listed(&registry, &["mcp/quick/*"]).await), ["mcp/quick/b"]);
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_failed_once_is_not_waited_for_and_comes_back_later() {
-    let plane = ToolPlane::default();
-    let shelf = plane.join(&server("files", ServerStart::Eager), Room::default());
-    let waiting = listed(&plane, &[]);
-    shelf.restarting("it ended with status 1".into());
+    let registry = ToolRegistry::default();
+    let publisher = registry.join(&server("files", ServerStart::Eager), Room::default());
+    let waiting = listed(&registry, &[]);
+    publisher.restarting("it ended with status 1".into());
     assert_eq!(names(waiting.await), Vec::<String>::new());
-    shelf.offer(offers(&["mcp/files/read"]), None);
-    assert_eq!(names(listed(&plane, &[]).await), ["mcp/files/read"]);
-    shelf.restarting("killed".into());
-    assert_eq!(names(listed(&plane, &[]).await), ["mcp/files/read"], "it is back soon");
-    shelf.gave_up("killed".into());
-    assert_eq!(names(listed(&plane, &[]).await), Vec::<String>::new());
-    let status = &plane.servers()[0];
+    publisher.offer(offers(&["mcp/files/read"]), None);
+    assert_eq!(names(listed(&registry, &[]).await), ["mcp/files/read"]);
+    publisher.restarting("killed".into());
+    assert_eq!(names(listed(&registry, &[]).await), ["mcp/files/read"], "it is back soon");
+    publisher.gave_up("killed".into());
+    assert_eq!(names(listed(&registry, &[]).await), Vec::<String>::new());
+    let status = &registry.servers()[0];
     assert_eq!((status.state, status.restarts, status.tools), (ServerState::GaveUp, 2, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_sleeps_is_woken_by_the_first_list() {
-    let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(&server("lazy", ServerStart::Lazy), room.clone());
-    let waiting = listed(&plane, &[]);
+    let (registry, room) = (ToolRegistry::default(), Room::default());
+    let publisher = registry.join(&server("lazy", ServerStart::Lazy), room.clone());
+    let waiting = listed(&registry, &[]);
     assert_eq!(room.0.woken.load(Ordering::Relaxed), 1);
-    shelf.starting();
-    shelf.offer(offers(&["mcp/lazy/x"]), None);
+    publisher.starting();
+    publisher.offer(offers(&["mcp/lazy/x"]), None);
     assert_eq!(names(waiting.await), ["mcp/lazy/x"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
-    let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(&server("files", ServerStart::Eager), room.clone());
+    let (registry, room) = (ToolRegistry::default(), Room::default());
+    let publisher = registry.join(&server("files", ServerStart::Eager), room.clone());
     let began = Instant::now();
-    let refused = complaint(check(&plane, "mcp/files/read")).await;
+    let refused = complaint(check(&registry, "mcp/files/read")).await;
     assert!(refused.contains("not run") && refused.contains("is still starting, for 2.0 s"), "{refused}");
     assert_eq!(began.elapsed(), RETURNS_WITHIN);
-    let waiting = check(&plane, "mcp/files/read");
+    let waiting = check(&registry, "mcp/files/read");
     tokio::task::yield_now().await;
     room.move_in();
     while room.took() == 0 {
@@ -183,9 +183,9 @@ async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
     }
     drop(waiting);
     *room.0.taken.lock().unwrap() = None;
-    shelf.gave_up("it ended with status 3".into());
+    publisher.gave_up("it ended with status 3".into());
     let began = Instant::now();
-    let refused = complaint(check(&plane, "mcp/files/read")).await;
+    let refused = complaint(check(&registry, "mcp/files/read")).await;
     assert!(refused.contains("died too often") && refused.contains("status 3"), "{refused}");
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
@@ -194,18 +194,18 @@ async fn a_call_waits_for_its_host_and_is_refused_when_nobody_comes() {
 #[cfg(feature = "mcp")]
 #[tokio::test(start_paused = true)]
 async fn m21_a_tool_that_is_away_is_told_with_its_reason_and_for_how_long_and_is_no_error() {
-    let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(&server("s0", ServerStart::Eager), room.clone());
-    let away = async |tool: &str| match check(&plane, tool).await.expect("a verdict") {
+    let (registry, room) = (ToolRegistry::default(), Room::default());
+    let publisher = registry.join(&server("s0", ServerStart::Eager), room.clone());
+    let away = async |tool: &str| match check(&registry, tool).await.expect("a verdict") {
         Verdict::Unavailable { why } => why,
         other => panic!("no word that it is away: {other:?}"),
     };
     room.move_in();
     for took in [900, 1_500, 1_200] {
-        shelf.started_within(Duration::from_millis(took));
+        publisher.started_within(Duration::from_millis(took));
     }
-    shelf.offer(offers(&["mcp/s0/append"]), None);
-    shelf.restarting("it was ended by signal 9".into());
+    publisher.offer(offers(&["mcp/s0/append"]), None);
+    publisher.restarting("it was ended by signal 9".into());
     // Whoever started again is in its room, and not ready.
     let began = Instant::now();
     let why = away("mcp/s0/append").await;
@@ -215,16 +215,16 @@ async fn m21_a_tool_that_is_away_is_told_with_its_reason_and_for_how_long_and_is
                     started again (it was ended by signal 9); try again later";
     assert_eq!(why, expected);
     // It is back while somebody waits.
-    let waiting = check(&plane, "mcp/s0/append");
+    let waiting = check(&registry, "mcp/s0/append");
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(room.took(), 0, "nobody is asked who is not ready");
-    shelf.offer(offers(&["mcp/s0/append"]), None);
+    publisher.offer(offers(&["mcp/s0/append"]), None);
     while room.took() == 0 {
         tokio::task::yield_now().await;
     }
     drop(waiting);
     // Given up: its tools are offered no more, and a model that remembers one is told why under each of its names.
-    shelf.gave_up("it was ended by signal 9".into());
+    publisher.gave_up("it was ended by signal 9".into());
     tokio::time::sleep(Duration::from_secs(40)).await;
     for name in ["mcp/s0/append", "mcp__s0__append", "mcp__s0__never_heard_of"] {
         let began = Instant::now();
@@ -233,28 +233,28 @@ async fn m21_a_tool_that_is_away_is_told_with_its_reason_and_for_how_long_and_is
         let told = why.contains("`s0` died too often and has been left down for 40 s (it was ended by signal 9)");
         assert!(told && why.contains(name), "{why}");
     }
-    shelf.stopped();
+    publisher.stopped();
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert!(away("mcp__s0__append").await.contains("was stopped 5 min ago"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_reaches_nobody_was_not_run_and_says_so() {
-    let (plane, room) = (ToolPlane::default(), Room::default());
-    let shelf = plane.join(&server("files", ServerStart::Eager), room);
-    shelf.gave_up("killed".into());
+    let (registry, room) = (ToolRegistry::default(), Room::default());
+    let publisher = registry.join(&server("files", ServerStart::Eager), room);
+    publisher.gave_up("killed".into());
     let (check, context) = asked("mcp/files/read");
     let grant = Grant { call: CallId::new("c1"), seal: String::new() };
     let (reply, answer) = Reply::channel();
-    plane.tell(ToolsMessage::Call { call: check.call, grant, context, reply });
+    registry.tell(ToolsMessage::Call { call: check.call, grant, context, reply });
     let returned = answer.await.expect("a result");
     assert_eq!(returned.status, bob_messages::chat::CallStatus::Cancelled, "{returned:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
-    let (plane, room) = (ToolPlane::default(), Room::default());
-    plane.join(&server("files", ServerStart::Eager), room.clone());
+    let (registry, room) = (ToolRegistry::default(), Room::default());
+    registry.join(&server("files", ServerStart::Eager), room.clone());
     let taken_by_somebody = async || {
         while room.took() == 0 {
             tokio::task::yield_now().await;
@@ -262,7 +262,7 @@ async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
         room.0.taken.lock().unwrap().take().unwrap()
     };
     room.move_in();
-    let judged = check(&plane, "mcp/files/read");
+    let judged = check(&registry, "mcp/files/read");
     drop(taken_by_somebody().await);
     room.move_in();
     let Some(ToolsMessage::Check { reply, check: asked, .. }) = taken_by_somebody().await.pop() else {
@@ -273,14 +273,14 @@ async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
     assert_eq!(complaint(judged).await, "by the successor");
 
     room.move_in();
-    let lost = check(&plane, "mcp/files/read");
+    let lost = check(&registry, "mcp/files/read");
     drop(taken_by_somebody().await);
     room.move_in();
     drop(taken_by_somebody().await);
     assert!(lost.await.is_none(), "it is asked a third time");
 
     room.move_in();
-    let nobody_comes = check(&plane, "mcp/files/read");
+    let nobody_comes = check(&registry, "mcp/files/read");
     let began = Instant::now();
     drop(taken_by_somebody().await);
     assert!(complaint(nobody_comes).await.contains("still starting"));
@@ -289,12 +289,12 @@ async fn a_host_that_ends_with_a_question_leaves_it_to_its_successor_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_may_have_run_is_not_sent_again() {
-    let (plane, room) = (ToolPlane::default(), Room::default());
-    plane.join(&server("files", ServerStart::Eager), room.clone());
+    let (registry, room) = (ToolRegistry::default(), Room::default());
+    registry.join(&server("files", ServerStart::Eager), room.clone());
     room.move_in();
     let (check, context) = asked("mcp/files/read");
     let (reply, answer) = Reply::channel();
-    plane.tell(ToolsMessage::Call {
+    registry.tell(ToolsMessage::Call {
         call: check.call,
         grant: Grant { call: CallId::new("c1"), seal: String::new() },
         context,
@@ -308,15 +308,15 @@ async fn a_call_that_may_have_run_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn sets_are_shared_until_something_is_published() {
-    let plane = ToolPlane::default();
-    plane.local_shelf().offer(offers(&["local/a", "local/b"]), None);
-    let (first, again) = (listed(&plane, &[]).await.unwrap(), listed(&plane, &[]).await.unwrap());
+    let registry = ToolRegistry::default();
+    registry.local_publisher().offer(offers(&["local/a", "local/b"]), None);
+    let (first, again) = (listed(&registry, &[]).await.unwrap(), listed(&registry, &[]).await.unwrap());
     assert!(Arc::ptr_eq(&first, &again));
-    let (some, same) = (listed(&plane, &["local/a"]).await.unwrap(), listed(&plane, &["local/a"]).await.unwrap());
+    let (some, same) = (listed(&registry, &["local/a"]).await.unwrap(), listed(&registry, &["local/a"]).await.unwrap());
     assert!(Arc::ptr_eq(&some, &same));
-    let joined = plane.join(&server("x", ServerStart::Eager), Room::default());
+    let joined = registry.join(&server("x", ServerStart::Eager), Room::default());
     joined.offer(offers(&["mcp/x/y"]), None);
-    assert_eq!(names(listed(&plane, &[]).await), ["local/a", "local/b", "mcp/x/y"]);
-    plane.leave(&ServerId::new("x"));
-    assert_eq!(names(listed(&plane, &[]).await), ["local/a", "local/b"]);
+    assert_eq!(names(listed(&registry, &[]).await), ["local/a", "local/b", "mcp/x/y"]);
+    registry.leave(&ServerId::new("x"));
+    assert_eq!(names(listed(&registry, &[]).await), ["local/a", "local/b"]);
 }

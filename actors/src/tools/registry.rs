@@ -1,15 +1,15 @@
-//! The tool plane: every host of tools in a runtime, as turns see it.
+//! The tool registry: every host of tools in a runtime, as turns see it.
 //!
 //! A host is an actor with tools: the one of this process, and one for each tool
-//! server. Hosts publish what they offer on their [`Shelf`]; turns read all shelves
+//! server. Hosts publish what they offer on their [`Publisher`]; turns read all publishers
 //! at once, without a question to anybody, and send each call to the host its name
-//! tells. The plane owns who is there and the way to each. It judges nothing: the
+//! tells. The registry owns who is there and the way to each. It judges nothing: the
 //! host that performs a call does.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `away` | a host that cannot be called now: how long is waited, and what is said |
-//! | `shelf` | what one host offers, and how it is doing |
+//! | `publisher` | what one host offers, and how it is doing |
 //! | `host_address` | the way to a host over its restarts |
 //! | `sets` | the tool sets of sessions, made once and shared |
 //! | `brought` | the servers that sessions bring, which nobody else sees |
@@ -17,16 +17,16 @@
 mod away;
 mod brought;
 mod host_address;
+mod publisher;
 mod sets;
-mod shelf;
 
 #[cfg(test)]
-#[path = "plane_tests.rs"]
+#[path = "registry_tests.rs"]
 mod tests;
 
-pub use brought::{Gift, GuestHost, Lease};
+pub use brought::{Attachment, Lease, SessionHost};
 pub use host_address::HostAddress;
-pub use shelf::Shelf;
+pub use publisher::Publisher;
 
 use crate::address::Address;
 use crate::clock;
@@ -37,18 +37,18 @@ use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::options::ServerSpec;
 use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
 use brought::Brought;
+use publisher::{Host, Settling};
 use sets::Sets;
-use shelf::{Host, Settling};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// The tools of one runtime. Clones are the same plane.
+/// The tools of one runtime. Clones are the same registry.
 #[derive(Debug, Clone)]
-pub struct ToolPlane(Arc<Plane>);
+pub struct ToolRegistry(Arc<Registry>);
 
 #[derive(Debug)]
-struct Plane {
+struct Registry {
     local: Arc<Host>,
     address: Address<ToolsMessage>,
     /// The tool servers, in the order they are offered.
@@ -62,12 +62,12 @@ struct Plane {
     feed: OnceLock<Arc<Feed>>,
 }
 
-impl Default for ToolPlane {
+impl Default for ToolRegistry {
     fn default() -> Self {
         let address = Address::default();
         let local = Host::local(Box::new(address.clone()));
         let (published, _) = watch::channel(0);
-        Self(Arc::new(Plane {
+        Self(Arc::new(Registry {
             local: Arc::new(local),
             address,
             servers: RwLock::default(),
@@ -79,7 +79,7 @@ impl Default for ToolPlane {
     }
 }
 
-impl ToolPlane {
+impl ToolRegistry {
     /// Tells this feed whenever a process of a tool server starts or ends. The first
     /// feed stays.
     pub fn report_to(&self, feed: &Arc<Feed>) {
@@ -92,13 +92,13 @@ impl ToolPlane {
     }
 
     /// Where the actor with the tools of this process publishes them.
-    pub fn local_shelf(&self) -> Shelf {
-        self.shelf(&self.0.local)
+    pub fn local_publisher(&self) -> Publisher {
+        self.publisher(&self.0.local)
     }
 
     /// A tool server joins, behind those that are there. One that is there under this
     /// id is replaced in its place.
-    pub fn join(&self, spec: &ServerSpec, address: impl HostAddress) -> Shelf {
+    pub fn join(&self, spec: &ServerSpec, address: impl HostAddress) -> Publisher {
         let host = Arc::new(Host::server(spec, Box::new(address)));
         {
             let mut servers = self.0.servers.write().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +108,7 @@ impl ToolPlane {
             }
         }
         self.raise();
-        self.shelf(&host)
+        self.publisher(&host)
     }
 
     /// A tool server left the configuration: its tools are gone from the next prompt on.
@@ -118,15 +118,15 @@ impl ToolPlane {
     }
 
     /// A tool server joins that only the sessions see that it is [given](Self::give) to.
-    pub fn join_as_guest(&self, spec: &ServerSpec, address: impl HostAddress) -> (GuestHost, Shelf) {
+    pub fn join_as_guest(&self, spec: &ServerSpec, address: impl HostAddress) -> (SessionHost, Publisher) {
         let host = Arc::new(Host::server(spec, Box::new(address)));
-        let shelf = self.shelf(&host);
-        (GuestHost(host), shelf)
+        let publisher = self.publisher(&host);
+        (SessionHost(host), publisher)
     }
 
     /// Gives a session servers of its own, from its next turn on, as far as its options name them then. What they
     /// replace comes back; the leases in it may end where no lock is held.
-    pub fn give(&self, session: &SessionId, gifts: Vec<Gift>) -> Vec<Gift> {
+    pub fn give(&self, session: &SessionId, gifts: Vec<Attachment>) -> Vec<Attachment> {
         self.0.brought.give(session, gifts)
     }
 
@@ -204,18 +204,18 @@ impl ToolPlane {
         servers.iter().chain(own.iter()).for_each(|host| host.address.look());
         drop(servers);
         let Some(until) = self.settles_until(&own) else { return Some((self.set(&own, allow.as_ref()), tell)) };
-        let plane = self.clone();
+        let registry = self.clone();
         tokio::spawn(async move {
-            let mut published = plane.changes();
+            let mut published = registry.changes();
             let settled = async {
-                while plane.settles_until(&own).is_some() {
+                while registry.settles_until(&own).is_some() {
                     if published.changed().await.is_err() {
                         return;
                     }
                 }
             };
             let _ready_or_too_late = tokio::time::timeout_at(until, settled).await;
-            tell(plane.set(&own, allow.as_ref()));
+            tell(registry.set(&own, allow.as_ref()));
         });
         None
     }
@@ -238,7 +238,7 @@ impl ToolPlane {
             return wait_for(host, message);
         }
         if let Err(message) = host.address.send(message) {
-            wait_for(host, message);
+            wait_for(host, *message);
         }
     }
 
@@ -301,16 +301,16 @@ impl ToolPlane {
         })
     }
 
-    fn shelf(&self, host: &Arc<Host>) -> Shelf {
-        let plane = self.clone();
+    fn publisher(&self, host: &Arc<Host>) -> Publisher {
+        let registry = self.clone();
         let progress = ProgressRoom::of(self.0.feed.get().cloned());
-        Shelf::new(Arc::clone(host), progress, move |events| {
+        Publisher::new(Arc::clone(host), progress, move |events| {
             for event in events {
-                if let Some(feed) = plane.0.feed.get() {
+                if let Some(feed) = registry.0.feed.get() {
                     feed.emit_of_tree(clock::now(), event);
                 }
             }
-            plane.raise();
+            registry.raise();
         })
     }
 
@@ -365,7 +365,7 @@ fn wait_for(host: Arc<Host>, mut message: ToolsMessage) {
         while Instant::now() < until && timeout_at(until, is_there()).await.is_ok() && host.down().is_none() {
             match host.address.send(message) {
                 Ok(()) => return,
-                Err(unsent) => message = unsent,
+                Err(unsent) => message = *unsent,
             }
             // Whoever was there is about to be gone.
             tokio::task::yield_now().await;

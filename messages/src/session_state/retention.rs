@@ -25,7 +25,7 @@ const MESSAGES_A_TURN: usize = 4;
 
 /// What a session keeps in memory, and what it has dropped.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Keep {
+pub(super) struct Retention {
     /// How many messages before the open turn; `None` keeps everything.
     messages: Option<usize>,
     /// Whether it ever had images, sounds or files.
@@ -41,7 +41,7 @@ pub(super) struct Keep {
     taken: Taken,
 }
 
-impl Keep {
+impl Retention {
     /// Whether it is kept for running turns rather than for a reader of the whole session.
     pub(super) fn is_live(&self) -> bool {
         self.messages.is_some()
