@@ -37,7 +37,7 @@
 //! let AgentStepResult::RequiresTool(runner) = AgentRunner::new(request, &model)?.infer(&model).await else {
 //!     panic!("the model wants a call");
 //! };
-//! The program runs the call, shows it to a person, or sends it to another process.
+//! // The program runs the call, shows it to a person, or sends it to another process.
 //! let runner = runner.require_approval("adding costs money");
 //! let runner: AgentRunner<AwaitingApproval> = serde_json::from_str(&serde_json::to_string(&runner)?)?;
 //! let runner = runner.approve();

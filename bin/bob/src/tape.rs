@@ -20,7 +20,7 @@
 //! let question = || AgentRequest::text(SessionId::parse("demo").expect("an id"), "hi");
 //! let model = ScriptedLlm::replies(vec![ScriptedReply::text("hello")]);
 //!
-//! Values that must not be on the tape: keys, tokens, passwords.
+//! // Values that must not be on the tape: keys, tokens, passwords.
 //! let recorder = Recorder::create(&file, Redactor::new(["sk-not-for-tapes".into()]), "the first words")?;
 //! let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model));
 //! let runtime = builder.record(&recorder).build().await?;
