@@ -5,7 +5,6 @@
 //! packed while it rests; every operation is ready at its first poll.
 
 mod packed;
-mod short;
 
 #[cfg(test)]
 #[path = "memory_tests.rs"]

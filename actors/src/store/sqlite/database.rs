@@ -13,9 +13,6 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How many prepared statements a connection keeps: all that this program has.
-const STATEMENTS: usize = 32;
-
 /// How long another process may hold the database before we give up: it holds it
 /// only to commit.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -118,7 +115,6 @@ impl Database {
         };
         let patience = database.connection.busy_timeout(LOCK_PATIENCE);
         patience.map_err(|error| database.failed("open", &error))?;
-        database.connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // What a hostile file brings along is not run, and what is malformed is noticed early.
         database.pragma("trusted_schema", "OFF")?;
         database.pragma("cell_size_check", "ON")?;

@@ -1,21 +1,21 @@
-//! Prepared statements of a [`Database`], their values and their rows. A statement is prepared once and kept with the
-//! connection. Errors are in the store's words: what could not be done to which file.
+//! Prepared statements of a [`Database`], their values and their rows. Errors are in the
+//! store's words: what could not be done to which file.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, ToSql, params_from_iter};
+use rusqlite::{ToSql, params_from_iter};
 
 use super::database::Database;
 use bob_messages::store::StoreError;
 
 /// A prepared statement.
 pub(super) struct Statement<'c> {
-    pub(super) prepared: CachedStatement<'c>,
+    pub(super) prepared: rusqlite::Statement<'c>,
     pub(super) database: &'c Database,
 }
 
 impl Database {
     pub(super) fn statement(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
-        let prepared = self.connection.prepare_cached(sql).map_err(|error| self.failed("use", &error))?;
+        let prepared = self.connection.prepare(sql).map_err(|error| self.failed("use", &error))?;
         Ok(Statement { prepared, database: self })
     }
 }
