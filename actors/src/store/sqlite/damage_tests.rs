@@ -265,6 +265,48 @@ async fn s3_an_append_that_fails_in_the_middle_of_a_batch_takes_no_other_with_it
 }
 
 #[tokio::test]
+async fn s3_an_append_that_fails_takes_back_only_its_own_records() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    assert_eq!(store_one(&store, append(&one, epoch, 0, 2)).await, Ok(2));
+    // A record that the row does not count, in the way of the second of the next two.
+    let other = Database::open(&path(folder.path())).unwrap();
+    other.tamper("INSERT INTO records SELECT number, 4, 'left as it is' FROM sessions");
+    let refused = store_one(&store, append(&one, epoch, 2, 2)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    let mut versions = Vec::new();
+    let mut read = other.statement("SELECT version FROM records ORDER BY version").unwrap();
+    read.each(&[], |row| {
+        versions.push(row.number(0)?);
+        Ok::<_, StoreError>(())
+    })
+    .unwrap();
+    assert_eq!(versions, [1, 2, 4]);
+}
+
+#[tokio::test]
+async fn s2_an_owner_writes_nothing_more_once_another_claim_found_damage() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder), session("one"));
+    let epoch = claim(&store, &one).await;
+    for version in 0..3 {
+        assert_eq!(store_one(&store, append(&one, epoch, version, 1)).await, Ok(version + 1));
+    }
+    // In the log, so that no connection is told of a change.
+    let log = path(folder.path()).with_extension("db-wal");
+    let mut bytes = fs::read(&log).unwrap();
+    let found: Vec<_> =
+        bytes.windows(6).enumerate().filter(|(_, word)| *word == b"\"kind\"").map(|(at, _)| at).collect();
+    found.iter().for_each(|at| bytes[at + 1] = b'K');
+    assert!(!found.is_empty());
+    fs::write(&log, &bytes).unwrap();
+    assert!(matches!(store.claim(&one).await, Err(StoreError::Corrupt(_))));
+    let refused = store_one(&store, append(&one, epoch, 3, 1)).await;
+    assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
+}
+
+#[tokio::test]
 async fn s11_a_database_that_another_program_keeps_locked_is_unavailable_and_then_usable() {
     let folder = TempDir::new().unwrap();
     let (store, one) = (open(&folder), session("one"));

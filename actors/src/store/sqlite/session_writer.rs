@@ -136,6 +136,10 @@ impl SessionWriter {
 
     fn claim(&mut self, pen: &mut Pen<'_>, session: &SessionId, span: Span, seen: Seen) -> Result<Claim, StoreError> {
         self.check(pen)?;
+        // A claim changes the row, also one that is refused because of damage.
+        if let Some(known) = self.known.get_mut(session) {
+            known.entry = None;
+        }
         let owner = self.owners.ours()?;
         let entry = pen.tables.find(session)?;
         let journal = match (&entry, seen) {

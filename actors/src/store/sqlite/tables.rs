@@ -229,7 +229,7 @@ impl<'c> Pen<'c> {
                  snapshot = coalesce(?5, snapshot), title = ?6, state = ?7, turns = ?8, parent = ?9, cwd = ?10,
                  created_at = coalesce(?11, created_at) WHERE number = ?1",
             )?,
-            undo: statement("DELETE FROM records WHERE session = ?1 AND version > ?2")?,
+            undo: statement("DELETE FROM records WHERE session = ?1 AND version > ?2 AND version <= ?3")?,
             now,
         })
     }
@@ -249,53 +249,50 @@ impl<'c> Pen<'c> {
         glance: Option<&Glance>,
         snapshot: Option<u64>,
     ) -> Result<(), StoreError> {
-        let Err(error) = self.write_each(entry, lines, glance, snapshot) else { return Ok(()) };
+        let mut version = entry.version;
+        let Err(error) = self.write_each(entry, lines, glance, snapshot, &mut version) else { return Ok(()) };
         // The row is changed last and by one statement: only lines can be left over. Without a savepoint, which
         // would cost two statements an append, they are taken back here; appends of other sessions stand.
-        let behind = [Number(entry.number), Number(number(entry.version))];
-        let is_undone = self.is_writing() && self.undo.run(&behind).is_ok();
+        let written = [Number(entry.number), Number(number(entry.version)), Number(number(version))];
+        let is_undone = self.is_writing() && self.undo.run(&written).is_ok();
         if !is_undone {
             self.tables.database.give_up();
         }
         Err(error)
     }
 
+    /// `version` is that of the last line that is written.
     fn write_each(
         &mut self,
         entry: &Entry,
         lines: &[Vec<u8>],
         glance: Option<&Glance>,
         snapshot: Option<u64>,
+        version: &mut u64,
     ) -> Result<(), StoreError> {
-        let (mut version, mut bytes) = (entry.version, 0);
+        let mut bytes = 0;
         for line in lines {
-            version += 1;
+            self.insert.run(&[Number(entry.number), Number(number(*version + 1)), Text(line)])?;
+            *version += 1;
             bytes += line.len() as u64;
-            self.insert.run(&[Number(entry.number), Number(number(version)), Text(line)])?;
         }
-        let grown = [
+        let mut values = vec![
             Number(entry.number),
-            Number(number(version)),
+            Number(number(*version)),
             Number(number(bytes)),
             Number(self.now),
             snapshot.map_or(Value::Nothing, |version| Number(number(version))),
         ];
-        let Some(glance) = glance else { return self.grow.run(&grown).map(drop) };
-        let [session, version, bytes, now, snapshot] = grown;
-        let shown = [
-            session,
-            version,
-            bytes,
-            now,
-            snapshot,
+        let Some(glance) = glance else { return self.grow.run(&values).map(drop) };
+        values.extend([
             maybe(glance.title.as_deref()),
             Text(glance.state.as_str().as_bytes()),
             Number(number(glance.turns)),
             maybe(glance.parent.as_ref().map(SessionId::as_str)),
             maybe(glance.cwd.as_deref()),
             glance.created_at.map_or(Value::Nothing, Number),
-        ];
-        self.show.run(&shown).map(drop)
+        ]);
+        self.show.run(&values).map(drop)
     }
 
     /// Notes an owner: of a session that is there, or of a new one.
