@@ -14,6 +14,9 @@ use std::time::Duration;
 /// How long connecting may take at most; the time to the headers includes it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How many idle connections are kept to one provider.
+const IDLE_CONNECTIONS: usize = 256;
+
 /// The variables by which the environment names a proxy for http addresses.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
@@ -56,6 +59,7 @@ fn client(way: Way) -> Result<Client, LlmError> {
     // One that another part of the process installed before is as good.
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .connect_timeout(CONNECT_TIMEOUT)
         // Unpacked bytes could not be bounded: a few packed ones may become any number.
         .no_gzip()
