@@ -145,7 +145,7 @@ fn what_is_no_text_file_of_a_sane_size_is_refused_by_name() {
     fs::remove_dir(&memory).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&memory).status().unwrap();
     assert!(made.success());
-    assert!(fixture.refusal().contains("not a regular file"), "a pipe keeps nobody waiting: {}", fixture.refusal());
+    assert!(fixture.refusal().contains("not a regular file"), "a pipe does not block the read: {}", fixture.refusal());
 }
 
 #[test]

@@ -240,7 +240,7 @@ async fn a_list_that_is_old_is_read_again_when_somebody_looks_at_it() {
     tokio::time::pause();
     tokio::time::advance(LIST_IS_OLD).await;
     tokio::time::resume();
-    assert_eq!(fixture.looked().await, ["mcp/sh/x"], "nobody waits for it");
+    assert_eq!(fixture.looked().await, ["mcp/sh/x"], "the old list is returned at once");
     soon(changes.changed()).await.expect("the registry is there");
     assert_eq!(fixture.looked().await, ["mcp/sh/xx"]);
 }

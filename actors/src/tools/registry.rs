@@ -126,8 +126,8 @@ impl ToolRegistry {
 
     /// Gives a session servers of its own, from its next turn on, as far as its options name them then. What they
     /// replace comes back; the leases in it may end where no lock is held.
-    pub fn give(&self, session: &SessionId, gifts: Vec<Attachment>) -> Vec<Attachment> {
-        self.0.brought.give(session, gifts)
+    pub fn give(&self, session: &SessionId, attachments: Vec<Attachment>) -> Vec<Attachment> {
+        self.0.brought.give(session, attachments)
     }
 
     /// The servers that were started for a session, each as its options name it and as it was started.

@@ -375,6 +375,6 @@ async fn a_stop_that_means_another_turn_leaves_this_one_open() {
     let before = fixture.journal.len();
     fixture.ending.set(Ending { reason: EndReason::Cancelled, submission: Some(TurnId::new("t0")) }).unwrap();
     fixture.turn.stop(None);
-    assert_eq!(fixture.last_words(true).await, [], "nobody is told that it ended");
+    assert_eq!(fixture.last_words(true).await, [], "no end is announced");
     assert_eq!(fixture.journal.len(), before, "and nothing is written");
 }

@@ -62,14 +62,14 @@ impl ToolServers {
         if let Some(recorder) = &inner.surroundings.recorder {
             recorder.keep_off(launches.iter().flat_map(ServerSpec::confided));
         }
-        let gifts = wanted
+        let attachments = wanted
             .into_iter()
             .map(|(launch, spec)| match spec {
                 Some(spec) => self.attachment(&mut servers, launch, spec),
                 None => Attachment { launch, host: None, lease: None },
             })
             .collect();
-        let replaced = inner.surroundings.registry.give(session, gifts);
+        let replaced = inner.surroundings.registry.give(session, attachments);
         drop(servers);
         drop(replaced);
         Ok(())

@@ -55,7 +55,7 @@ const RESUMPTIONS: usize = 4;
 /// Before the second of them; doubled each time.
 const RESUME_AFTER: Duration = Duration::from_millis(200);
 
-/// Pause before each stream but the first, whatever the server requests: one that closes every stream immediately
+/// Pause before each stream but the first, independent of what the server requests: one that closes every stream immediately
 /// must not cause a busy loop.
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -94,11 +94,11 @@ impl Brought {
 
     /// Gives these to a session. What it has and its running turn uses stays until its next turn; what never came into
     /// force is replaced and comes back.
-    pub(super) fn give(&self, session: &SessionId, gifts: Vec<Attachment>) -> Vec<Attachment> {
+    pub(super) fn give(&self, session: &SessionId, attachments: Vec<Attachment>) -> Vec<Attachment> {
         self.change(session, |entry| {
             let replaced =
-                entry.take_unused(|given| gifts.iter().any(|attachment| attachment.launch.id == given.launch.id));
-            entry.given.extend(gifts.into_iter().map(|attachment| Given { attachment, was_in_force: false }));
+                entry.take_unused(|given| attachments.iter().any(|attachment| attachment.launch.id == given.launch.id));
+            entry.given.extend(attachments.into_iter().map(|attachment| Given { attachment, was_in_force: false }));
             replaced
         })
     }

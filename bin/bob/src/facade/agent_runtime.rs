@@ -165,7 +165,7 @@ pub trait AgentRuntime: Send + Sync {
     /// Notifies of changes to the state or the tools of a tool server.
     fn server_changes(&self) -> watch::Receiver<u64>;
 
-    /// Restarts a tool server, whatever its state, with an empty log and restart history. Calls in flight return
+    /// Restarts a tool server in any state, with an empty log and restart history. Calls in flight return
     /// `outcome unknown`. Returns `false` if there is no such server, and does not wait for the new start.
     fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool>;
 

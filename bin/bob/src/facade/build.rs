@@ -42,7 +42,7 @@ pub enum BuildError {
 
 impl RuntimeBuilder {
     /// Starts the tree of actors. Waits only for required tool servers, each at most its startup timeout. Dropping
-    /// the future stops whatever was started.
+    /// the future stops what it has started.
     ///
     /// # Errors
     /// Returns an error if no model was given, if two tools or two tool servers have one name, or if an actor or a
