@@ -47,7 +47,7 @@ pub(super) fn verb(kind: PrivilegeKind) -> &'static str {
         PrivilegeKind::Starts => "starts",
         PrivilegeKind::Sends => "sends to",
         PrivilegeKind::Fills => "puts variables of the environment into",
-        PrivilegeKind::Loosens => "loosens:",
+        PrivilegeKind::Loosens => "relaxes the policy:",
         PrivilegeKind::Keeps => "keeps sessions in",
     }
 }
