@@ -27,6 +27,7 @@ pub enum TurnMessage {
         /// The message of the user, with the limits of the turn.
         input: Arc<TurnInput>,
         /// How turns are run here.
+        #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
     },
     /// Guards, then the next prompt.
@@ -51,6 +52,7 @@ pub enum TurnMessage {
     /// The actor was started again: look into the journal and go on.
     Wake {
         /// How turns are run here.
+        #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
         /// What to do with a turn that had begun.
         recover: Recover,
@@ -64,6 +66,7 @@ pub enum TurnMessage {
         /// What the person says.
         reply: Box<ResumeReply>,
         /// How turns are run here.
+        #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
     },
     /// The journal was read.
@@ -175,6 +178,7 @@ pub enum TurnMessage {
         /// What is to be.
         asked: Arc<Configuring>,
         /// How turns are run here.
+        #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
     },
 }

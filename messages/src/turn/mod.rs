@@ -111,6 +111,7 @@ pub struct Turn {
     deferred: Vec<TurnMessage>,
     /// Acknowledgements to be sent when the record of a version is durable, oldest first.
     acks: Vec<(u64, Ack)>,
+    #[serde(rename = "brief")]
     turn_config: Option<Arc<TurnConfig>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,

@@ -32,8 +32,8 @@ pub(super) struct Trusted {
 pub(super) struct Entry {
     path: PathBuf,
     digest: String,
-    /// Its privileges when it was trusted; missing in older lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Its privileges when it was trusted; missing in older lines. The name in the file is the one that it always had.
+    #[serde(rename = "deeds", default, skip_serializing_if = "Option::is_none")]
     pub(super) privileges: Option<Vec<String>>,
 }
 
@@ -192,4 +192,18 @@ pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
         .map(|state| state.join("bob"))
         .ok_or_else(|| Failure::usage("there is no place to remember it: set HOME, or name the file with --config"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_version_trusted_covers_no_more_than_it_says() {
+        let line = r#"{"path":"/a/agent.toml","digest":"d","deeds":["starts: a server"]}"#;
+        let entry: Entry = serde_json::from_str(line).expect("the line reads");
+        assert!(entry.covers("d", &["starts: a server".to_owned()]));
+        assert!(!entry.covers("d", &["starts: a server".to_owned(), "sends: to another address".to_owned()]));
+        assert_eq!(serde_json::to_string(&entry).expect("it is JSON"), line);
+    }
 }

@@ -131,3 +131,16 @@ fn b5_the_deepest_arguments_can_be_written_down_and_read_back() {
         assert_eq!(serde_json::from_str::<Record>(&text).expect("it reads back"), **record);
     }
 }
+
+/// A program may save a turn of the typestate runner, and a later version has to read it.
+#[test]
+fn a_saved_machine_keeps_the_names_of_its_fields() {
+    use crate::turn::Recover;
+    let mut told = Teller::new(native());
+    told.step("user go");
+    let saved = serde_json::to_value(&told.world.turn).expect("a machine is JSON");
+    assert!(saved["brief"].is_object() && saved["journal"].is_object(), "{saved}");
+    let turn_config = Arc::new(crate::turn_config::TurnConfig::new(super::super::world::model()));
+    let waits = serde_json::to_value(TurnMessage::Wake { turn_config, recover: Recover::Continue });
+    assert!(waits.expect("a message is JSON")["Wake"]["brief"].is_object());
+}
