@@ -69,9 +69,10 @@ pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> R
         approve: args.approve.risk(),
         approvals: args.approvals.mode(),
     };
-    let control = Control::open(&opened.runtime, &config, "batch", origin).await;
-    let result = Conductor::new(&opened, manner, input, control).run(&mut signals).await;
+    let mut control = Control::open(&opened.runtime, &config, "batch", origin).await;
+    let result = Conductor::new(&opened, manner, input, &mut control).run(&mut signals).await;
     opened.close(&mut signals).await;
+    control.close().await;
     result
 }
 

@@ -183,7 +183,9 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     let result = chat.talk(&mut source, &mut signals).await;
     settings::restore();
     // A second signal has ended the program without waiting for the children.
-    match (chat.opened.close(&mut signals).await, result) {
+    let caught = chat.opened.close(&mut signals).await;
+    chat.control.close().await;
+    match (caught, result) {
         (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
         (_, result) => result,
     }

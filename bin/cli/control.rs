@@ -24,10 +24,11 @@ mod socket;
 pub(crate) mod wire;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bob::Runtime;
 use bob_config::Config;
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
 use tokio::task::JoinHandle;
 
 use crate::runtime::origin::Origin;
@@ -39,6 +40,8 @@ use wire::Hello;
 /// The control socket of this process. Dropping it removes the socket and ends its connections.
 pub(crate) struct Control {
     is_drained: watch::Receiver<bool>,
+    /// Read-locked while a request is being answered.
+    answering: Arc<RwLock<()>>,
     listening: Option<(JoinHandle<()>, Socket)>,
 }
 
@@ -64,6 +67,7 @@ impl Control {
         front: Option<FrontEnd>,
         is_drained: watch::Receiver<bool>,
     ) -> Self {
+        let answering = Arc::default();
         let folder = socket::folder(config);
         if let Some(store) = config.store_path() {
             // Errors name the folder.
@@ -73,7 +77,7 @@ impl Control {
             Ok(listening) => listening,
             Err(why) => {
                 print::note(&format!("warning: {why}; ps, top and the like will not find this process"));
-                return Self { is_drained, listening: None };
+                return Self { is_drained, answering, listening: None };
             }
         };
         let hello = Hello {
@@ -84,8 +88,8 @@ impl Control {
             store: socket::store_name(config),
         };
         let handler = Handler::new(runtime.clone(), hello, front);
-        let task = tokio::spawn(server::listen(listener, handler));
-        Self { is_drained, listening: Some((task, socket)) }
+        let task = tokio::spawn(server::listen(listener, handler, Arc::clone(&answering)));
+        Self { is_drained, answering, listening: Some((task, socket)) }
     }
 
     /// Resolves when this process is requested to drain: to start no new turn, and to exit when the running ones have
@@ -94,6 +98,12 @@ impl Control {
         if self.is_drained.wait_for(|is_drained| *is_drained).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Closes it when the requests that have arrived are answered, or after two seconds. A request that ended this
+    /// process's work, such as the cancellation of its last turn, gets its response by this.
+    pub(crate) async fn close(self) {
+        let _answered_or_not_read = tokio::time::timeout(server::READ_WITHIN, self.answering.write()).await;
     }
 
     /// Whether draining was requested.
@@ -112,4 +122,25 @@ impl Drop for Control {
 
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_closes_when_what_was_asked_is_answered_or_was_not_read_for_long() {
+        let control = |answering: &Arc<RwLock<()>>| {
+            let (_drain, is_drained) = watch::channel(false);
+            Control { is_drained, answering: Arc::clone(answering), listening: None }
+        };
+        let answering = Arc::<RwLock<()>>::default();
+        let being_written = answering.read().await;
+        let mut closing = std::pin::pin!(control(&answering).close());
+        assert!(futures_util::poll!(&mut closing).is_pending());
+        drop(being_written);
+        assert!(futures_util::poll!(&mut closing).is_ready());
+        let _never_read = answering.read().await;
+        control(&answering).close().await;
+    }
 }

@@ -51,12 +51,12 @@ pub(crate) struct Conductor<'a> {
     tally: Tally,
     progress: Progress,
     stop: Stop,
-    control: Control,
+    control: &'a mut Control,
 }
 
 impl<'a> Conductor<'a> {
     /// A batch that has not begun.
-    pub(crate) fn new(opened: &'a OpenRuntime, manner: Manner, input: Input, control: Control) -> Self {
+    pub(crate) fn new(opened: &'a OpenRuntime, manner: Manner, input: Input, control: &'a mut Control) -> Self {
         Self {
             opened,
             progress: Progress::new(manner.is_quiet),

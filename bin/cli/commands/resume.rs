@@ -45,7 +45,7 @@ pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) ->
         Err(failure) => Err(failure),
     };
     opened.close(&mut signals).await;
-    drop(control);
+    control.close().await;
     result
 }
 

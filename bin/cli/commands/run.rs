@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
     let control = Control::open(&opened.runtime, &config, "run", origin).await;
     let result = one_turn(args, &opened, said, (folder, schema), &mut signals).await;
     opened.close(&mut signals).await;
-    drop(control);
+    control.close().await;
     result
 }
 

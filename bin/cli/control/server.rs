@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{RwLock, Semaphore};
 use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
 
 use super::handler::Handler;
@@ -18,7 +18,7 @@ use super::wire::{LONGEST_REQUEST, Response};
 const MOST_CONNECTIONS: usize = 32;
 
 /// How long an answer may take to be read.
-const READ_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const READ_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a connection may be silent.
 const SILENT_FOR: Duration = Duration::from_secs(300);
@@ -28,8 +28,9 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(200);
 
 type Line = Framed<UnixStream, LinesCodec>;
 
-/// Serves connections until the task is dropped; they end with it.
-pub(super) async fn listen(listener: UnixListener, handler: Handler) {
+/// Serves connections until the task is dropped; they end with it. `answering` is read-locked from the arrival of a
+/// request until its response was written.
+pub(super) async fn listen(listener: UnixListener, handler: Handler, answering: Arc<RwLock<()>>) {
     let handler = Arc::new(handler);
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
@@ -49,9 +50,9 @@ pub(super) async fn listen(listener: UnixListener, handler: Handler) {
         }
         match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => {
-                let handler = Arc::clone(&handler);
+                let (handler, answering) = (Arc::clone(&handler), Arc::clone(&answering));
                 connections.spawn(async move {
-                    serve(line, &handler).await;
+                    serve(line, &handler, &answering).await;
                     drop(place);
                 });
             }
@@ -74,11 +75,12 @@ async fn refuse(mut line: Line, why: Response) {
     let _may_be_closed = say(&mut line, why.line(0)).await;
 }
 
-async fn serve(mut line: Line, handler: &Handler) {
+async fn serve(mut line: Line, handler: &Handler, answering: &RwLock<()>) {
     let greeting = Response::Hello(handler.hello().clone()).line(0);
     let mut is_read = say(&mut line, greeting).await;
     while is_read {
         let Ok(Some(question)) = tokio::time::timeout(SILENT_FOR, line.next()).await else { return };
+        let _until_it_is_written = answering.read().await;
         let answer = match question {
             Ok(question) => handler.answer(&question).await,
             Err(LinesCodecError::MaxLineLengthExceeded) => {
