@@ -64,6 +64,12 @@ const PROMPT: &str = "you> ";
 /// The prompt when the model has asked a question.
 const ANSWER_PROMPT: &str = "answer> ";
 
+/// The prompt when a limit has ended the turn.
+const GO_ON_PROMPT: &str = "go on? [y/N] ";
+
+/// The message that takes up a turn that a limit has ended.
+const GO_ON: &str = "continue";
+
 /// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Input {
@@ -115,6 +121,8 @@ pub(crate) struct Chat {
     begun: String,
     /// Whether the session waits for the answer to a question.
     is_asked: bool,
+    /// Whether a limit has ended the turn, and the person is asked whether to go on.
+    is_limited: bool,
     /// A suspended turn of an earlier process that is resumed.
     left: Option<Left>,
     prices: Prices,
@@ -171,6 +179,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         waiting: VecDeque::new(),
         begun: String::new(),
         is_asked: false,
+        is_limited: false,
         left: None,
         prices: config.prices.clone(),
         spent: Spending::default(),
@@ -206,7 +215,12 @@ impl Chat {
             if let Some(exit) = self.go_on(source, signals).await? {
                 return Ok(exit);
             }
-            let prompt = if self.is_asked { ANSWER_PROMPT } else { PROMPT };
+            let is_limited = std::mem::take(&mut self.is_limited);
+            let prompt = match (self.is_asked, is_limited) {
+                (true, _) => ANSWER_PROMPT,
+                (false, true) => GO_ON_PROMPT,
+                (false, false) => PROMPT,
+            };
             let next = async {
                 match self.waiting.pop_front() {
                     Some(line) => {
@@ -241,6 +255,11 @@ impl Chat {
                 }
             };
             let text = if self.is_person { message::meant(&text) } else { text };
+            let text = match text.trim().to_lowercase().as_str() {
+                "y" | "yes" if is_limited => GO_ON.to_owned(),
+                "n" | "no" if is_limited => continue,
+                _a_message => text,
+            };
             match commands::obey(self, &text).await {
                 Ok(Obeyed::Leave) => break,
                 Ok(Obeyed::Done) => {}

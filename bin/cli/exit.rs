@@ -92,7 +92,10 @@ impl Exit {
 pub(crate) fn is_lost(outcome: &TurnOutcome) -> bool {
     match outcome.finish_reason {
         FinishReason::Final | FinishReason::Suspended => !outcome.saved,
-        FinishReason::GuardExceeded => !outcome.saved && outcome.guard_reason != Some(GuardReason::TurnTimeout),
+        FinishReason::GuardExceeded => {
+            let is_stopped = matches!(outcome.guard_reason, Some(GuardReason::TurnTimeout | GuardReason::NoProgress));
+            !outcome.saved && !is_stopped
+        }
         FinishReason::Cancelled | FinishReason::Error => false,
     }
 }

@@ -199,4 +199,6 @@ pub enum GuardReason {
     MaxTotalTokens,
     /// `turn_timeout_ms` passed.
     TurnTimeout,
+    /// `progress_timeout_ms` passed without progress.
+    NoProgress,
 }

@@ -21,6 +21,10 @@ pub struct Limits {
     pub max_total_tokens: u64,
     /// How long the turn may take, in milliseconds.
     pub turn_timeout_ms: u64,
+    /// How long the turn may take without progress, in milliseconds; 0 means no bound. Progress is a piece of an answer,
+    /// output of a tool, or a result.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub progress_timeout_ms: u64,
     /// How long one tool call may take, in milliseconds.
     pub tool_timeout_ms: u64,
     /// How long a person may take to decide about a call, in milliseconds.
@@ -28,6 +32,11 @@ pub struct Limits {
     /// How long a suspended turn can be resumed by its token, in milliseconds; 0 means for ever.
     #[serde(default = "a_week")]
     pub suspend_timeout_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Default validity of a token, in milliseconds.
@@ -44,6 +53,7 @@ impl Default for Limits {
             max_identical_calls: 3,
             max_total_tokens: 0,
             turn_timeout_ms: 90_000,
+            progress_timeout_ms: 0,
             tool_timeout_ms: 15_000,
             approval_timeout_ms: 600_000,
             suspend_timeout_ms: a_week(),
@@ -52,6 +62,30 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Limits for a person at work: a turn may take many steps and hours, and ends when it makes no progress.
+    pub const fn terminal() -> Self {
+        Self {
+            max_steps: 100,
+            max_tool_calls: 200,
+            max_consecutive_errors: 10,
+            max_identical_calls: 10,
+            max_total_tokens: 0,
+            turn_timeout_ms: 24 * 3_600_000,
+            progress_timeout_ms: 600_000,
+            tool_timeout_ms: 120_000,
+            approval_timeout_ms: 600_000,
+            suspend_timeout_ms: a_week(),
+        }
+    }
+
+    /// How long one wait of a turn may take that has this much of its time left, in milliseconds.
+    pub fn longest_wait_ms(&self, left_ms: u64) -> u64 {
+        match self.progress_timeout_ms {
+            0 => left_ms,
+            quiet_ms => left_ms.min(quiet_ms),
+        }
+    }
+
     /// The limit behind a reason.
     pub fn of(&self, guard: GuardReason) -> u64 {
         match guard {
@@ -61,6 +95,7 @@ impl Limits {
             GuardReason::MaxIdenticalCalls => u64::from(self.max_identical_calls),
             GuardReason::MaxTotalTokens => self.max_total_tokens,
             GuardReason::TurnTimeout => self.turn_timeout_ms,
+            GuardReason::NoProgress => self.progress_timeout_ms,
         }
     }
 
@@ -78,6 +113,9 @@ impl Limits {
             }
             GuardReason::MaxTotalTokens => format!("Stopped: the turn used its {limit} tokens (max_total_tokens)."),
             GuardReason::TurnTimeout => format!("Stopped: the turn took longer than {limit} ms (turn_timeout_ms)."),
+            GuardReason::NoProgress => {
+                format!("Stopped: the turn made no progress for {limit} ms (progress_timeout_ms).")
+            }
         }
     }
 }

@@ -4,8 +4,10 @@
 //! so no caller waits for an actor that died. A caller that no longer needs the answer drops its [`Interest`]; the
 //! worker observes that through [`Reply::abandoned`]. A caller may also receive notes before the answer.
 
+mod pulse;
 mod so_far;
 
+pub use pulse::Pulse;
 pub use so_far::{MOST_BYTES as MOST_SO_FAR_BYTES, SoFar};
 
 use std::fmt;

@@ -35,6 +35,7 @@ pub mod children;
 pub(crate) mod deadlines;
 pub mod look;
 pub mod model_server;
+pub(crate) mod patience;
 pub mod restart;
 pub mod root;
 pub(crate) mod session_table;

@@ -1,6 +1,7 @@
 //! Live sessions and the callers waiting for their outcome.
 
 use crate::deadlines::Key;
+use crate::patience::Patience;
 use bob_actors::turn::{Ending, TimeRun};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
@@ -8,7 +9,7 @@ use bob_messages::input::Steer;
 use bob_messages::limits::Limits;
 use bob_messages::options::Configuring;
 use bob_messages::outcome::{EndReason, TurnOutcome};
-use bob_messages::reply::Reply;
+use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
 use bob_messages::turn_config::TurnConfig;
 use ractor::{ActorId, ActorRef};
@@ -35,6 +36,8 @@ pub(crate) struct SessionTable {
 pub(crate) struct SessionEntry {
     /// `None` between the end of one actor and the start of the next.
     pub(crate) actor: Option<ActorRef<TurnMessage>>,
+    /// Counts the signs of life of the running turn.
+    pub(crate) pulse: Pulse,
     /// Why the actor is stopped; the actor reads it while it stops.
     pub(crate) ending: Arc<OnceLock<Ending>>,
     /// The turn configuration for an actor that is started again.
@@ -83,11 +86,15 @@ pub(crate) struct RecoveredTurn {
 pub(crate) struct Clock {
     /// How long the turn may take, in milliseconds, once it runs.
     timeout_ms: u64,
+    /// How long it may make no progress, in milliseconds; 0 is no bound.
+    progress_timeout_ms: u64,
     /// How long a person may take to decide, in milliseconds.
     pub(crate) approval_timeout_ms: u64,
     pub(crate) began: Option<Instant>,
-    /// Set while the clock runs.
+    /// Set while the clock runs: when the turn is looked at again.
     pub(crate) deadline: Option<Key>,
+    /// Set while the clock runs.
+    patience: Option<Patience>,
     pub(crate) approvals: Vec<OpenQuestion>,
     /// What was left when the clock was paused, in milliseconds.
     pub(crate) left_ms: Option<u64>,
@@ -151,23 +158,44 @@ impl Clock {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             timeout_ms: limits.turn_timeout_ms,
+            progress_timeout_ms: limits.progress_timeout_ms,
             approval_timeout_ms: limits.approval_timeout_ms,
             began: None,
             deadline: None,
+            patience: None,
             approvals: Vec::new(),
             left_ms: None,
         }
     }
 
-    /// The time left when the clock starts or continues, in milliseconds.
-    pub(crate) fn take_left_ms(&mut self) -> u64 {
-        self.left_ms.take().unwrap_or(self.timeout_ms)
+    /// Starts the clock, or lets it go on. Returns when the turn is looked at.
+    pub(crate) fn run(&mut self, now: Instant, beats: u64) -> Instant {
+        let left = Duration::from_millis(self.left_ms.take().unwrap_or(self.timeout_ms));
+        let patience = Patience::new(now, left, Duration::from_millis(self.progress_timeout_ms), beats);
+        self.patience.insert(patience).next(now)
+    }
+
+    /// Looks at the running turn. Returns when to look again.
+    ///
+    /// # Errors
+    /// Why it ends, if its time is over. Without a running clock it does not end.
+    pub(crate) fn look(&mut self, now: Instant, beats: u64) -> Result<Option<Instant>, EndReason> {
+        self.deadline = None;
+        self.patience.as_mut().map(|patience| patience.look(now, beats)).transpose()
+    }
+
+    /// Stops the clock while a person is asked. Returns the deadline to be removed.
+    pub(crate) fn pause(&mut self, now: Instant) -> Option<Key> {
+        if let Some(patience) = self.patience.take() {
+            self.left_ms = Some(millis(patience.until.saturating_duration_since(now)));
+        }
+        self.deadline.take()
     }
 
     /// How long the turn has run, for an actor that continues it.
     pub(crate) fn has_run(&self) -> TimeRun {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let left_ms = self.deadline.map(|key| millis(key.0.saturating_duration_since(Instant::now()))).or(self.left_ms);
+        let left = self.patience.map(|patience| patience.until.saturating_duration_since(Instant::now()));
+        let left_ms = left.map(millis).or(self.left_ms);
         let ran_ms = left_ms.map_or(0, |left_ms| self.timeout_ms.saturating_sub(left_ms));
         TimeRun { lasted_ms: self.began.map_or(0, |began| millis(began.elapsed())), ran_ms }
     }
@@ -179,7 +207,7 @@ impl Clock {
 
     /// Stops the clock and restores the whole time. Returns the deadlines to be removed.
     pub(crate) fn reset(&mut self) -> impl Iterator<Item = Key> + use<> {
-        (self.left_ms, self.began) = (None, None);
+        (self.left_ms, self.began, self.patience) = (None, None, None);
         let questions = std::mem::take(&mut self.approvals);
         self.deadline.take().into_iter().chain(questions.into_iter().map(|question| question.key))
     }
@@ -210,6 +238,7 @@ impl SessionEntry {
     pub(crate) fn new(turn_config: Arc<TurnConfig>) -> Self {
         Self {
             actor: None,
+            pulse: Pulse::counting(),
             ending: Arc::default(),
             turn_config,
             pending: VecDeque::new(),
@@ -319,6 +348,10 @@ impl SessionTable {
             .values()
             .any(|entry| !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty())
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Shrinks a map that is mostly empty: rarely, so that a removal stays cheap.

@@ -246,6 +246,7 @@ impl SessionsState {
             rooms: Arc::clone(&self.rooms),
             feed: Arc::clone(&self.started.feed),
             ending: Arc::clone(&entry.ending),
+            pulse: entry.pulse.clone(),
             has_run: entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),
         };
         let actor = self.started.rooms.watchdog.wrap(TurnActor, ActorPath::Session(session.clone()));

@@ -307,3 +307,46 @@ fn tab_completes_and_a_message_may_have_several_lines() {
     terminal.wait_for("last turn  demo:one");
     leave(terminal);
 }
+
+#[test]
+fn at_a_limit_a_chat_asks_whether_to_go_on() {
+    let call = |n: u32| json!([{ "name": "local/list_dir", "arguments": { "path": format!("./{}", "./".repeat(n as usize)) } }]);
+    let script = json!([{ "when": "continue", "replies": [{ "text": "Here I am again." }] },
+                        { "replies": [{ "calls": call(1) }, { "calls": call(2) }, { "text": "Never." }] }]);
+    let home = Home::with(
+        "default_model = \"demo:one\"\nmax_tool_calls = 1",
+        "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n",
+    );
+    home.scratch.write("s.json", script.to_string());
+    let mut terminal = chat_on(120, &home, &[]);
+    terminal.type_line("look around");
+    terminal.wait_for("go on? [y/N]");
+    let screen = terminal.screen();
+    let stopped = "Stopped: 1 tool call used in this turn. Type \"continue\", or raise runtime.max_tool_calls.";
+    assert!(screen.contains(stopped), "{screen}");
+    assert!(!screen.contains("(max_tool_calls)"), "it is said once: {screen}");
+    terminal.type_line("y");
+    terminal.wait_for("Here I am again.");
+    leave(terminal);
+}
+
+#[test]
+fn two_refusals_and_a_wrong_path_do_not_end_a_turn() {
+    let shell = |n: u32| json!([{ "name": "local/shell_exec", "arguments": { "command": format!("echo {n}") } }]);
+    let wrong = json!([{ "name": "local/read_file", "arguments": { "path": "nowhere.txt" } }]);
+    let replies = json!([{ "calls": shell(1) }, { "calls": shell(2) }, { "calls": wrong }, { "text": "As you wish." }]);
+    let home = home(&json!([{ "replies": replies }]));
+    let config = home.scratch.read("agent.toml").replace("[runtime]\n", "[runtime]\nprofile = \"strict\"\n");
+    home.scratch.agent_toml(&config);
+    let mut terminal = chat(&home);
+    terminal.type_line("run it");
+    for n in 1..=2 {
+        let command = format!("echo {n}");
+        terminal.wait_until("the question", |screen| {
+            screen.contents().rsplit_once(&command).is_some_and(|(_, after)| after.contains(ASKED))
+        });
+        terminal.type_line("n");
+    }
+    terminal.wait_for("As you wish.");
+    leave(terminal);
+}

@@ -15,7 +15,7 @@ fn g14_an_endless_loop_spends_its_budget_and_one_request_more() {
         ("max_steps = 5", 5, "max_steps"),
         ("max_tool_calls = 3", 4, "max_tool_calls"),
         ("max_identical_calls = 2", 3, "max_identical_calls"),
-        ("", 12, ""),
+        ("profile = \"strict\"", 12, ""),
     ] {
         // Each call names another folder, unless identical calls are tested.
         let is_same = limits.contains("identical");

@@ -9,6 +9,7 @@ use crate::clock;
 use crate::feed::Feed;
 use bob_messages::event::{AgentEvent, Delta, answer_id};
 use bob_messages::llm::{LlmRequest, ToolMode};
+use bob_messages::reply::Pulse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -20,6 +21,8 @@ pub struct DeltaSink(Option<Arc<Showing>>);
 struct Showing {
     feed: Arc<Feed>,
     request: Arc<LlmRequest>,
+    /// Beats with each piece, watched or not.
+    pulse: Pulse,
     /// The id of the message, once a piece of it was shown.
     message_id: OnceLock<String>,
     /// Set once a piece passed unseen: an envelope without its beginning cannot be read.
@@ -36,10 +39,15 @@ struct State {
 
 impl DeltaSink {
     /// A sink for one call.
-    pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>) -> Self {
+    pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>, pulse: Pulse) -> Self {
         let state = Mutex::default();
         let (message_id, missed) = (OnceLock::new(), AtomicBool::new(false));
-        Self(Some(Arc::new(Showing { feed, request, message_id, missed, state })))
+        Self(Some(Arc::new(Showing { feed, request, pulse, message_id, missed, state })))
+    }
+
+    /// Something of the answer has arrived that is not shown, such as a piece of a call.
+    pub fn beat(&self) {
+        self.0.iter().for_each(|showing| showing.pulse.beat());
     }
 
     /// A sink nobody reads.
@@ -55,6 +63,7 @@ impl DeltaSink {
     /// Shows a piece of what the model says.
     pub fn text(&self, piece: &str) {
         let Some(showing) = &self.0 else { return };
+        showing.pulse.beat();
         if !showing.feed.is_watched() {
             showing.missed.store(true, Ordering::Relaxed);
             return;
@@ -67,6 +76,7 @@ impl DeltaSink {
 
     /// Shows a piece of what the model thinks.
     pub fn reasoning(&self, piece: &str) {
+        self.beat();
         if let Some(showing) = self.0.as_ref().filter(|showing| showing.feed.is_watched()) {
             showing.show(Delta::Reasoning(piece.to_owned()));
         }

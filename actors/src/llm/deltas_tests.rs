@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 fn sink(mode: ToolMode) -> (Arc<Feed>, DeltaSink) {
     let feed = Feed::new(Vec::new());
     let request = Arc::new(LlmRequest { mode, ..plain_request(Vec::new()) });
-    (Arc::clone(&feed), DeltaSink::new(feed, request))
+    (Arc::clone(&feed), DeltaSink::new(feed, request, Pulse::default()))
 }
 
 fn watch(feed: &Arc<Feed>) -> Subscription {

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::feed::Feed;
 use bob_messages::chat::ToolCall;
 use bob_messages::event::{AgentEvent, CallState, Progress};
-use bob_messages::reply::SoFar;
+use bob_messages::reply::{Pulse, SoFar};
 use bob_messages::tools::{CallContext, ToolKind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +35,7 @@ struct Telling {
     feed: Arc<Feed>,
     call: Arc<ToolCall>,
     context: Arc<CallContext>,
+    pulse: Pulse,
     told: Mutex<Option<Instant>>,
 }
 
@@ -62,7 +63,8 @@ impl ProgressRoom {
     pub(super) fn sink(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> ProgressSink {
         ProgressSink(self.feed.as_ref().map(|feed| {
             let (feed, call, context) = (Arc::clone(feed), Arc::clone(call), Arc::clone(context));
-            Arc::new(Telling { feed, call, context, told: Mutex::default() })
+            let (pulse, told) = (self.so_far.pulse().clone(), Mutex::default());
+            Arc::new(Telling { feed, call, context, pulse, told })
         }))
     }
 }
@@ -71,9 +73,10 @@ impl ProgressSink {
     /// Tells how much is done, in the tool's own unit, of how much, if that is known, and what is done now. Never waits.
     /// At most ten of a call are told in a second; the others are left out.
     pub fn tell(&self, done: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(telling) = self.0.as_ref().filter(|telling| telling.feed.is_watched()) else { return };
+        let Some(telling) = &self.0 else { return };
+        telling.pulse.beat();
         // JSON has no other numbers.
-        if !done.is_finite() || !telling.is_time() {
+        if !telling.feed.is_watched() || !done.is_finite() || !telling.is_time() {
             return;
         }
         let message = message.map(|message| message[..message.floor_char_boundary(MESSAGE_BYTES)].to_owned());

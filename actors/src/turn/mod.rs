@@ -22,7 +22,7 @@ use bob_messages::chat::CallStatus;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::outcome::EndReason;
-use bob_messages::reply::{Interest, Reply, SoFar};
+use bob_messages::reply::{Interest, Pulse, Reply, SoFar};
 use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
 use bob_messages::turn::{Effect, Moment, Turn, TurnMessage};
@@ -57,6 +57,8 @@ pub struct TurnArguments {
     /// Why the actor is stopped: set by the supervisor before the stop, since a stopping actor does not learn the
     /// reason.
     pub ending: Arc<OnceLock<Ending>>,
+    /// Counts the signs of life of the running turn.
+    pub pulse: Pulse,
     /// How long the turn that is open in the journal runs already, if another actor of this process began it.
     pub has_run: TimeRun,
 }
@@ -162,6 +164,7 @@ impl TurnState {
             && let Some(at) = self.in_flight.iter().position(|asked| asked.ticket == ticket)
         {
             drop(self.in_flight.swap_remove(at));
+            self.started.pulse.beat();
         }
         let now = self.now();
         self.turn.watched(self.started.feed.is_watched());
@@ -242,6 +245,7 @@ impl TurnState {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(crate::llm::gone()))));
+                let reply = reply.keeping(&SoFar::default().beating(&self.started.pulse));
                 self.wants(ticket, interest, SoFar::default());
                 again::infer(&self.started.rooms.llm, request, remaining_ms, reply);
             }
@@ -254,7 +258,7 @@ impl TurnState {
                 rooms.compactor.ask(&rooms.llm, request, reply);
             }
             Effect::Check { ticket, check, context } => {
-                let (myself, so_far) = (myself.clone(), SoFar::kept());
+                let (myself, so_far) = (myself.clone(), SoFar::kept().beating(&self.started.pulse));
                 let (reply, interest) =
                     Reply::noted(move |verdict| drop(myself.cast(TurnMessage::Checked { ticket, verdict })));
                 let reply = reply.keeping(&so_far);
@@ -265,7 +269,7 @@ impl TurnState {
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
-                let so_far = SoFar::kept();
+                let so_far = SoFar::kept().beating(&self.started.pulse);
                 let said = so_far.clone();
                 let (reply, interest) = Reply::abandonable(move |returned: Option<ToolReturn>| {
                     tell(Box::new(returned.unwrap_or_else(|| tool_gone(&said))));

@@ -95,6 +95,7 @@ impl Fixture {
         rooms.tools.local_publisher().offer(tool_list(), None);
         let ending = Arc::<OnceLock<Ending>>::default();
         let started = TurnArguments {
+            pulse: bob_messages::reply::Pulse::default(),
             session: SessionId::parse("s").unwrap(),
             rooms: Arc::new(rooms.clone()),
             feed: Feed::new(Vec::new()),

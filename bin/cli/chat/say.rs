@@ -116,6 +116,7 @@ impl Chat {
         self.spent.extend(spent);
         self.is_asked =
             outcome.finish_reason == FinishReason::Suspended && outcome.suspend_reason == Some(SuspendReason::AskUser);
+        self.is_limited = self.is_person && outcome.finish_reason == FinishReason::GuardExceeded;
         if self.is_person && spent.total().calls > 0 {
             let summary = cost::summary(spent, outcome.duration_ms, &self.spent, &self.prices);
             match &self.live {

@@ -2,6 +2,10 @@
 //!
 //! Owns the wording and the order and prints nothing itself: [`crate::terminal::screen`] shows the pieces. The answer
 //! goes to stdout, everything else to stderr.
+//!
+//! - `guard`: the words for a limit that ended a turn
+
+mod guard;
 
 use std::time::Duration;
 
@@ -69,6 +73,8 @@ pub(crate) struct Show {
     is_malformed: bool,
     /// Whether the next input line belongs to this session.
     is_talk: bool,
+    /// The limit of the guard that tripped.
+    limit: Option<u64>,
 }
 
 impl Show {
@@ -84,6 +90,7 @@ impl Show {
             has_denied: false,
             is_malformed: false,
             is_talk: false,
+            limit: None,
         }
     }
 
@@ -141,7 +148,11 @@ impl Show {
                 Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
             }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),
-            // The outcome names a guard that tripped.
+            // The outcome names the guard.
+            AgentEvent::GuardTripped { limit, .. } => {
+                self.limit = Some(*limit);
+                None
+            }
             _others_are_not_shown => None,
         };
         line.map(|line| self.note(line)).unwrap_or_default()
@@ -154,7 +165,9 @@ impl Show {
         // The outcome of a cancelled turn lacks the partial text that was shown.
         let is_shown =
             self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
-        if !outcome.content.trim().is_empty() && !is_shown {
+        // In a chat the remark says what the sentence of a guard says.
+        let is_remark = self.is_talk && self.limit.is_some() && guard::is_sentence(outcome);
+        if !outcome.content.trim().is_empty() && !is_shown && !is_remark {
             pieces.push(Piece::NewMessage);
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(outcome.content.trim_end()))));
         }
@@ -165,7 +178,7 @@ impl Show {
         }
         pieces.push(Piece::End);
         let shows_denied = !self.has_denied;
-        pieces.extend(remarks(outcome, shows_denied, self.is_talk).into_iter().map(Piece::Note));
+        pieces.extend(remarks(outcome, shows_denied, self.is_talk, self.limit).into_iter().map(Piece::Note));
         pieces
     }
 
@@ -269,13 +282,12 @@ fn one_line(name: &str, arguments: &Value) -> String {
 }
 
 /// Remarks about an outcome besides its content.
-fn remarks(outcome: &TurnOutcome, shows_denied: bool, is_talk: bool) -> Vec<String> {
+fn remarks(outcome: &TurnOutcome, shows_denied: bool, is_talk: bool, limit: Option<u64>) -> Vec<String> {
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
         FinishReason::GuardExceeded => {
-            let guard = outcome.guard_reason.as_ref().map(word).unwrap_or_default();
-            remarks.push(format!("[stopped at {guard}; send a message to go on, or raise the limit in [runtime]]"));
+            remarks.extend(outcome.guard_reason.map(|reason| guard::remark(reason, limit, is_talk)));
         }
         FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
         FinishReason::Suspended if is_talk && outcome.suspend_reason == Some(SuspendReason::AskUser) => {
@@ -325,14 +337,6 @@ fn cut_by(reason: StopReason) -> Option<&'static str> {
         StopReason::Refusal => Some("[the model declined]"),
         StopReason::ContentFilter => Some("[the provider's content filter ended the answer]"),
         StopReason::Stop | StopReason::ToolCalls | StopReason::Other => None,
-    }
-}
-
-/// An enumerated value as spelled in outputs.
-fn word(reason: &impl serde::Serialize) -> String {
-    match serde_json::to_value(reason) {
-        Ok(Value::String(word)) => word,
-        Ok(_) | Err(_) => String::new(),
     }
 }
 

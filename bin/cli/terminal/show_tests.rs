@@ -216,7 +216,7 @@ fn a_guard_and_a_denial_are_named() {
         &outcome,
         expect![[r#"
             out "So far.\n"
-            err [stopped at max_steps; send a message to go on, or raise the limit in [runtime]]
+            err Stopped: 1 model call used in this turn. Send a message to go on, or raise runtime.max_steps.
             err [denied: local/shell_exec: the tool is of high risk]
         "#]],
     );

@@ -10,6 +10,7 @@
 //! - `table`: the macro that declares keys; `keys`: the rules for values
 //! - `layers`: environment and command line as further documents, and their merge
 //! - `interpolate`: `${VAR}`
+//! - `profile`: the limits where none are set
 //! - `check`: rules that relate several keys
 //! - `read`: reads the structs from the tree and collects errors; `syntax`: errors of the parser
 //! - `problem`, `report`: errors, collected and rendered; `sanitise`: removes unsafe characters from foreign text
@@ -29,6 +30,7 @@ mod load;
 mod prices;
 mod privileges;
 mod problem;
+mod profile;
 mod read;
 mod report;
 pub mod sanitise;
@@ -50,7 +52,7 @@ pub use problem::{Origin, Problem};
 pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
-pub use words::{LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
+pub use words::{LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
 
 impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.

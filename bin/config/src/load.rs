@@ -9,7 +9,7 @@ use super::layers::{Environment, Layers, Overrides};
 use super::problem::Findings;
 use super::read::{Read as _, Reader};
 use super::tree::{Item, Value};
-use super::{Config, ConfigError, check, interpolate, keys, secret, syntax, tree};
+use super::{Config, ConfigError, check, interpolate, keys, profile, secret, syntax, tree};
 
 /// The largest configuration file that is read, bytes. A real one has a few thousand.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
@@ -89,6 +89,7 @@ fn parse_bounded(
         part.unwrap_or_default().to_owned()
     };
 
+    let terminal = profile::terminal();
     let (mut root, errors) = tree::parse(text);
     let broken: Vec<usize> = errors.iter().map(|error| syntax::place(text, error).start).collect();
     let keys = keys::paths(Config::KEYS);
@@ -100,6 +101,7 @@ fn parse_bounded(
         syntax::take(layer, &errors, &mut findings);
         tree::merge(&mut root, over);
     }
+    profile::fill(&mut root, &terminal);
 
     let (filled, filled_at) = interpolate::interpolate(&mut root, environment, &source, &mut findings);
     let root = Item::new(0..text.len(), Value::Table(root));

@@ -221,6 +221,7 @@ fn rules(tools: &BTreeMap<String, ToolOverride>, privileges: &mut Vec<Privilege>
 fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
     let Runtime {
         default_model: _,
+        profile: _,
         limits: _,
         max_history_messages: _,
         max_concurrent_turns: _,

@@ -17,7 +17,7 @@ use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
 use super::secret::Secret;
 use super::table::{keys, section};
-use super::words::{LogFormat, StoreKind};
+use super::words::{LimitsProfile, LogFormat, StoreKind};
 
 /// The whole configuration, validated.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +79,8 @@ section! {
     pub struct Runtime {
         /// `provider:model`; the one key without a default. The command line's `--model` lands here.
         pub default_model: String = String::new() => Model,
+        /// Where the bounds of a turn come from that are not set.
+        pub profile: LimitsProfile = LimitsProfile::Terminal,
         /// The bounds of a turn.
         pub limits as "": Limits = Limits::default(),
         /// Messages of history that a prompt takes along at most.
@@ -102,6 +104,7 @@ keys! {
         max_identical_calls: u32 => COUNT,
         max_total_tokens: u64 => Whole(0, 1_000_000_000_000),
         turn_timeout_ms: u64 => TIME,
+        progress_timeout_ms: u64 => Whole(0, 7 * 24 * 3_600_000),
         tool_timeout_ms: u64 => TIME,
         approval_timeout_ms: u64 => TIME,
         suspend_timeout_ms: u64 => Whole(0, 10 * 365 * 24 * 3_600_000),

@@ -30,6 +30,16 @@ words!(Risk: Low Medium High);
 words!(LevelFilter: OFF ERROR WARN INFO DEBUG TRACE);
 
 words! {
+    /// A set of limits.
+    pub enum LimitsProfile {
+        /// For a person at work: long turns that end when they make no progress.
+        Terminal,
+        /// For unattended work: short turns.
+        Strict,
+    }
+}
+
+words! {
     /// The kind of store.
     pub enum StoreKind {
         /// Sessions end with the process.

@@ -14,6 +14,8 @@ pub enum EndReason {
     Cancelled,
     /// `turn_timeout_ms` passed.
     TurnTimeout,
+    /// `progress_timeout_ms` passed without progress.
+    NoProgress,
     /// The program ends.
     Shutdown,
     /// It was idle and holds nothing that the journal does not.
@@ -25,6 +27,7 @@ impl EndReason {
     pub fn finishes(self) -> (FinishReason, Option<GuardReason>) {
         match self {
             Self::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
+            Self::NoProgress => (FinishReason::GuardExceeded, Some(GuardReason::NoProgress)),
             Self::Cancelled | Self::Shutdown | Self::Passivated => (FinishReason::Cancelled, None),
         }
     }
@@ -35,6 +38,7 @@ impl fmt::Display for EndReason {
         f.write_str(match self {
             Self::Cancelled => "cancelled",
             Self::TurnTimeout => "turn_timeout",
+            Self::NoProgress => "no_progress",
             Self::Shutdown => "shutdown",
             Self::Passivated => "passivated",
         })
@@ -48,6 +52,7 @@ impl FromStr for EndReason {
         match text {
             "cancelled" => Ok(Self::Cancelled),
             "turn_timeout" => Ok(Self::TurnTimeout),
+            "no_progress" => Ok(Self::NoProgress),
             "shutdown" => Ok(Self::Shutdown),
             "passivated" => Ok(Self::Passivated),
             _ => Err(()),

@@ -212,6 +212,7 @@ pub(super) fn reason_of(ended: &Ended) -> Option<EndReason> {
     match (ended.finish_reason, ended.guard_reason) {
         (FinishReason::Cancelled, _) => Some(EndReason::Cancelled),
         (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)) => Some(EndReason::TurnTimeout),
+        (FinishReason::GuardExceeded, Some(GuardReason::NoProgress)) => Some(EndReason::NoProgress),
         _the_turn_ended_itself => None,
     }
 }

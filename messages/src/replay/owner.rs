@@ -35,7 +35,8 @@ impl Driver<'_> {
             };
             let closes = Recover::Close(EndReason::Cancelled);
             let late = Recover::Close(EndReason::TurnTimeout);
-            let others = [Recover::Continue, closes, late, Recover::GiveUp].map(wake).into_iter();
+            let quiet = Recover::Close(EndReason::NoProgress);
+            let others = [Recover::Continue, closes, late, quiet, Recover::GiveUp].map(wake).into_iter();
             for other in others.chain([start(OnRestart::Report)]) {
                 ways.push(std::iter::once(other.clone()).chain(arrivals.iter().cloned()).collect());
                 ways.push(vec![other]);

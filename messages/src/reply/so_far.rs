@@ -1,5 +1,6 @@
 //! Output produced before an answer, kept by the caller in case the answer never comes.
 
+use super::Pulse;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,11 @@ pub const MOST_BYTES: usize = 64 * 1024;
 /// The end of the output so far, at most [`MOST_BYTES`]. Clones share it. Reading and writing block at most for a
 /// copy of that size. The default keeps nothing.
 #[derive(Clone, Default)]
-pub struct SoFar(Option<Arc<Mutex<Tail>>>);
+pub struct SoFar {
+    tail: Option<Arc<Mutex<Tail>>>,
+    /// Beats with each piece.
+    pulse: Pulse,
+}
 
 #[derive(Default)]
 struct Tail {
@@ -22,12 +27,24 @@ struct Tail {
 impl SoFar {
     /// Creates a buffer that keeps output.
     pub fn kept() -> Self {
-        Self(Some(Arc::default()))
+        Self { tail: Some(Arc::default()), pulse: Pulse::default() }
+    }
+
+    /// Has each piece counted as a sign of life.
+    #[must_use]
+    pub fn beating(self, pulse: &Pulse) -> Self {
+        Self { pulse: pulse.clone(), ..self }
+    }
+
+    /// The signs of life of the work.
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// Appends output.
     pub fn push(&self, bytes: &[u8]) {
-        let Some(tail) = &self.0 else { return };
+        self.pulse.beat();
+        let Some(tail) = &self.tail else { return };
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.total += bytes.len();
         tail.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MOST_BYTES)..]);
@@ -39,7 +56,7 @@ impl SoFar {
 
     /// The end of the output as text, with a notice about omitted bytes; `None` if empty.
     pub fn text(&self) -> Option<String> {
-        let tail = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = self.tail.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         if tail.total == 0 {
             return None;
         }
@@ -64,7 +81,7 @@ impl SoFar {
 
 impl fmt::Debug for SoFar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "SoFar(kept)" } else { "SoFar(nobody)" })
+        f.write_str(if self.tail.is_some() { "SoFar(kept)" } else { "SoFar(nobody)" })
     }
 }
 

@@ -112,6 +112,11 @@ pub struct ExternalResult {
 }
 
 impl OpenCall {
+    /// Whether a person was asked about it and said no.
+    pub fn is_refused(&self) -> bool {
+        self.approval.as_ref().is_some_and(|asked| asked.allowed == Some(false))
+    }
+
     /// Whether its result is still waited for from outside.
     pub fn waits_outside(&self) -> bool {
         self.result.is_none() && self.outside.as_ref().is_some_and(|outside| outside.came.is_none())

@@ -126,8 +126,12 @@ impl Session {
         let calls: Vec<_> = step.calls.iter().map(|open| Arc::clone(&open.call)).collect();
         self.history.push(Arc::new(Message::Assistant { text: step.text, calls }));
         for open in step.calls {
+            // A person's no is the end of one call, and no failure of the model.
+            let is_refused = open.is_refused();
             let Some(result) = open.result else { continue };
-            turn.spent.count_result(result.status, &turn.input.limits);
+            if !is_refused {
+                turn.spent.count_result(result.status, &turn.input.limits);
+            }
             turn.closed.push((open.call, emptied(&result)));
             self.history.push(Arc::new(Message::Tool { result }));
         }

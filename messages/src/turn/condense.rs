@@ -85,7 +85,7 @@ impl Turn {
             return;
         };
         let Some(open) = session.running() else { return };
-        let step = open.spent.steps + 1;
+        let (step, limits) = (open.spent.steps + 1, open.input.limits);
         let model = turn_config.condense.as_ref().and_then(|rules| rules.model.as_ref()).unwrap_or(&open.model);
         let request = CondenseRequest {
             session: session.id.clone(),
@@ -98,7 +98,7 @@ impl Turn {
             max_bytes,
             question_bytes: plan.question_bytes / attempt as usize,
             // The rest is for the answer.
-            within_ms: self.now.left_of(open.input.limits.turn_timeout_ms) / 2,
+            within_ms: limits.longest_wait_ms(self.now.left_of(limits.turn_timeout_ms)) / 2,
             traceparent: frame.traceparent(&open.input.turn, step),
             interactive: open.input.interactive,
         };

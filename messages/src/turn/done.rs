@@ -181,13 +181,12 @@ fn ended(finish_reason: FinishReason) -> Ended {
 }
 
 fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
-    match reason {
-        EndReason::TurnTimeout => {
-            let guard = GuardReason::TurnTimeout;
+    match reason.finishes() {
+        (_, Some(guard)) => {
             let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
             Ended { content, guard_reason: Some(guard), ..ended(FinishReason::GuardExceeded) }
         }
-        EndReason::Cancelled | EndReason::Shutdown | EndReason::Passivated => {
+        (_, None) => {
             let content = so_far(open).unwrap_or_else(|| "Cancelled before there was an answer.".to_owned());
             Ended { content, ..ended(FinishReason::Cancelled) }
         }

@@ -45,7 +45,8 @@ impl Turn {
         effects: &mut Vec<Effect>,
     ) {
         let Some(open) = self.open_turn() else { return };
-        let remaining_ms = self.now.left_of(open.input.limits.turn_timeout_ms);
+        let limits = &open.input.limits;
+        let remaining_ms = limits.longest_wait_ms(self.now.left_of(limits.turn_timeout_ms));
         self.emit(effects, || AgentEvent::LlmRequested { model: request.model.clone() }.in_step(request.step));
         self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes };
         effects.push(Effect::Infer { ticket, request, remaining_ms });

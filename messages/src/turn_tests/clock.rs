@@ -22,6 +22,7 @@ const LIMITS: Limits = Limits {
     max_identical_calls: 3,
     max_total_tokens: 0,
     turn_timeout_ms: 90_000,
+    progress_timeout_ms: 0,
     tool_timeout_ms: 15_000,
     approval_timeout_ms: 600_000,
     suspend_timeout_ms: 7 * 24 * 3_600_000,

@@ -20,6 +20,7 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         let Some(turn) = entry.running().cloned() else { return };
         let is_cancelled = entry.recovered.is_none() && entry.pending.front().is_some_and(|first| first.cancelled);
+        let beats = entry.pulse.beats();
         let Some(clock) = entry.clock_mut().filter(|clock| clock.left_ms.is_none()) else { return };
         if self.grace_over && !is_cancelled {
             return self.stop(session, EndReason::Shutdown, myself);
@@ -27,7 +28,7 @@ impl SessionsState {
         if clock.deadline.is_none() {
             let now = Instant::now();
             clock.began.get_or_insert(now);
-            let at = now + Duration::from_millis(clock.take_left_ms());
+            let at = clock.run(now, beats);
             clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn), myself));
         }
     }
@@ -70,9 +71,7 @@ impl SessionsState {
 
     pub(super) fn pause(&mut self, session: &SessionId, turn: &TurnId, question: ApprovalQuestion, myself: &Myself) {
         let Some(clock) = self.table.get_mut(session).and_then(|entry| entry.clock_of(turn)) else { return };
-        if let Some(key) = clock.deadline.take() {
-            let left = key.0.saturating_duration_since(Instant::now());
-            clock.left_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        if let Some(key) = clock.pause(Instant::now()) {
             self.deadlines.remove(key);
         }
         let at = Instant::now() + Duration::from_millis(clock.approval_timeout_ms);
@@ -91,26 +90,35 @@ impl SessionsState {
     }
 
     pub(super) fn unpause(&mut self, session: &SessionId, turn: &TurnId, myself: &Myself) {
-        let Some(clock) = self.table.get_mut(session).and_then(|entry| entry.clock_of(turn)) else { return };
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let beats = entry.pulse.beats();
+        let Some(clock) = entry.clock_of(turn) else { return };
         for question in clock.approvals.drain(..) {
             self.deadlines.remove(question.key);
         }
         if clock.left_ms.is_some() {
-            let at = Instant::now() + Duration::from_millis(clock.take_left_ms());
+            let at = clock.run(Instant::now(), beats);
             clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn.clone()), myself));
         }
     }
 
+    /// Looks at a running turn: it ends, or is looked at again.
+    fn turn_due(&mut self, session: SessionId, turn: TurnId, now: Instant, myself: &Myself) {
+        let Some(entry) = self.table.get_mut(&session) else { return };
+        let beats = entry.pulse.beats();
+        let Some(clock) = entry.clock_of(&turn) else { return };
+        match clock.look(now, beats) {
+            Ok(None) => {}
+            Ok(Some(at)) => clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session, turn), myself)),
+            Err(reason) => self.stop(&session, reason, myself),
+        }
+    }
+
     pub(super) fn due(&mut self, myself: &Myself) {
-        let mut let_go = 0;
-        for due in self.deadlines.take_due(Instant::now(), myself) {
+        let (mut let_go, now) = (0, Instant::now());
+        for due in self.deadlines.take_due(now, myself) {
             match due {
-                Due::Turn(session, turn) => {
-                    if let Some(clock) = self.table.get_mut(&session).and_then(|entry| entry.clock_of(&turn)) {
-                        clock.deadline = None;
-                        self.stop(&session, EndReason::TurnTimeout, myself);
-                    }
-                }
+                Due::Turn(session, turn) => self.turn_due(session, turn, now, myself),
                 Due::Kill(session, actor) => {
                     let entry = self.table.get_mut(&session);
                     let same = entry.and_then(|entry| entry.actor.as_ref()).filter(|current| current.get_id() == actor);

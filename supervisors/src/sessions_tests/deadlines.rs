@@ -107,3 +107,58 @@ async fn c7_a_turn_and_its_call_whose_time_ends_together_end_once() {
     assert_eq!(outcome.guard_reason, Some(GuardReason::TurnTimeout));
     assert_eq!(outcome.tool_transcript.len(), 1, "{outcome:?}");
 }
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Numbered {
+    #[expect(dead_code, reason = "makes each call another one")]
+    n: u32,
+}
+
+/// A turn of hours goes on while something comes, and ends soon after nothing does.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_makes_progress_goes_on_and_one_that_does_not_ends() {
+    const QUIET_MS: u64 = 60_000;
+    let limits = Limits {
+        progress_timeout_ms: QUIET_MS,
+        turn_timeout_ms: 24 * 3_600_000,
+        max_steps: 100,
+        max_tool_calls: 100,
+        ..only_turn()
+    };
+    // Twenty answers, each after half of the quiet time, then none.
+    let llm = ScriptedLlm::from_fn(move |request| match request.step {
+        step @ 1..=20 => ScriptedReply::call("test/slow", serde_json::json!({ "n": step })),
+        _ => ScriptedReply::Stall,
+    });
+    let slow = |_: Numbered, invocation: Invocation| async move {
+        let progress = invocation.progress();
+        for done in 0..4 {
+            tokio::time::sleep(Duration::from_millis(QUIET_MS / 2)).await;
+            progress.tell(f64::from(done), None, None);
+        }
+        Ok(ToolOutput::text("slow"))
+    };
+    let (rooms, feed) = (Rooms::default(), Feed::new(Vec::new()));
+    let store = MemoryStore::new();
+    let tree = start(TreeSpec {
+        sessions: sessions::child(&rooms, &feed, SessionRules::default()),
+        servers: crate::tools::DesiredServers::default(),
+        further: Vec::new(),
+        rooms,
+        feed,
+        store: Arc::clone(&store) as Arc<dyn SessionStore>,
+        llm: Arc::new(llm),
+        retry: RetryPolicy::default(),
+        tools: vec![Arc::new(tool("test/slow", "Takes its time.", slow))],
+        policy: Policy::default(),
+    });
+    let fixture = Fixture { tree: tree.await.unwrap(), store };
+    let began = Instant::now();
+    let outcome = paid(fixture.submit("t1", limits)).await;
+    assert_eq!(outcome.guard_reason, Some(GuardReason::NoProgress), "{outcome:?}");
+    assert!(outcome.content.contains("no progress for 60000 ms"), "{}", outcome.content);
+    assert_eq!(outcome.tool_transcript.len(), 20);
+    let (took, worked) = (u64::try_from(began.elapsed().as_millis()).unwrap(), 20 * 2 * QUIET_MS);
+    let quiet = worked + QUIET_MS..=worked + QUIET_MS + QUIET_MS / 8 + SAVE_MS;
+    assert!(quiet.contains(&took), "{took} ms");
+}

@@ -59,6 +59,8 @@ struct Shown {
     turns: u32,
     text: usize,
     reasoning: usize,
+    /// Bytes of the calls.
+    calls: usize,
 }
 
 impl Shown {
@@ -67,7 +69,7 @@ impl Shown {
             *self = Self { turns: wire.turns, ..Self::default() };
             deltas.reset();
         }
-        let Said { text, reasoning, .. } = &wire.said;
+        let Said { text, reasoning, calls, .. } = &wire.said;
         if let Some(new) = reasoning.get(self.reasoning..).filter(|new| !new.is_empty()) {
             deltas.reasoning(new);
         }
@@ -75,6 +77,10 @@ impl Shown {
             deltas.text(new);
         }
         (self.reasoning, self.text) = (reasoning.len(), text.len());
+        let calls = calls.bytes();
+        if calls > std::mem::replace(&mut self.calls, calls) {
+            deltas.beat();
+        }
     }
 }
 

@@ -261,7 +261,7 @@ impl Grammar {
         must(is_suspended != open.calls.is_empty(), || "a turn ends with calls that have no result".to_owned())?;
         match (ended.finish_reason, ended.guard_reason) {
             (FinishReason::Final, None) => must(open.answered, || "a final outcome without an answer".to_owned())?,
-            (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)) => {}
+            (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout | GuardReason::NoProgress)) => {}
             (FinishReason::GuardExceeded, Some(guard)) => {
                 let tripped = open.tally.tripped();
                 must(tripped == Some(guard), || format!("{guard:?} is said to have tripped, and {tripped:?} has"))?;
@@ -290,7 +290,10 @@ impl Open {
     fn close_step(&mut self) {
         if self.calls.iter().all(|call| call.result.is_some()) {
             for call in self.calls.drain(..) {
-                self.tally.result(call.result);
+                // A person's no is no failure.
+                if !matches!(call.approval, Some((_, Some(false)))) {
+                    self.tally.result(call.result);
+                }
             }
             self.tally.close_step();
         }

@@ -135,7 +135,7 @@ fn c3_a_cancel_at_every_message_may_be_said_twice_and_mean_nobody() {
 
 #[test]
 fn c7_a_deadline_at_every_message_leaves_one_outcome() {
-    interrupted_everywhere(&[End::Stops(EndReason::TurnTimeout)]);
+    interrupted_everywhere(&[End::Stops(EndReason::TurnTimeout), End::Stops(EndReason::NoProgress)]);
 }
 
 #[test]

@@ -73,8 +73,8 @@ fn what_was_denied_for_ever_is_not_asked_about_again() {
                 save approval_decided, result
                 infer step 2 with 3 messages
             > calls local__ask {}
-                save answered, result, outcome
-                finish t1 GuardExceeded MaxConsecutiveErrors "Stopped: 2 tool calls in a row failed (max_consecutive_errors)." calls Denied Denied
+                save answered, result
+                infer step 3 with 5 messages
         "#]],
     );
 }
@@ -119,6 +119,40 @@ fn a_tool_that_changes_under_the_question_is_asked_about_again_and_then_denied()
             > llm then not
                 save answered, outcome
                 finish t1 Final "then not" calls Denied
+        "#]],
+    );
+}
+
+#[test]
+fn two_refusals_of_a_person_in_a_row_are_no_errors() {
+    let (first, second) = (r#"calls local__ask {"n":1}"#, r#"calls local__ask {"n":2}"#);
+    check(
+        waiting(),
+        &["user go", first, "deny s-c00000001", second, "deny s-c00000002", "calls local__bad {}", "llm as you wish"],
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__ask {"n":1}
+                save answered, approval_asked
+                pause the clock
+            > deny s-c00000001
+                the clock goes on
+                save approval_decided, result
+                infer step 2 with 3 messages
+            > calls local__ask {"n":2}
+                save answered, approval_asked
+                pause the clock
+            > deny s-c00000002
+                the clock goes on
+                save approval_decided, result
+                infer step 3 with 5 messages
+            > calls local__bad {}
+                save answered, result
+                infer step 4 with 7 messages
+            > llm as you wish
+                save answered, outcome
+                finish t1 Final "as you wish" calls Denied Denied Error
         "#]],
     );
 }

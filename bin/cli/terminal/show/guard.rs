@@ -1,0 +1,51 @@
+//! The words for a limit that ended a turn: what was used up, and what to do.
+
+use bob::{GuardReason, TurnOutcome};
+
+use super::took;
+
+/// How the sentence of a guard begins that is the content of a turn without text.
+const SENTENCE: &str = "Stopped: ";
+
+/// Whether the content is the guard's own sentence.
+pub(super) fn is_sentence(outcome: &TurnOutcome) -> bool {
+    outcome.guard_reason.is_some() && outcome.content.starts_with(SENTENCE) && outcome.content.ends_with(").")
+}
+
+/// What was used up, and what to do about it. `is_talk`: the next line of input belongs to the session.
+pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool) -> String {
+    let of = |what: &str| match limit {
+        None => format!("all {what}s"),
+        Some(1) => format!("1 {what}"),
+        Some(limit) => format!("{limit} {what}s"),
+    };
+    let time = || limit.map_or_else(|| "its time".to_owned(), took);
+    let (used, key) = match guard {
+        GuardReason::MaxSteps => (format!("{} used in this turn", of("model call")), "max_steps"),
+        GuardReason::MaxToolCalls => (format!("{} used in this turn", of("tool call")), "max_tool_calls"),
+        GuardReason::MaxConsecutiveErrors => (format!("{} in a row failed", of("tool call")), "max_consecutive_errors"),
+        GuardReason::MaxIdenticalCalls => ("the same tool call again and again".to_owned(), "max_identical_calls"),
+        GuardReason::MaxTotalTokens => (format!("{} used in this turn", of("token")), "max_total_tokens"),
+        GuardReason::TurnTimeout => (format!("the turn took {}", time()), "turn_timeout_ms"),
+        GuardReason::NoProgress => (format!("no progress for {}", time()), "progress_timeout_ms"),
+    };
+    let on = if is_talk { "Type \"continue\"" } else { "Send a message to go on" };
+    format!("{SENTENCE}{used}. {on}, or raise runtime.{key}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_says_what_was_used_up_and_what_to_do() {
+        let calls = remark(GuardReason::MaxToolCalls, Some(8), true);
+        let expected = "Stopped: 8 tool calls used in this turn. Type \"continue\", or raise runtime.max_tool_calls.";
+        assert_eq!(calls, expected);
+        let quiet = remark(GuardReason::NoProgress, Some(600_000), false);
+        let expected =
+            "Stopped: no progress for 10 min 0 s. Send a message to go on, or raise runtime.progress_timeout_ms.";
+        assert_eq!(quiet, expected);
+        assert!(remark(GuardReason::MaxSteps, None, true).starts_with("Stopped: all model calls used"));
+    }
+}

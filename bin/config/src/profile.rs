@@ -1,0 +1,58 @@
+//! The limits that hold where a configuration sets none.
+
+use bob::Limits;
+
+use super::tree::{self, Table, Value};
+
+/// Messages of history that a prompt takes along at most: a turn of many steps is bounded by the model's context.
+const TERMINAL_HISTORY: usize = 1_000;
+
+/// The limits of the profile `terminal`, as a document. Those of `strict` are the defaults of the schema.
+pub(super) fn terminal() -> String {
+    let Limits {
+        max_steps,
+        max_tool_calls,
+        max_consecutive_errors,
+        max_identical_calls,
+        max_total_tokens,
+        turn_timeout_ms,
+        progress_timeout_ms,
+        tool_timeout_ms,
+        approval_timeout_ms,
+        suspend_timeout_ms,
+    } = Limits::terminal();
+    format!(
+        "[runtime]\n\
+         max_steps = {max_steps}\n\
+         max_tool_calls = {max_tool_calls}\n\
+         max_consecutive_errors = {max_consecutive_errors}\n\
+         max_identical_calls = {max_identical_calls}\n\
+         max_total_tokens = {max_total_tokens}\n\
+         turn_timeout_ms = {turn_timeout_ms}\n\
+         progress_timeout_ms = {progress_timeout_ms}\n\
+         tool_timeout_ms = {tool_timeout_ms}\n\
+         approval_timeout_ms = {approval_timeout_ms}\n\
+         suspend_timeout_ms = {suspend_timeout_ms}\n\
+         max_history_messages = {TERMINAL_HISTORY}\n"
+    )
+}
+
+/// Sets what the configuration leaves out to the limits of its profile. `terminal` is the text of that profile.
+pub(super) fn fill<'t>(root: &mut Table<'t>, terminal: &'t str) {
+    if tree::get(root, "runtime.profile").and_then(tree::text) == Some("strict") {
+        return;
+    }
+    let (mut profile, _no_errors) = tree::parse(terminal);
+    let Some((key, mut limits)) = profile.remove_entry("runtime") else { return };
+    match (root.get_mut("runtime").map(toml::Spanned::get_mut), limits.get_mut()) {
+        (Some(Value::Table(runtime)), Value::Table(limits)) => {
+            for (key, limit) in std::mem::take(limits) {
+                if runtime.get(&**key.get_ref()).is_none() {
+                    runtime.insert(key, limit);
+                }
+            }
+        }
+        (Some(_not_a_table), _) => {}
+        (None, _) => drop(root.insert(key, limits)),
+    }
+}
