@@ -17,5 +17,7 @@ mod halts;
 mod kept;
 #[path = "signals/keys.rs"]
 mod keys;
+#[path = "signals/partial.rs"]
+mod partial;
 #[path = "signals/readers.rs"]
 mod readers;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, Envelope, EventSink, FinishReason, Record, Runtime, ScriptedLlm,
+    AgentEvent, AgentRequest, AgentRuntime, Delta, Envelope, EventSink, FinishReason, Record, Runtime, ScriptedLlm,
     ScriptedReply, ToolOutput, TurnId, tool,
 };
 use bob_messages::store::Fact;
@@ -128,4 +128,51 @@ async fn c6_cancelling_many_sessions_at_once_answers_each_once_and_keeps_all_of_
         assert_eq!(kept.get(&outcome.turn_id), Some(&vec![FinishReason::Cancelled]), "saved: {}", outcome.saved);
     }
     within(again.shutdown()).await;
+}
+
+/// The text that readers have seen of each turn's answer.
+#[derive(Default)]
+struct Seen(Mutex<HashMap<TurnId, String>>);
+
+impl EventSink for Seen {
+    fn emit(&self, event: &Envelope) {
+        let Some(turn) = event.turn_id.clone() else { return };
+        let mut seen = self.0.lock().expect("no reader panics");
+        match &event.event {
+            AgentEvent::LlmStreamChunk { delta: Delta::Text(text), .. } => seen.entry(turn).or_default().push_str(text),
+            AgentEvent::LlmStreamChunk { delta: Delta::Reset, .. } => seen.entry(turn).or_default().clear(),
+            _ => {}
+        }
+    }
+
+    fn is_called_in_place(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_seen_of_an_answer_is_in_the_journal_whenever_it_is_cancelled() {
+    const ANSWER: &str = "one two three four five six seven eight nine ten eleven twelve";
+    let model = ScriptedLlm::from_fn(|_| ScriptedReply::text(ANSWER));
+    let seen = Arc::new(Seen::default());
+    let cancels = Arc::new(CancelsAt { runtime: OnceLock::new(), left: 0.into(), events: 0.into() });
+    let runtime = build(over(model).sink(seen.clone()).sink(cancels.clone())).await;
+    turn(&runtime, say("how many events has a turn?")).await;
+    let usual = cancels.events.load(Ordering::SeqCst);
+    assert!(cancels.runtime.set(runtime.clone()).is_ok());
+    let mut partial = 0;
+    for round in 0..ROUNDS {
+        cancels.left.store(1 + round % usual, Ordering::SeqCst);
+        let outcome = turn(&runtime, say("go")).await;
+        let shown = seen.0.lock().expect("no reader panics").remove(&outcome.turn_id).unwrap_or_default();
+        if outcome.finish_reason == FinishReason::Cancelled && !shown.is_empty() {
+            partial += 1;
+            assert!(outcome.content.starts_with(&shown), "seen {shown:?}, kept {:?}", outcome.content);
+        }
+    }
+    assert!(partial > 0, "no answer was cancelled while it was shown");
+    let kept = within(runtime.records(session("s"))).await.expect("the journal is read");
+    let ends = kept.iter().filter(|record| matches!(&record.fact, Fact::Outcome(ended) if ended.partial)).count();
+    assert!(ends > 0 && ends <= partial, "{ends} of {partial} are kept as interrupted");
+    runtime.shutdown().await;
 }

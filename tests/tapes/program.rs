@@ -138,7 +138,9 @@ fn replay_real(tape: &Path) {
     scratch.agent_toml(&beside("toml"));
     scratch.write("lines.jsonl", beside("jsonl"));
     let agent = |args: &[&str]| {
-        Program::new(AGENT).dir(scratch.path()).args(["--config", "agent.toml"]).args(args.iter().copied()).run()
+        // They were recorded with the limits that this profile has.
+        let program = Program::new(AGENT).dir(scratch.path()).env("BOB__RUNTIME__PROFILE", "strict");
+        program.args(["--config", "agent.toml"]).args(args.iter().copied()).run()
     };
     let how = format!("replay:{}", tape.display());
     let batch =

@@ -52,11 +52,11 @@ async fn call(
     remaining_ms: u64,
     mut reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
 ) {
-    let pulse = reply.so_far().pulse().clone();
+    let seen = reply.so_far().clone();
     tokio::select! {
         biased;
         () = reply.abandoned() => {}
-        result = attempts::answer(&shared, &request, remaining_ms, pulse) => reply.send(result.map(Arc::new)),
+        result = attempts::answer(&shared, &request, remaining_ms, seen) => reply.send(result.map(Arc::new)),
     }
 }
 

@@ -12,25 +12,25 @@ use bob_messages::chat::Message;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ToolMode};
-use bob_messages::reply::Pulse;
+use bob_messages::reply::SoFar;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tower::retry::budget::Budget;
 
 /// Asks until there is an answer or nothing more to try. `remaining_ms` is what is
-/// left of the turn; `pulse` beats with each piece of the answer.
+/// left of the turn; what readers see of the answer is kept in `seen`, which counts each piece as a sign of life.
 pub(super) async fn answer(
     shared: &LlmArguments,
     request: &Arc<LlmRequest>,
     remaining_ms: u64,
-    pulse: Pulse,
+    seen: SoFar,
 ) -> Result<LlmAnswer, LlmError> {
     let started = Instant::now();
     shared.port.capabilities(&request.model)?;
     let deltas = match request.aside {
         true => DeltaSink::unread(),
-        false => DeltaSink::new(Arc::clone(&shared.feed), Arc::clone(request), pulse),
+        false => DeltaSink::new(Arc::clone(&shared.feed), Arc::clone(request), seen),
     };
     let (model, fallbacks) = (&request.model, &*request.fallback);
     let mut call = Call { shared, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };

@@ -12,6 +12,11 @@ use bob_messages::llm::LlmErrorKind;
 use futures_util::future::BoxFuture;
 use std::sync::Mutex;
 
+/// As the actor asks, for a turn that keeps nothing of the answer.
+async fn answer(shared: &LlmArguments, request: &Arc<LlmRequest>, remaining_ms: u64) -> Result<LlmAnswer, LlmError> {
+    super::answer(shared, request, remaining_ms, SoFar::default()).await
+}
+
 type Outcome = Result<&'static str, LlmError>;
 
 /// Answers from a list, shows its text before it fails, and remembers who was asked.
@@ -106,7 +111,7 @@ async fn l5_a_failed_attempt_is_made_again_and_its_text_is_taken_back() {
     let request = request("x");
     let mut reader = desk.feed.subscribe(&request.session);
     let started = Instant::now();
-    let answer = answer(&desk, &request, 90_000, Pulse::default()).await.unwrap();
+    let answer = answer(&desk, &request, 90_000).await.unwrap();
     assert_eq!(answer.text, "whole");
     assert_eq!(u128::from(answer.latency_ms), started.elapsed().as_millis());
     assert!(answer.latency_ms <= 30 + 1_000 + 2_000);
@@ -127,7 +132,7 @@ async fn l5_a_failed_attempt_is_made_again_and_its_text_is_taken_back() {
 #[tokio::test(start_paused = true)]
 async fn l1_the_third_failure_is_the_last() {
     let port = Listed::new((0..3).map(|_| fails(LlmErrorKind::RateLimited)));
-    let failure = answer(&desk(Arc::clone(&port)), &request("x"), 90_000, Pulse::default()).await.unwrap_err();
+    let failure = answer(&desk(Arc::clone(&port)), &request("x"), 90_000).await.unwrap_err();
     assert_eq!((failure.kind, port.asked().len()), (LlmErrorKind::RateLimited, 3));
 }
 
@@ -137,7 +142,7 @@ async fn l10_a_failure_of_the_request_is_final_at_once() {
         let port = Listed::new([fails(kind)]);
         let asked = with_fallback(&["b:m"]);
         let started = Instant::now();
-        assert_eq!(answer(&desk(Arc::clone(&port)), &asked, 90_000, Pulse::default()).await.unwrap_err().kind, kind);
+        assert_eq!(answer(&desk(Arc::clone(&port)), &asked, 90_000).await.unwrap_err().kind, kind);
         assert_eq!((port.asked().len(), started.elapsed()), (1, Duration::from_millis(10)));
     }
 }
@@ -147,7 +152,7 @@ async fn a_fallback_takes_over_when_the_attempts_are_used_up() {
     let mut outcomes: Vec<Outcome> = (0..3).map(|_| fails(LlmErrorKind::Unavailable)).collect();
     outcomes.push(Ok("from the other"));
     let port = Listed::new(outcomes);
-    let answer = answer(&desk(Arc::clone(&port)), &with_fallback(&["b:m"]), 90_000, Pulse::default()).await.unwrap();
+    let answer = answer(&desk(Arc::clone(&port)), &with_fallback(&["b:m"]), 90_000).await.unwrap();
     assert_eq!((answer.text.as_str(), answer.model.as_str()), ("from the other", "b:m"));
     assert_eq!(port.asked(), ["scripted:m", "scripted:m", "scripted:m", "b:m"]);
 }
@@ -158,7 +163,7 @@ async fn a_fallback_that_cannot_be_asked_is_passed_over() {
     let port = Listed::new([Err(asked_to_wait), Ok("fits")]);
     let asked = with_fallback(&["keyless:m", "small:m", "c:m"]);
     let started = Instant::now();
-    let answer = answer(&desk(Arc::clone(&port)), &asked, 30_000, Pulse::default()).await.unwrap();
+    let answer = answer(&desk(Arc::clone(&port)), &asked, 30_000).await.unwrap();
     assert_eq!(answer.model.as_str(), "c:m");
     assert_eq!(port.asked(), ["scripted:m", "c:m"]);
     assert_eq!(started.elapsed(), Duration::from_millis(20), "nobody waits longer than the turn has left");
@@ -169,7 +174,7 @@ async fn l2_what_the_provider_asks_is_waited_for_and_no_longer_than_a_minute() {
     let asked_to_wait = LlmError { retry_after_ms: Some(1_400_000_000), ..error(LlmErrorKind::RateLimited) };
     let port = Listed::new([Err(asked_to_wait), Ok("later")]);
     let started = Instant::now();
-    answer(&desk(port), &request("x"), 90_000, Pulse::default()).await.unwrap();
+    answer(&desk(port), &request("x"), 90_000).await.unwrap();
     assert_eq!(started.elapsed(), Duration::from_millis(60_020));
 }
 
@@ -184,7 +189,7 @@ async fn a_call_that_waits_to_try_again_holds_no_place() {
     let ask = |session| {
         let desk = &desk;
         async move {
-            let answered = answer(desk, &request(session), 90_000, Pulse::default()).await.unwrap();
+            let answered = answer(desk, &request(session), 90_000).await.unwrap();
             (answered.text, started.elapsed().as_millis())
         }
     };
@@ -197,7 +202,7 @@ async fn a_call_that_waits_to_try_again_holds_no_place() {
 async fn nothing_is_sent_to_a_provider_without_a_key() {
     let port = Listed::new([]);
     let asked = LlmRequest { model: model("keyless:m"), ..plain_request(vec![]) };
-    let failure = answer(&desk(Arc::clone(&port)), &Arc::new(asked), 90_000, Pulse::default()).await.unwrap_err();
+    let failure = answer(&desk(Arc::clone(&port)), &Arc::new(asked), 90_000).await.unwrap_err();
     assert_eq!((failure.kind, port.asked().len()), (LlmErrorKind::MissingKey, 0));
 }
 
@@ -205,7 +210,7 @@ async fn nothing_is_sent_to_a_provider_without_a_key() {
 async fn l1_all_sessions_of_a_provider_share_one_retry_budget() {
     let port = Listed::new((0..400).map(|_| fails(LlmErrorKind::Unavailable)));
     let desk = desk(Arc::clone(&port));
-    let calls = (0..200).map(|_| async { answer(&desk, &request("x"), 90_000, Pulse::default()).await });
+    let calls = (0..200).map(|_| async { answer(&desk, &request("x"), 90_000).await });
     let failed = futures_util::future::join_all(calls).await;
     assert!(failed.iter().all(Result::is_err));
     let repeated = port.asked().len() - 200;
@@ -218,7 +223,7 @@ async fn in_json_mode_only_the_content_of_a_final_is_shown() {
     let desk = LlmArguments::new(port, Feed::new(Vec::new()), RetryPolicy::default());
     let asked = Arc::new(LlmRequest { mode: ToolMode::Json, ..plain_request(vec![Message::user("x")]) });
     let mut reader = desk.feed.subscribe(&asked.session);
-    let answer = answer(&desk, &asked, 1_000, Pulse::default()).await.unwrap();
+    let answer = answer(&desk, &asked, 1_000).await.unwrap();
     assert_eq!(answer.text, r#"{"type":"final","content":"one two"}"#);
     assert_eq!(events(&mut reader).await, ["t-1: one two"]);
 }

@@ -9,7 +9,7 @@ use crate::clock;
 use crate::feed::Feed;
 use bob_messages::event::{AgentEvent, Delta, answer_id};
 use bob_messages::llm::{LlmRequest, ToolMode};
-use bob_messages::reply::Pulse;
+use bob_messages::reply::SoFar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -21,13 +21,13 @@ pub struct DeltaSink(Option<Arc<Showing>>);
 struct Showing {
     feed: Arc<Feed>,
     request: Arc<LlmRequest>,
-    /// Beats with each piece, watched or not.
-    pulse: Pulse,
     /// The id of the message, once a piece of it was shown.
     message_id: OnceLock<String>,
     /// Set once a piece passed unseen: an envelope without its beginning cannot be read.
     missed: AtomicBool,
     state: Mutex<State>,
+    /// What readers have seen of the text, for the turn. Its pulse beats with each piece, watched or not.
+    seen: SoFar,
 }
 
 #[derive(Debug, Default)]
@@ -39,15 +39,15 @@ struct State {
 
 impl DeltaSink {
     /// A sink for one call.
-    pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>, pulse: Pulse) -> Self {
+    pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>, seen: SoFar) -> Self {
         let state = Mutex::default();
         let (message_id, missed) = (OnceLock::new(), AtomicBool::new(false));
-        Self(Some(Arc::new(Showing { feed, request, pulse, message_id, missed, state })))
+        Self(Some(Arc::new(Showing { feed, request, message_id, missed, state, seen })))
     }
 
     /// Something of the answer has arrived that is not shown, such as a piece of a call.
     pub fn beat(&self) {
-        self.0.iter().for_each(|showing| showing.pulse.beat());
+        self.0.iter().for_each(|showing| showing.seen.pulse().beat());
     }
 
     /// A sink nobody reads.
@@ -63,7 +63,7 @@ impl DeltaSink {
     /// Shows a piece of what the model says.
     pub fn text(&self, piece: &str) {
         let Some(showing) = &self.0 else { return };
-        showing.pulse.beat();
+        showing.seen.pulse().beat();
         if !showing.feed.is_watched() {
             showing.missed.store(true, Ordering::Relaxed);
             return;
@@ -94,6 +94,7 @@ impl DeltaSink {
         if let Some(showing) = &self.0 {
             let before = std::mem::take(&mut *showing.state());
             showing.missed.store(false, Ordering::Relaxed);
+            showing.seen.clear();
             if before.shown {
                 showing.emit(Delta::Reset);
             }
@@ -113,6 +114,12 @@ impl Showing {
     }
 
     fn show(&self, delta: Delta) {
+        // The turn is over: what it does not keep is not shown.
+        if let Delta::Text(text) = &delta
+            && !self.seen.push(text.as_bytes())
+        {
+            return;
+        }
         self.state().shown = true;
         self.emit(delta);
     }

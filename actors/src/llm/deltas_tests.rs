@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 fn sink(mode: ToolMode) -> (Arc<Feed>, DeltaSink) {
     let feed = Feed::new(Vec::new());
     let request = Arc::new(LlmRequest { mode, ..plain_request(Vec::new()) });
-    (Arc::clone(&feed), DeltaSink::new(feed, request, Pulse::default()))
+    (Arc::clone(&feed), DeltaSink::new(feed, request, SoFar::default()))
 }
 
 fn watch(feed: &Arc<Feed>) -> Subscription {
@@ -54,6 +54,24 @@ fn only_what_was_shown_is_taken_back() {
     deltas.text(r#"{"type":"final","content":"whole"}"#);
     let shown = [Delta::Text("half".into()), Delta::Reset, Delta::Text("whole".into())];
     assert_eq!(seen(&mut reader), shown);
+}
+
+#[test]
+fn what_is_seen_is_kept_and_nothing_is_seen_that_comes_after_the_end() {
+    for (mode, begins) in [(ToolMode::Native, ""), (ToolMode::Json, r#"{"type":"final","content":""#)] {
+        let (feed, kept) = (Feed::new(Vec::new()), SoFar::kept());
+        let request = Arc::new(LlmRequest { mode, ..plain_request(Vec::new()) });
+        let deltas = DeltaSink::new(Arc::clone(&feed), request, kept.clone());
+        let mut reader = watch(&feed);
+        deltas.text(&format!("{begins}taken back"));
+        deltas.reset();
+        deltas.text(&format!("{begins}one "));
+        deltas.text("two");
+        assert_eq!(kept.end().as_deref(), Some("one two"), "{mode:?}");
+        deltas.text(" three");
+        let shown = [Delta::Text("taken back".into()), Delta::Reset, Delta::Text("one two".into())];
+        assert_eq!(seen(&mut reader), shown, "{mode:?}");
+    }
 }
 
 #[test]

@@ -101,7 +101,7 @@ pub struct TurnState {
 struct InFlight {
     ticket: Ticket,
     _interest: Interest,
-    /// What a call has put out so far.
+    /// What a call has put out so far, or readers have seen of an answer.
     so_far: SoFar,
 }
 
@@ -141,7 +141,7 @@ impl Actor for TurnActor {
         let now = state.now();
         state.turn.watched(state.started.feed.is_watched());
         for asked in &state.in_flight {
-            if let Some(output) = asked.so_far.text() {
+            if let Some(output) = asked.so_far.end() {
                 let _nothing_follows = state.turn.apply(now, TurnMessage::SaidSoFar { ticket: asked.ticket, output });
             }
         }
@@ -245,8 +245,11 @@ impl TurnState {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(crate::llm::gone()))));
-                let reply = reply.keeping(&SoFar::default().beating(&self.started.pulse));
-                self.wants(ticket, interest, SoFar::default());
+                // Pieces that no reader sees are not kept: text is not put together for them.
+                let seen = if self.started.feed.is_watched() { SoFar::kept() } else { SoFar::default() };
+                let seen = seen.beating(&self.started.pulse);
+                let reply = reply.keeping(&seen);
+                self.wants(ticket, interest, seen);
                 again::infer(&self.started.rooms.llm, request, remaining_ms, reply);
             }
             Effect::Condense { ticket, request } => {

@@ -8,7 +8,7 @@ use crate::terminal::spending::{Prices, Spending, Used, grouped};
 
 /// The line at the end of a turn.
 pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, prices: &Prices) -> String {
-    let Used { calls, unknown, usage } = turn.total();
+    let Used { calls, unknown, usage, .. } = turn.total();
     let tokens = match calls > unknown {
         true => format!("{} tokens in, {} out; ", grouped(usage.input_tokens), grouped(usage.output_tokens)),
         false => String::new(),
@@ -23,10 +23,11 @@ pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, pri
 
 /// The table of `/cost` for a session's journal.
 pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, prices: &Prices, columns: usize) -> String {
-    let last = records.clone().filter(|record| Spending::of_records([*record]).total().calls > 0).last();
-    let Some(last) = last else { return "no usage in this session yet\n".to_owned() };
-    let of_turn = Spending::of_records(records.clone().filter(|record| record.turn == last.turn));
-    let session = Spending::of_records(records);
+    let session = Spending::of_records(records.clone());
+    let Some(last) = records.clone().filter(|record| Spending::is_in(record)).last() else {
+        return "no usage in this session yet\n".to_owned();
+    };
+    let of_turn = Spending::of_records(records.filter(|record| record.turn == last.turn));
     let mut rows: Vec<Row> = Vec::new();
     for (what, spending) in [("last turn", &of_turn), ("session", &session)] {
         rows.extend(spending.models().map(|(model, used)| Row::of(what, model, used, prices)));
@@ -37,6 +38,9 @@ pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, price
     let mut text = if needed(&rows) <= columns { side_by_side(&rows) } else { one_below_another(&rows) };
     if prices.is_empty() {
         text.push_str("no prices are configured: [prices.\"provider:model\"] sets the price of a model\n");
+    }
+    if session.total().estimated > 0 {
+        text.push_str("the tokens of interrupted calls are estimated\n");
     }
     if session.total().unknown > 0 {
         text.push_str("the provider did not report the tokens of some calls\n");

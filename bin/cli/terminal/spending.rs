@@ -17,11 +17,13 @@ const BYTES_A_TOKEN: u64 = 4;
 /// Usage of one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
-    /// Calls that were answered.
+    /// Calls that were answered or interrupted.
     pub(crate) calls: u64,
     /// Calls for which the provider reported no tokens.
     pub(crate) unknown: u64,
-    /// The tokens of the others.
+    /// Calls that were interrupted, whose tokens are estimated.
+    pub(crate) estimated: u64,
+    /// The tokens of all but the unknown ones.
     pub(crate) usage: Usage,
 }
 
@@ -29,6 +31,7 @@ impl Used {
     fn add(&mut self, more: &Self) {
         self.calls += more.calls;
         self.unknown += more.unknown;
+        self.estimated += more.estimated;
         self.usage.add(&more.usage);
     }
 }
@@ -54,15 +57,37 @@ impl Spending {
                 self.under_way = None;
                 self.add(model, usage.as_ref());
             }
+            AgentEvent::LlmFailed { .. } => self.under_way = None,
+            // The call that the end interrupted.
+            AgentEvent::TurnFinished { outcome } => {
+                if let (Some((input_tokens, bytes)), Some(model)) = (self.under_way.take(), &outcome.model) {
+                    let output_tokens = bytes / BYTES_A_TOKEN;
+                    let total_tokens = input_tokens + output_tokens;
+                    let usage = Usage { input_tokens, output_tokens, total_tokens, ..Usage::default() };
+                    self.add_used(model, &Used { calls: 1, estimated: 1, usage, ..Used::default() });
+                }
+            }
             _other_events_cost_nothing => {}
         }
     }
 
-    /// Usage recorded in these records.
+    /// Usage recorded in these records, of one session or one turn of it. That of an interrupted call is an estimate.
     pub(crate) fn of_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut spending = Self::default();
+        let mut asked = None;
         for record in records {
             let cost: Option<&StepCost> = match &record.fact {
+                Fact::Started { model } => {
+                    asked = Some(model);
+                    None
+                }
+                Fact::Outcome(ended) => {
+                    if let (Some(model), Some(estimated)) = (asked, &ended.estimated) {
+                        spending
+                            .add_used(model, &Used { calls: 1, estimated: 1, usage: *estimated, ..Used::default() });
+                    }
+                    None
+                }
                 Fact::Answered(answered) => Some(&answered.cost),
                 Fact::Malformed { cost, .. } => Some(cost),
                 _other_facts_cost_nothing => None,
@@ -72,6 +97,15 @@ impl Spending {
             }
         }
         spending
+    }
+
+    /// Whether a record tells of the use of a model.
+    pub(crate) fn is_in(record: &Record) -> bool {
+        match &record.fact {
+            Fact::Answered(_) | Fact::Malformed { .. } => true,
+            Fact::Outcome(ended) => ended.estimated.is_some(),
+            _other_facts_cost_nothing => false,
+        }
     }
 
     /// Adds the counts of another instance.

@@ -4,7 +4,7 @@ use super::{AgentEvent, StepEvent};
 use crate::chat::ContentPart;
 use crate::ids::{RequestId, TurnId};
 use crate::session_state::OpenTurn;
-use crate::store::{Answered, StepCost};
+use crate::store::{Answered, Ended, StepCost};
 
 /// The id of a model's answer in its turn: that of its pieces, and of the whole.
 pub fn answer_id(turn: &TurnId, step: u32) -> String {
@@ -48,5 +48,13 @@ pub(crate) fn answered(turn: &TurnId, step: u32, answered: &Answered) -> Option<
     (!text.is_empty() || reasoning.is_some()).then(|| {
         let (message_id, text, reasoning) = (answer_id(turn, step), text.clone(), reasoning.clone());
         AgentEvent::MessageAssistant { message_id, text, reasoning }.in_step(step)
+    })
+}
+
+/// What was seen of an answer that the end of the run interrupted, as a message.
+pub(crate) fn interrupted(turn: &TurnId, step: u32, ended: &Ended) -> Option<StepEvent> {
+    ended.partial.then(|| {
+        let (message_id, text) = (answer_id(turn, step), ended.content.clone());
+        AgentEvent::MessageAssistant { message_id, text, reasoning: None }.in_step(step)
     })
 }

@@ -18,7 +18,7 @@ mod rebuild_tests;
 
 pub use envelope::{Envelope, SCHEMA};
 pub use message::answer_id;
-pub(crate) use message::{answered, began, completed, steered};
+pub(crate) use message::{answered, began, completed, interrupted, steered};
 pub use place::StepEvent;
 pub use rebuild::{Rebuild, rebuild};
 pub use stream::{AgentStreamEvent, StreamItem, StreamView};

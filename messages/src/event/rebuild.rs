@@ -214,6 +214,7 @@ impl Rebuild {
         {
             told.push(AgentEvent::LlmFailed { error: error.clone() }.in_step(before.step));
         }
+        told.extend(message::interrupted(&last.turn_id, before.step, ended));
         told.extend(ended.guard_reason.map(|guard| AgentEvent::GuardTripped { guard, limit: before.limit }.into()));
         told.push(AgentEvent::TurnFinished { outcome: Box::new((**last).clone()) }.into());
     }

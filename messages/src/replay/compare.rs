@@ -77,7 +77,7 @@ fn is_cut(result: &ToolResult, words: &str) -> bool {
 
 /// The end of a run without the times in it.
 fn without_times(ended: &mut Ended, session: &SessionId) {
-    ended.duration_ms = None;
+    (ended.duration_ms, ended.estimated) = (None, None);
     let Some(suspended) = &mut ended.suspended else { return };
     suspended.expires_at = None;
     // Older tokens did not begin with their session.

@@ -272,7 +272,13 @@ impl<'j> Driver<'j> {
     /// Delivers one message, stores the machine's questions, and compares the records that it writes.
     fn deliver(&mut self, message: TurnMessage) -> Step<()> {
         let at = self.next().or(self.journal.last()).map_or(0, |record| record.at);
+        let seen = self.ending().filter(|ended| ended.partial).map(|ended| ended.content.clone());
         let Some(owner) = &mut self.owner else { return Ok(()) };
+        if let (Some(output), TurnMessage::Stopped { .. }, Some(Pending::Infer(ticket))) =
+            (seen, &message, owner.pending.last())
+        {
+            let _nothing_follows = owner.turn.apply(at, TurnMessage::SaidSoFar { ticket: *ticket, output });
+        }
         owner.stopped |= matches!(message, TurnMessage::Stopped { .. } | TurnMessage::Dismissed { .. });
         let mut written = Vec::new();
         for effect in owner.turn.apply(at, message) {

@@ -15,9 +15,19 @@ use std::sync::Arc;
 const NAMES: [&str; 4] = ["turn", "submission", "token", "approval"];
 
 /// Keys whose values are times, derived from times (a prompt contains the run time of an interrupted call), or
-/// describe the owner or the location.
-const TIMES: [&str; 9] =
-    ["at", "expires_at", "id", "epoch", "session", "latency_ms", "duration_ms", "traceparent", "prompt_bytes"];
+/// describe the owner or the location, or are estimates that older journals do not have.
+const TIMES: [&str; 10] = [
+    "at",
+    "expires_at",
+    "id",
+    "epoch",
+    "session",
+    "latency_ms",
+    "duration_ms",
+    "traceparent",
+    "prompt_bytes",
+    "estimated",
+];
 
 /// Where two journals differ first, apart from ids and times; `None` when they do not.
 pub fn difference(one: &[Arc<Record>], other: &[Arc<Record>]) -> Option<Difference> {

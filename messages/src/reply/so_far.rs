@@ -18,6 +18,8 @@ pub struct SoFar {
 
 #[derive(Default)]
 struct Tail {
+    /// Nothing more is taken.
+    is_ended: bool,
     /// Up to twice as many bytes as are kept, so that they need not be moved at each write.
     bytes: Vec<u8>,
     /// How many bytes there were in all.
@@ -41,17 +43,36 @@ impl SoFar {
         &self.pulse
     }
 
-    /// Appends output.
-    pub fn push(&self, bytes: &[u8]) {
+    /// Appends output. Returns `false` if it was not taken, since it came after the end: then the caller of the question
+    /// never learns of it, and it should be shown to no reader either.
+    pub fn push(&self, bytes: &[u8]) -> bool {
         self.pulse.beat();
-        let Some(tail) = &self.tail else { return };
+        let Some(tail) = &self.tail else { return true };
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        if tail.is_ended {
+            return false;
+        }
         tail.total += bytes.len();
         tail.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MOST_BYTES)..]);
         if tail.bytes.len() > 2 * MOST_BYTES {
             let old = tail.bytes.len() - MOST_BYTES;
             tail.bytes.drain(..old);
         }
+        true
+    }
+
+    /// Forgets the output: what comes next begins anew.
+    pub fn clear(&self) {
+        let Some(tail) = &self.tail else { return };
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        *tail = Tail { is_ended: tail.is_ended, ..Tail::default() };
+    }
+
+    /// The end of the output, as by [`SoFar::text`]; nothing is taken after it.
+    pub fn end(&self) -> Option<String> {
+        let tail = self.tail.as_ref()?;
+        tail.lock().unwrap_or_else(PoisonError::into_inner).is_ended = true;
+        self.text()
     }
 
     /// The end of the output as text, with a notice about omitted bytes; `None` if empty.

@@ -62,14 +62,7 @@ fn cost() -> StepCost {
 }
 
 fn ended(finish_reason: FinishReason) -> Ended {
-    Ended {
-        finish_reason,
-        guard_reason: None,
-        content: "bye".to_owned(),
-        suspended: None,
-        error: None,
-        duration_ms: None,
-    }
+    Ended { content: "bye".to_owned(), ..Ended::new(finish_reason) }
 }
 
 fn suspended(reason: SuspendReason) -> Fact {

@@ -30,8 +30,7 @@ impl Journal {
 
     fn ends(&mut self, turn: u64) {
         let (finish_reason, content) = (FinishReason::Final, "seen".to_owned());
-        let ended =
-            Ended { finish_reason, guard_reason: None, content, suspended: None, error: None, duration_ms: Some(1) };
+        let ended = Ended { content, duration_ms: Some(1), ..Ended::new(finish_reason) };
         self.write(turn, Fact::Outcome(Box::new(ended)));
     }
 

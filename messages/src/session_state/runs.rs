@@ -11,6 +11,7 @@ use crate::limits::Spent;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::store::Ended;
 use crate::tools::ToolOutput;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Session {
@@ -115,7 +116,7 @@ impl Session {
         // the roles alternating, on which some providers insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
         if !spoke {
-            self.history.push(said(&ended.content));
+            self.history.push(said(&last_words(&turn, ended)));
         }
         self.turns += 1;
         if let Some(options) = self.next_options.take() {
@@ -130,6 +131,17 @@ impl Session {
         }
         self.last = Some(outcome);
         self.forget();
+    }
+}
+
+/// What the conversation has of the assistant where a turn ended without its answer.
+fn last_words<'e>(turn: &OpenTurn, ended: &'e Ended) -> Cow<'e, str> {
+    // The text beside the last calls is in the history already.
+    let is_known = !turn.closed.is_empty() && !ended.content.trim().is_empty() && ended.content == turn.text;
+    match (ended.partial, is_known) {
+        (true, _) => format!("{}\n\n(interrupted)", ended.content).into(),
+        (false, true) => "(interrupted)".into(),
+        (false, false) => ended.content.as_str().into(),
     }
 }
 

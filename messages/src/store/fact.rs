@@ -216,6 +216,29 @@ pub struct Ended {
     /// in it. Of a journal that does not say, it is the difference of two times of day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Whether the content is the part of an unfinished answer that readers had seen when the run was ended from outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// An estimate of the tokens of the model call that the end interrupted: of its prompt, and of what was seen of its
+    /// answer. The provider reports none for such a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<Usage>,
+}
+
+impl Ended {
+    /// A run that ended so, without text, guard or error.
+    pub fn new(finish_reason: FinishReason) -> Self {
+        Self {
+            finish_reason,
+            guard_reason: None,
+            content: String::new(),
+            suspended: None,
+            error: None,
+            duration_ms: None,
+            partial: false,
+            estimated: None,
+        }
+    }
 }
 
 /// A suspension.

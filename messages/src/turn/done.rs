@@ -6,7 +6,7 @@ use super::state::{Finishing, State};
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{FinishReason, GuardReason};
 use crate::error::AgentError;
-use crate::event::AgentEvent;
+use crate::event::{self, AgentEvent};
 use crate::ids::{ResumeToken, TurnId};
 use crate::limits::Limits;
 use crate::outcome::{EndReason, SuspendReason, TurnOutcome};
@@ -15,7 +15,7 @@ use crate::store::{Ended, Fact, Suspension};
 
 impl Turn {
     pub(super) fn finish_final(&mut self, content: String, effects: &mut Vec<Effect>) {
-        self.end(Ended { content, ..ended(FinishReason::Final) }, effects);
+        self.end(Ended { content, ..Ended::new(FinishReason::Final) }, effects);
     }
 
     /// A guard tripped: the caller gets what there is so far.
@@ -24,14 +24,14 @@ impl Turn {
         let limit = open.input.limits.of(guard);
         let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
         self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
-        self.end(Ended { content, guard_reason: Some(guard), ..ended(FinishReason::GuardExceeded) }, effects);
+        self.end(Ended { content, guard_reason: Some(guard), ..Ended::new(FinishReason::GuardExceeded) }, effects);
     }
 
     pub(super) fn fail(&mut self, error: AgentError, effects: &mut Vec<Effect>) {
         // A turn that was taken up again may fail before it comes back to its calls.
         self.settle_calls(&[], effects);
         let content = self.open_turn().and_then(so_far).unwrap_or_default();
-        self.end(Ended { content, error: Some(error), ..ended(FinishReason::Error) }, effects);
+        self.end(Ended { content, error: Some(error), ..Ended::new(FinishReason::Error) }, effects);
     }
 
     /// The run ends with a question to a person or a result from outside, at the call of this number.
@@ -53,7 +53,7 @@ impl Turn {
         let good_for_ms = Some(open.input.limits.suspend_timeout_ms).filter(|timeout_ms| *timeout_ms > 0);
         let expires_at = good_for_ms.map(|ms| self.now.wall.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
         let suspended = Some(Suspension { reason, token, question, expires_at });
-        self.end(Ended { content, suspended, ..ended(FinishReason::Suspended) }, effects);
+        self.end(Ended { content, suspended, ..Ended::new(FinishReason::Suspended) }, effects);
     }
 
     /// Closes a turn whose actor was killed before it could close it.
@@ -79,7 +79,7 @@ impl Turn {
         let open = self.open_turn();
         let content = open.and_then(so_far).unwrap_or_else(|| format!("({why})"));
         let error = Some(AgentError::Internal(why.to_owned()));
-        self.end(Ended { content, error, ..ended(FinishReason::Error) }, effects);
+        self.end(Ended { content, error, ..Ended::new(FinishReason::Error) }, effects);
     }
 
     /// Closes a suspended turn because its person went on to something else.
@@ -90,7 +90,7 @@ impl Turn {
         self.record_in_turn(Fact::Resumed { submission, reply: String::new(), request_id, labels });
         self.settle_calls(&[], &mut Vec::new());
         let content = "(the question was not answered)".to_owned();
-        self.record_end(Ended { content, ..ended(FinishReason::Cancelled) });
+        self.record_end(Ended { content, ..Ended::new(FinishReason::Cancelled) });
     }
 
     fn end(&mut self, ended: Ended, effects: &mut Vec<Effect>) {
@@ -151,8 +151,10 @@ impl Turn {
                 self.settle_calls(state.slots(), effects);
                 self.trips(reason, effects);
                 if let Some(open) = self.open_turn() {
-                    let ended = ended_by(reason, open);
-                    let content = words.unwrap_or(ended.content);
+                    let ended = self.interrupted_answer(state, ended_by(reason, open));
+                    let seen = event::interrupted(&open.input.turn, open.spent.steps + 1, &ended);
+                    let content = words.unwrap_or_else(|| ended.content.clone());
+                    seen.into_iter().for_each(|seen| self.emit(effects, || seen));
                     self.record_end(Ended { content, ..ended });
                 }
             }),
@@ -176,19 +178,15 @@ impl Turn {
     }
 }
 
-fn ended(finish_reason: FinishReason) -> Ended {
-    Ended { finish_reason, guard_reason: None, content: String::new(), suspended: None, error: None, duration_ms: None }
-}
-
 fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
     match reason.finishes() {
         (_, Some(guard)) => {
             let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
-            Ended { content, guard_reason: Some(guard), ..ended(FinishReason::GuardExceeded) }
+            Ended { content, guard_reason: Some(guard), ..Ended::new(FinishReason::GuardExceeded) }
         }
         (_, None) => {
             let content = so_far(open).unwrap_or_else(|| "Cancelled before there was an answer.".to_owned());
-            Ended { content, ..ended(FinishReason::Cancelled) }
+            Ended { content, ..Ended::new(FinishReason::Cancelled) }
         }
     }
 }

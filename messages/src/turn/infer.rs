@@ -32,7 +32,7 @@ impl Turn {
         // A model takes its time: what the turn has so far is not kept until it answers.
         self.flush(effects);
         let ticket = self.ticket();
-        self.state = State::LlmInfer { awaiting: ticket, asked: false, prompt_bytes };
+        self.state = State::LlmInfer { awaiting: ticket, asked: false, prompt_bytes, seen: None };
         effects.push(Effect::Tell(TurnMessage::LlmInfer { ticket, request: Arc::new(request) }));
     }
 
@@ -48,7 +48,7 @@ impl Turn {
         let limits = &open.input.limits;
         let remaining_ms = limits.longest_wait_ms(self.now.left_of(limits.turn_timeout_ms));
         self.emit(effects, || AgentEvent::LlmRequested { model: request.model.clone() }.in_step(request.step));
-        self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes };
+        self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes, seen: None };
         effects.push(Effect::Infer { ticket, request, remaining_ms });
     }
 

@@ -1,14 +1,18 @@
-//! Calls that the end of a turn, or of a program, came over.
+//! Calls and answers that the end of a turn, or of a program, interrupted.
 //!
 //! "Cancelled" says that nothing has happened. So at every end a call of a tool that changes something, and that may have
 //! begun, is `outcome unknown`: also one that could be repeated, since at an end nothing is repeated. The result of a call
 //! that was running says for how long, and what it had put out. After a crash a call in doubt runs again only if that
 //! does no harm.
+//!
+//! Of an answer of the model, what readers have seen is kept: it is part of the conversation, for the person and for the
+//! next prompt.
 
 use super::state::{Running, Slot, State};
 use super::{Effect, Turn};
-use crate::chat::{CallStatus, ToolCall};
+use crate::chat::{CallStatus, ToolCall, Usage};
 use crate::session_state::OpenCall;
+use crate::store::Ended;
 use crate::tools::ToolReturn;
 
 /// The results of calls that no tool answered; those in older journals begin alike.
@@ -52,6 +56,22 @@ impl Turn {
             if let Some(returned) = result(at, open) {
                 self.answer(&open.call, returned, effects);
             }
+        }
+    }
+
+    /// The end of the run, with what readers have seen of the answer that it interrupts, and the tokens that this cost.
+    pub(super) fn interrupted_answer(&self, state: &State, ended: Ended) -> Ended {
+        let (State::LlmInfer { asked: true, prompt_bytes, seen, .. }, Some(session)) = (state, &self.session) else {
+            return ended;
+        };
+        let tokens = |bytes: u64| bytes.saturating_mul(session.tokens_per_kb) / 1_000;
+        let (input_tokens, output_tokens) =
+            (tokens(*prompt_bytes), tokens(seen.as_ref().map_or(0, |seen| seen.len() as u64)));
+        let total_tokens = input_tokens + output_tokens;
+        let estimated = Some(Usage { input_tokens, output_tokens, total_tokens, ..Usage::default() });
+        match seen {
+            Some(seen) => Ended { content: seen.to_string(), partial: true, estimated, ..ended },
+            None => Ended { estimated, ..ended },
         }
     }
 

@@ -133,11 +133,11 @@ pub enum TurnMessage {
     },
     /// A call has ended.
     ToolReturned { ticket: Ticket, returned: Box<ToolReturn> },
-    /// The output of a running call so far. Sent while the actor stops, before `Stopped`: the result of a call that
-    /// is interrupted holds it.
+    /// The output of a running call so far, or what readers have seen of the model's answer. Sent while the actor stops,
+    /// before `Stopped`: the result of an interrupted call, or the end of the turn, holds it.
     SaidSoFar {
         ticket: Ticket,
-        /// Its output, as text.
+        /// The output, as text.
         output: String,
     },
     /// A person decided about a call.

@@ -226,12 +226,12 @@ impl Turn {
             (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
                 self.condensed(*wait, result, e);
             }
-            (State::LlmInfer { awaiting, asked: false, prompt_bytes }, M::LlmInfer { ticket, request })
+            (State::LlmInfer { awaiting, asked: false, prompt_bytes, .. }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>
             {
                 self.infer(ticket, request, prompt_bytes, e);
             }
-            (State::LlmInfer { awaiting, asked: true, prompt_bytes }, M::ParseAction { ticket, result })
+            (State::LlmInfer { awaiting, asked: true, prompt_bytes, .. }, M::ParseAction { ticket, result })
                 if awaiting == ticket =>
             {
                 self.parse_action(result, prompt_bytes, e);
@@ -243,6 +243,12 @@ impl Turn {
             (State::CallTool(calling), M::Checked { ticket, verdict }) => self.checked(calling, ticket, verdict, e),
             (State::CallTool(calling), M::ToolReturned { ticket, returned }) => {
                 self.tool_returned(calling, ticket, *returned, e);
+            }
+            (State::LlmInfer { awaiting, asked: true, prompt_bytes, .. }, M::SaidSoFar { ticket, output })
+                if awaiting == ticket =>
+            {
+                let seen = Some(output.into_boxed_str()).filter(|seen| !seen.trim().is_empty());
+                self.state = State::LlmInfer { awaiting, asked: true, prompt_bytes, seen };
             }
             (State::CallTool(mut calling), M::SaidSoFar { ticket, output }) => {
                 calling.said(ticket, output);

@@ -68,14 +68,7 @@ fn returned(call: &ToolCall, status: CallStatus, text: &str) -> Fact {
 fn outcome(content: &str) -> Fact {
     let finish_reason = crate::chat::FinishReason::Final;
     let content = content.to_owned();
-    Fact::Outcome(Box::new(Ended {
-        finish_reason,
-        guard_reason: None,
-        content,
-        suspended: None,
-        error: None,
-        duration_ms: None,
-    }))
+    Fact::Outcome(Box::new(Ended { content, ..Ended::new(finish_reason) }))
 }
 
 struct Built {

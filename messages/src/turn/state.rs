@@ -36,6 +36,9 @@ pub(super) enum State {
         asked: bool,
         /// How many bytes the prompt has.
         prompt_bytes: u64,
+        /// What readers have seen of the answer until the actor stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<Box<str>>,
     },
     /// An answer is held against the schema it must fit.
     ParseAction(Box<Judging>),

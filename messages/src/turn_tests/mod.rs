@@ -5,6 +5,7 @@ mod clock;
 mod decisions;
 mod guards;
 mod internal_errors;
+mod interrupted;
 mod layers;
 mod outside;
 mod pairing;

@@ -83,14 +83,7 @@ fn ended(reason: Option<SuspendReason>) -> Fact {
         expires_at: None,
     });
     let finish_reason = if suspended.is_some() { FinishReason::Suspended } else { FinishReason::Final };
-    Fact::Outcome(Box::new(Ended {
-        finish_reason,
-        guard_reason: None,
-        content: "done".to_owned(),
-        suspended,
-        error: None,
-        duration_ms: None,
-    }))
+    Fact::Outcome(Box::new(Ended { content: "done".to_owned(), suspended, ..Ended::new(finish_reason) }))
 }
 
 fn of(parent: &str) -> Fact {

@@ -132,14 +132,7 @@ async fn a_session_of_before_titles_is_listed_with_its_state_when_a_turn_of_it_e
     let mut end = append(&one, epoch, 3, 1);
     let content = "done".to_owned();
     let finish_reason = FinishReason::Final;
-    let fact = Fact::Outcome(Box::new(Ended {
-        finish_reason,
-        guard_reason: None,
-        content,
-        suspended: None,
-        error: None,
-        duration_ms: None,
-    }));
+    let fact = Fact::Outcome(Box::new(Ended { content, ..Ended::new(finish_reason) }));
     end.records = vec![Arc::new(Record { fact, ..(*end.records[0]).clone() })];
     assert_eq!(store_one(&store, end).await, Ok(4));
     let seen = look().await;

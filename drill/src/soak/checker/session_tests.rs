@@ -59,14 +59,7 @@ fn result() -> Fact {
 
 fn outcome(content: &str) -> Fact {
     let content = content.to_owned();
-    Fact::Outcome(Box::new(Ended {
-        finish_reason: FinishReason::Final,
-        guard_reason: None,
-        content,
-        suspended: None,
-        error: None,
-        duration_ms: None,
-    }))
+    Fact::Outcome(Box::new(Ended { content, ..Ended::new(FinishReason::Final) }))
 }
 
 fn answer(turn: &str, request: &str, content: &str) -> Answer {

@@ -114,14 +114,7 @@ pub(super) fn summary(
 /// Something that answers no question, or has no place in this state.
 pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
     let ticket = Ticket(9_000_000);
-    let ended = Ended {
-        finish_reason: FinishReason::Final,
-        guard_reason: None,
-        content: "foreign".into(),
-        suspended: None,
-        error: None,
-        duration_ms: None,
-    };
+    let ended = Ended { content: "foreign".into(), ..Ended::new(FinishReason::Final) };
     let returned = ToolReturn { status: CallStatus::Ok, output: ToolOutput::text("foreign"), duration_ms: 1 };
     match dice.pick(15) {
         0 => TurnMessage::Checked { ticket, verdict: None },

@@ -1,0 +1,119 @@
+//! An answer of the model that the end of its turn interrupts: what readers saw of it is kept.
+
+use super::world::{Question, World, answer, input, model};
+use crate::chat::{CallStatus, FinishReason, Message};
+use crate::event::{AgentEvent, rebuild};
+use crate::ids::Ticket;
+use crate::limits::Limits;
+use crate::outcome::EndReason;
+use crate::replay::replay;
+use crate::store::{Ended, Fact};
+use crate::turn::TurnMessage;
+use crate::turn_config::TurnConfig;
+use std::sync::Arc;
+
+fn world() -> World {
+    World::new(TurnConfig::new(model()))
+}
+
+fn start(world: &mut World, number: u32) {
+    let input = Arc::new(input(number, &format!("message {number}"), Limits::default()));
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
+    world.settle();
+}
+
+fn asked(world: &World) -> Ticket {
+    let asked = world.questions.iter().find_map(|question| match question {
+        Question::Infer(ticket, _) => Some(*ticket),
+        _ => None,
+    });
+    asked.expect("the model is asked")
+}
+
+fn stop(world: &mut World, reason: EndReason) {
+    world.say(TurnMessage::Stopped { reason, submission: None });
+    world.settle();
+}
+
+fn end(world: &World) -> Ended {
+    let ends = world.stored.iter().rev().find_map(|record| match &record.fact {
+        Fact::Outcome(ended) => Some((**ended).clone()),
+        _ => None,
+    });
+    ends.expect("the turn has ended")
+}
+
+fn said(message: &Message) -> &str {
+    match message {
+        Message::Assistant { text, .. } => text,
+        other => panic!("not of the assistant: {other:?}"),
+    }
+}
+
+#[test]
+fn what_readers_saw_is_kept_for_the_caller_the_next_prompt_and_late_readers() {
+    let mut world = world();
+    start(&mut world, 1);
+    let ticket = asked(&world);
+    world.say(TurnMessage::SaidSoFar { ticket, output: "The capital of".to_owned() });
+    stop(&mut world, EndReason::Cancelled);
+    let ended = end(&world);
+    assert_eq!((ended.finish_reason, ended.content.as_str()), (FinishReason::Cancelled, "The capital of"));
+    assert!(ended.partial);
+    let estimated = ended.estimated.expect("the call cost something");
+    assert!(estimated.input_tokens > 0 && estimated.output_tokens == 3, "{estimated:?}");
+    assert_eq!(said(world.folded().history.last().expect("a message")), "The capital of\n\n(interrupted)");
+
+    let is_seen =
+        |event: &AgentEvent| matches!(event, AgentEvent::MessageAssistant { text, .. } if text == "The capital of");
+    let live = world.events.iter().find(|event| is_seen(&event.event)).expect("live readers are told").clone();
+    let session = world.folded().id;
+    let late = rebuild(&session, &world.stored).into_iter().find(|event| is_seen(&event.event));
+    assert_eq!(late.expect("late readers are told, too").event, live.event, "the same text by the same id");
+    replay(&world.stored).expect("the journal replays");
+}
+
+#[test]
+fn of_an_answer_without_text_the_cost_is_kept() {
+    for seen in [None, Some("  \n")] {
+        let mut world = world();
+        start(&mut world, 1);
+        let ticket = asked(&world);
+        if let Some(output) = seen.map(str::to_owned) {
+            world.say(TurnMessage::SaidSoFar { ticket, output });
+        }
+        stop(&mut world, EndReason::Cancelled);
+        let ended = end(&world);
+        assert!(!ended.partial && ended.estimated.is_some_and(|cost| cost.output_tokens == 0), "{ended:?}");
+        assert_eq!(ended.content, "Cancelled before there was an answer.");
+        replay(&world.stored).expect("the journal replays");
+    }
+}
+
+#[test]
+fn a_late_word_of_another_question_is_not_kept() {
+    let mut world = world();
+    start(&mut world, 1);
+    let Ticket(asked) = asked(&world);
+    world.say(TurnMessage::SaidSoFar { ticket: Ticket(asked + 7), output: "not of this turn".to_owned() });
+    stop(&mut world, EndReason::TurnTimeout);
+    let ended = end(&world);
+    assert!(!ended.partial && ended.content.starts_with("Stopped: the turn took longer"), "{ended:?}");
+}
+
+#[test]
+fn text_beside_calls_is_in_the_conversation_once() {
+    let mut world = world();
+    start(&mut world, 1);
+    world.llm(Ok(answer("Step 1.", &[("local__read", "{}")])));
+    world.settle();
+    let call = world.folded().open.and_then(|open| open.step).map(|step| step.calls[0].call.id.clone());
+    world.tool(call.expect("a call runs").as_str(), CallStatus::Ok, "done");
+    world.settle();
+    asked(&world);
+    stop(&mut world, EndReason::Cancelled);
+    let history = world.folded().history;
+    let times =
+        history.iter().filter(|message| matches!(&***message, Message::Assistant { text, .. } if text == "Step 1."));
+    assert_eq!(times.count(), 1, "{history:?}");
+}
