@@ -8,6 +8,8 @@ mod approvals;
 mod chat;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/config.rs"]
+mod config;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/escapes.rs"]

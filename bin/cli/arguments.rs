@@ -5,6 +5,7 @@
 
 mod batch;
 mod choices;
+mod config;
 mod decisions;
 mod resume;
 mod running;
@@ -19,6 +20,7 @@ pub(crate) use batch::BatchArgs;
 pub(crate) use bob_drill::soak::SoakArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
+pub(crate) use config::{ConfigAction, ConfigArgs, InitArgs, ToolsLevel};
 pub(crate) use decisions::{DecisionsAction, DecisionsArgs};
 pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
@@ -35,8 +37,8 @@ pub(crate) use taping::{ReplayArgs, TapeArg};
     version,
     after_help = "\
 Examples:
-  cli-agent init                                 write a commented agent.toml
-  cli-agent                                      chat, with ./agent.toml
+  cli-agent                                      chat
+  cli-agent init                                 choose a model and what tools may do
   cli-agent chat --model openai:gpt-4o-mini      chat with a model of a provider
   cli-agent run \"List the files here.\"           one question, one answer
   git diff | cli-agent run --output json -       the same for scripts
@@ -50,7 +52,7 @@ ended the turn, 4 the turn waits for a person, 5 model, 6 tools, 7 store, 70 the
 Answers go to stdout, everything else to stderr."
 )]
 pub(crate) struct Cli {
-    /// The configuration file [default: ./agent.toml]
+    /// Read this configuration alone [default: the nearest agent.toml, over the user's own]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
     /// The command [default: chat]
@@ -98,14 +100,16 @@ pub(crate) enum Command {
     Soak(SoakArgs),
     /// Show what the configuration in this folder would start and where it would send keys, and trust it
     #[command(after_help = "\
-A configuration in the current folder may have come with someone else's files. One that starts programs, or sends keys
+A configuration in the current folder or above it may have come with someone else's files. One that starts programs, or sends keys
 of the environment to an address of its own, is trusted once, for exactly its content; naming a file with --config needs
 no trust. What is trusted is kept in ~/.local/state/bob.")]
     Trust(TrustArgs),
     /// Print the JSON schema of the events that `run --output stream-json` prints
     EventsSchema,
-    /// Write a configuration that explains every key to ./agent.toml
+    /// Write a configuration, to ./agent.toml or for all projects
     Init(InitArgs),
+    /// Show, change or check the configuration
+    Config(ConfigArgs),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  cli-agent completions bash > ~/.local/share/bash-completion/completions/cli-agent"
@@ -310,14 +314,6 @@ pub(crate) enum McpAction {
         #[arg(long, value_name = "PID")]
         pid: Option<u32>,
     },
-}
-
-/// `init`.
-#[derive(Debug, Args)]
-pub(crate) struct InitArgs {
-    /// Replace an existing agent.toml
-    #[arg(long)]
-    pub(crate) force: bool,
 }
 
 #[cfg(test)]

@@ -186,6 +186,11 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         failed: None,
     };
     chat.greet();
+    if is_person && config.files().all().next().is_none() {
+        print::note(
+            "there is no agent.toml, so the model is chosen by the keys in the environment; cli-agent init writes one",
+        );
+    }
     if args.session.is_some() {
         chat.look_back().await?;
     }

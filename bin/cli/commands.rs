@@ -4,11 +4,12 @@
 //! - `sessions`, `approvals`, `skills`, `tools`, `mcp`: what there is
 //! - `ps`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
-//! - `doctor`, `init`, `events_schema`: beside all of it
+//! - `doctor`, `init`, `config`, `events_schema`: beside all of it
 //! - `prompt`, `attach`, `output_schema`, `output`: what goes into a turn, and the result object that comes out
 
 pub(crate) mod approvals;
 pub(crate) mod attach;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events_schema;
 pub(crate) mod init;

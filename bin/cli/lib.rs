@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use bob::tape::MARK;
 use bob::{Hook, OnRestart};
-use bob_config::{Config, Environment, Overrides, sanitise};
+use bob_config::{Config, Environment, Files, Overrides, sanitise};
 use clap::{CommandFactory, Parser};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
@@ -27,7 +27,7 @@ use commands::output::ResultObject;
 use commands::skills;
 #[cfg(feature = "soak")]
 use commands::soak;
-use commands::{approvals, doctor, events_schema, init, mcp, ps, replay, resume, run, sessions, tools};
+use commands::{approvals, config, doctor, events_schema, init, mcp, ps, replay, resume, run, sessions, tools};
 use exit::{Exit, Failure};
 use runtime::origin::Origin;
 use runtime::trust;
@@ -98,25 +98,29 @@ fn enter(arguments: &[OsString]) -> Exit {
 }
 
 fn obey(cli: Cli) -> Result<Exit, Failure> {
-    let is_named = cli.config.is_some();
-    let file = cli.config.unwrap_or_else(|| PathBuf::from("agent.toml"));
+    let named = cli.config;
+    let files = match &named {
+        Some(file) => Files::only(file, &Environment::of_process()),
+        None => Files::find(Path::new("."), &Environment::of_process()),
+    };
     // A found configuration with privileges is checked for trust, unless it was named.
     let trusted = |overrides: &Overrides| {
-        let config = configured(&file, overrides)?;
-        trust::check(&config, is_named)?;
+        let config = configured(&files, overrides)?;
+        trust::check(&config)?;
         Ok::<_, Failure>(config)
     };
     // A replay starts nothing and sends nothing: it needs no key, and trust only for where it keeps its session.
     let taped = |overrides: &Overrides, tape: Option<&TapeArg>| match tape.is_some_and(TapeArg::is_replay) {
         true => {
-            let config = configured_with(&file, overrides, Environment::of_process().or_else(MARK))?;
-            trust::check_replay(&config, is_named)?;
+            let config = configured_with(&files, overrides, Environment::of_process().or_else(MARK))?;
+            trust::check_replay(&config)?;
             Ok(config)
         }
         false => trusted(overrides),
     };
     match cli.command.unwrap_or_else(|| Command::Chat(ChatArgs::default())) {
-        Command::Init(args) => init::init(&args, &file),
+        Command::Init(args) => init::init(&args, named.as_deref(), &files),
+        Command::Config(args) => config::config(&args.action, &files),
         Command::EventsSchema => {
             events_schema::print()?;
             Ok(Exit::Success)
@@ -127,67 +131,67 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             print::text(&String::from_utf8_lossy(&script))?;
             Ok(Exit::Success)
         }
-        Command::Doctor(args) => in_runtime(doctor::doctor(&file, is_named, args.json)),
+        Command::Doctor(args) => in_runtime(doctor::doctor(&files, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
         #[cfg(feature = "skills")]
-        Command::Skills(args) => skills::skills(&args.action, || configured(&file, &Overrides::default())),
+        Command::Skills(args) => skills::skills(&args.action, || configured(&files, &Overrides::default())),
         Command::Mcp(args) => match args.action {
             McpAction::List(list) => in_runtime(mcp::list(&trusted(&Overrides::default())?, list.json)),
             McpAction::Restart { id, pid } => {
-                in_runtime(ps::restart_server(&id, pid, &configured(&file, &Overrides::default())?))
+                in_runtime(ps::restart_server(&id, pid, &configured(&files, &Overrides::default())?))
             }
             McpAction::Reload { pid } => {
-                in_runtime(ps::reload_servers(pid, &configured(&file, &Overrides::default())?))
+                in_runtime(ps::reload_servers(pid, &configured(&files, &Overrides::default())?))
             }
         },
-        Command::Ps(args) => in_runtime(ps::ps(&args, &configured(&file, &Overrides::default())?)),
+        Command::Ps(args) => in_runtime(ps::ps(&args, &configured(&files, &Overrides::default())?)),
         #[cfg(feature = "top")]
-        Command::Top(args) => in_runtime(top::top(&args, &configured(&file, &Overrides::default())?)),
-        Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&file, &Overrides::default())?)),
-        Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&file, &Overrides::default())?)),
+        Command::Top(args) => in_runtime(top::top(&args, &configured(&files, &Overrides::default())?)),
+        Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&files, &Overrides::default())?)),
+        Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&files, &Overrides::default())?)),
         Command::Sessions(args) => in_runtime(sessions::sessions(&args.action, &trusted(&Overrides::default())?)),
-        Command::Approvals(args) => approvals::approvals(&args.action, &configured(&file, &Overrides::default())?),
+        Command::Approvals(args) => approvals::approvals(&args.action, &configured(&files, &Overrides::default())?),
         #[cfg(feature = "soak")]
         Command::Soak(args) => {
             // Only custom prompts make a soak use the configuration.
             if args.prompts.is_some() {
                 trusted(&Overrides::default())?;
             }
-            in_runtime(soak::soak(&args, &file))
+            in_runtime(soak::soak(&args, files.first()))
         }
-        Command::Trust(args) => trust::trust(&args, &configured(&file, &Overrides::default())?),
+        Command::Trust(args) => trust::trust(&args, &configured(&files, &Overrides::default())?),
         Command::Run(args) => {
             let overrides =
                 Overrides { model: args.model.clone(), max_steps: args.max_steps, timeout_ms: args.timeout_ms };
-            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            let source = Origin { files: files.clone(), overrides: overrides.clone() };
             in_runtime(run::run(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
         }
         Command::Resume(args) => {
             let overrides = Overrides::default();
-            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            let source = Origin { files: files.clone(), overrides: overrides.clone() };
             in_runtime(resume::resume(&args, trusted(&overrides)?, source))
         }
         Command::Batch(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            let source = Origin { files: files.clone(), overrides: overrides.clone() };
             in_runtime(batch::batch(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
         }
         Command::Replay(args) => in_runtime(replay::replay(&args, || trusted(&Overrides::default()))),
         Command::Chat(args) => {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
-            let source = Origin { file: file.clone(), overrides: overrides.clone(), is_named };
+            let source = Origin { files: files.clone(), overrides: overrides.clone() };
             in_runtime(chat::chat(&args, trusted(&overrides)?, source))
         }
     }
 }
 
 /// Reads the configuration and sets up logging.
-fn configured(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
-    configured_with(file, overrides, Environment::of_process())
+fn configured(files: &Files, overrides: &Overrides) -> Result<Config, Failure> {
+    configured_with(files, overrides, Environment::of_process())
 }
 
-fn configured_with(file: &Path, overrides: &Overrides, environment: Environment) -> Result<Config, Failure> {
-    let config = bob_config::load(file, &environment, overrides)?;
+fn configured_with(files: &Files, overrides: &Overrides, environment: Environment) -> Result<Config, Failure> {
+    let config = bob_config::load_all(files, &environment, overrides)?;
     logging::start(&config.log);
     Ok(config)
 }

@@ -62,7 +62,7 @@ impl OpenRuntime {
     /// Returns an error if the configuration is invalid on this machine, the tree cannot start, or a required tool
     /// server fails to start.
     pub(crate) async fn open(config: &Config, mut choices: Choices) -> Result<Self, Failure> {
-        let remembered = Remembered::open(&config.file);
+        let remembered = Remembered::open(&config.folder);
         if choices.memory.is_none() {
             choices.memory = remembered.clone().map(|memory| memory as Arc<dyn ApprovalMemory>);
         }

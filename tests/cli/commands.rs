@@ -112,7 +112,7 @@ fn doctor_says_what_is_wrong_and_what_to_do() {
     assert!(keyless.stdout.contains("OPENAI_API_KEY"), "{}", keyless.stdout);
 
     let unreadable = Scratch::new();
-    let run = Program::new(AGENT).dir(unreadable.path()).args(["doctor", "--json"]).run();
+    let run = Program::new(AGENT).dir(unreadable.path()).args(["--config", "nowhere.toml", "doctor", "--json"]).run();
     assert_eq!(run.code, Some(2), "{run:?}");
     assert_eq!(parsed(&run)["ok"], false);
 }

@@ -40,6 +40,18 @@ const COMMANDS: &[(&str, By)] = &[
     ("cli-agent --config agent.toml mcp list", Exit(0)),
     ("cli-agent --config agent.toml run --output json \"What is the capital of France?\"", Exit(0)),
     ("cli-agent doctor", Exit(0)),
+    (
+        "cli-agent init --model anthropic:claude-sonnet-4-5 --tools edit",
+        Test("init_writes_what_was_chosen_for_a_project_or_for_all"),
+    ),
+    ("cli-agent config path", Exit(0)),
+    ("cli-agent config get runtime.max_steps", Exit(0)),
+    ("cli-agent config set runtime.max_steps 200", Exit(0)),
+    (
+        "cli-agent config set --global runtime.default_model openai:gpt-4.1",
+        Test("keys_are_set_in_the_projects_file_and_in_the_users"),
+    ),
+    ("cli-agent config check", Exit(0)),
     ("cli-agent chat", TERMINAL),
     ("cli-agent chat --session demo", TERMINAL),
     ("cli-agent batch - > answers.jsonl", Exit(0)),

@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 32] = [
+const COMMANDS: [&[&str]; 37] = [
     &[],
     &["chat"],
     &["run"],
@@ -37,6 +37,11 @@ const COMMANDS: [&[&str]; 32] = [
     &["soak"],
     &["events-schema"],
     &["init"],
+    &["config"],
+    &["config", "get"],
+    &["config", "set"],
+    &["config", "path"],
+    &["config", "check"],
     &["completions"],
 ];
 

@@ -19,6 +19,12 @@ pub(crate) const KEPT_VARIABLES: [&str; 7] =
 /// The state folder of programs, unless a test has its own: separate from that of the user who runs the tests.
 pub(crate) const STATE_HOME: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
+/// The folder of their configurations, in which there is none, so that the user's own has no part in a test.
+pub(crate) const CONFIG_HOME: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/config");
+
+/// The folder of what can be made again.
+pub(crate) const CACHE_HOME: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
+
 /// A program about to be run.
 pub(crate) struct Program {
     command: Command,
@@ -45,7 +51,8 @@ impl Program {
         let mut command = Command::new(path.as_ref());
         command.env_clear().process_group(0);
         command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.env("XDG_STATE_HOME", STATE_HOME);
+        command.env("XDG_STATE_HOME", STATE_HOME).env("XDG_CONFIG_HOME", CONFIG_HOME);
+        command.env("XDG_CACHE_HOME", CACHE_HOME);
         Self { command, stdin: Some(Vec::new()), deadline: Duration::from_secs(120), has_full_stderr: false }
     }
 

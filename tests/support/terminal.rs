@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use portable_pty::{CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 
-use super::program::{KEPT_VARIABLES, STATE_HOME};
+use super::program::{CACHE_HOME, CONFIG_HOME, KEPT_VARIABLES, STATE_HOME};
 
 const SIZE: PtySize = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
 
@@ -60,6 +60,8 @@ impl Terminal {
         }
         command.env("TERM", "xterm-256color");
         command.env("XDG_STATE_HOME", STATE_HOME);
+        command.env("XDG_CONFIG_HOME", CONFIG_HOME);
+        command.env("XDG_CACHE_HOME", CACHE_HOME);
         for (name, value) in env {
             command.env(name, value);
         }

@@ -24,7 +24,7 @@ const ID_LENGTH: usize = 8;
 /// Returns an error if there is no such decision, or the file cannot be read or written.
 pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exit, Failure> {
     let no_place = || Failure::usage("HOME is not set; lasting decisions are stored below it");
-    let place = Place::of(&config.file).ok_or_else(no_place)?;
+    let place = Place::of(&config.folder).ok_or_else(no_place)?;
     let failed =
         |what: &str, error: std::io::Error| Failure::usage(format!("cannot {what} {}: {error}", place.file.display()));
     let known = place.read().map_err(|error| failed("read", error))?;

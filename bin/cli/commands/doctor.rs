@@ -4,7 +4,6 @@
 //! is 0 if everything is fine, else that of the first group with an error: 2 configuration and keys, 5 model, 6
 //! tools, 7 store.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use bob::{
     ServerState, ServerStatus, SessionId, TurnOutcome,
 };
 use bob_config::assemble::{self, Choices};
-use bob_config::{Config, Environment, Overrides};
+use bob_config::{Config, Environment, Files, Overrides};
 use serde::Serialize;
 use serde_json::json;
 
@@ -57,11 +56,11 @@ async fn prompt_files(config: &Config) -> Result<String, String> {
 ///
 /// # Errors
 /// Returns an error if the results cannot be printed.
-pub(crate) async fn doctor(file: &Path, is_named: bool, as_json: bool) -> Result<Exit, Failure> {
+pub(crate) async fn doctor(files: &Files, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut report = Report { as_json, findings: Vec::new() };
     let checked = tokio::select! {
-        checked = examine(file, is_named, &mut report) => checked,
+        checked = examine(files, &mut report) => checked,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
     if let Some(opened) = checked? {
@@ -94,17 +93,17 @@ impl Report {
     }
 }
 
-async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Option<OpenRuntime>, Failure> {
-    let config = match bob_config::load(file, &Environment::of_process(), &Overrides::default()) {
+async fn examine(files: &Files, report: &mut Report) -> Result<Option<OpenRuntime>, Failure> {
+    let config = match bob_config::load_all(files, &Environment::of_process(), &Overrides::default()) {
         Ok(config) => config,
         Err(error) => {
             let failure = Failure::from(error);
-            report.add("config", Exit::Usage, Err(format!("{}: {}", file.display(), failure.message)))?;
+            report.add("config", Exit::Usage, Err(format!("{}: {}", files.first().display(), failure.message)))?;
             return Ok(None);
         }
     };
-    report.add("config", Exit::Usage, Ok(file.display().to_string()))?;
-    if let Err(failure) = trust::check(&config, is_named) {
+    report.add("config", Exit::Usage, Ok(named(files)))?;
+    if let Err(failure) = trust::check(&config) {
         let check = if failure.exit == Exit::Store { "store" } else { "trust" };
         report.add(check, failure.exit, Err(failure.message))?;
         return Ok(None);
@@ -150,6 +149,12 @@ async fn examine(file: &Path, is_named: bool, report: &mut Report) -> Result<Opt
     }
     report.add("store", Exit::Store, stored)?;
     Ok(Some(opened))
+}
+
+/// The files of the configuration.
+fn named(files: &Files) -> String {
+    let all: Vec<_> = files.all().map(|file| file.display().to_string()).collect();
+    if all.is_empty() { "no agent.toml; built-in defaults".to_owned() } else { all.join(", then ") }
 }
 
 /// How a tool server that had its time to start is doing.

@@ -1,12 +1,12 @@
 //! `init`: a configuration to begin with.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::io::{self, BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
 
-use bob_config::Config;
+use bob_config::{Config, Environment, Files, Overrides};
 
-use crate::arguments::InitArgs;
+use super::config::write_new;
+use crate::arguments::{InitArgs, ToolsLevel};
 use crate::exit::{Exit, Failure};
 use crate::runtime::trust;
 use crate::terminal::print;
@@ -14,35 +14,142 @@ use crate::terminal::print;
 /// The script that starts the shipped local model, relative to the configuration.
 const MODEL_SCRIPT: &str = "scripts/local-model.sh";
 
-/// Writes the shipped configuration to the current folder, or to the file that `--config` names.
+/// What a short configuration says.
+struct Chosen {
+    model: String,
+    tools: ToolsLevel,
+    is_global: bool,
+}
+
+/// Writes a configuration: a short one with what was chosen, or the shipped one, which explains every key.
 ///
 /// # Errors
-/// When the file is there already and was not to be replaced, or cannot be written.
-pub(crate) fn init(args: &InitArgs, file: &Path) -> Result<Exit, Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if args.force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
+/// When the file is there already and was not to be replaced, or cannot be written; when an answer is none.
+pub(crate) fn init(args: &InitArgs, named: Option<&Path>, files: &Files) -> Result<Exit, Failure> {
+    let is_asked = !args.is_complete() && named.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal();
+    let chosen = match is_asked {
+        true => Some(ask(files)?),
+        false if args.global || args.model.is_some() || args.tools.is_some() => Some(Chosen {
+            model: args.model.clone().map_or_else(default_model, Ok)?,
+            tools: args.tools.unwrap_or_default(),
+            is_global: args.global,
+        }),
+        false => None,
+    };
+    let file = match &chosen {
+        Some(Chosen { is_global: true, .. }) => global(named, files)?,
+        Some(_) | None => args.project(named),
+    };
+    let text = chosen.as_ref().map_or_else(|| Config::example().to_owned(), short);
+    let good = bob_config::parse(&text, &file, &Environment::of_process(), &Overrides::default());
+    if let (Err(error), Some(_)) = (good, &chosen) {
+        return Err(error.into());
     }
-    let written = options.open(file).and_then(|mut opened| opened.write_all(Config::example().as_bytes()));
-    match written {
-        Ok(()) => {
-            // The user requested this file, so it is trusted.
-            trust::take(file, Config::example());
-            print::note(&format!("wrote {}; next: cli-agent doctor", file.display()));
-            if !file.with_file_name(MODEL_SCRIPT).exists() {
-                print::note(&format!(
-                    "its model on this machine needs {MODEL_SCRIPT} of the repository beside it; without that, set \
-                     runtime.default_model to a model of a provider, for example \"openai:gpt-4o-mini\""
-                ));
-            }
-            Ok(Exit::Success)
+    write_new(&file, &text, args.force)?;
+    // The user requested this file, so it is trusted.
+    trust::take(&file, &text);
+    print::note(&format!("wrote {}; next: cli-agent doctor", file.display()));
+    if chosen.is_none() && !file.with_file_name(MODEL_SCRIPT).exists() {
+        print::note(&format!(
+            "its model on this machine needs {MODEL_SCRIPT} of the repository beside it; without that, set \
+             runtime.default_model to a model of a provider, for example \"openai:gpt-4o-mini\", or write a short \
+             file: cli-agent init --force --model MODEL"
+        ));
+    }
+    Ok(Exit::Success)
+}
+
+fn global(named: Option<&Path>, files: &Files) -> Result<PathBuf, Failure> {
+    match (named, &files.user_place) {
+        (Some(_), _) => Err(Failure::usage("--global and --config name two files")),
+        (None, Some(place)) => Ok(place.clone()),
+        (None, None) => Err(Failure::usage("there is no home: set HOME, or name --config")),
+    }
+}
+
+/// The model that is used without any file.
+fn default_model() -> Result<String, Failure> {
+    let environment = Environment::of_process();
+    Ok(bob_config::load_all(&Files::none(&environment), &environment, &Overrides::default())?.runtime.default_model)
+}
+
+/// Asks the three questions.
+fn ask(files: &Files) -> Result<Chosen, Failure> {
+    let usual = default_model()?;
+    let model = answer(&format!("Which model, as provider:model? [{usual}] "))?;
+    let model = if model.is_empty() { usual } else { model };
+    print::note("What may tools do in the working folder?");
+    print::note("  1  read and search files");
+    print::note("  2  also change files");
+    print::note("  3  also run commands; each is asked about");
+    let tools = match answer("1, 2 or 3? [2] ")?.as_str() {
+        "1" => ToolsLevel::Read,
+        "" | "2" => ToolsLevel::Edit,
+        "3" => ToolsLevel::Shell,
+        other => return Err(Failure::usage(format!("{other:?} is not one of 1, 2 and 3; nothing was written"))),
+    };
+    let place = files.user_place.as_deref().map(|place| place.display().to_string()).unwrap_or_default();
+    print::note("For which projects?");
+    print::note(&format!("  1  this one: {}", bob_config::NAME));
+    print::note(&format!("  2  all of yours: {place}"));
+    let is_global = match answer("1 or 2? [1] ")?.as_str() {
+        "" | "1" => false,
+        "2" => true,
+        other => return Err(Failure::usage(format!("{other:?} is not one of 1 and 2; nothing was written"))),
+    };
+    Ok(Chosen { model, tools, is_global })
+}
+
+fn answer(question: &str) -> Result<String, Failure> {
+    print::report(question);
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    match read.map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))? {
+        0 => Err(Failure::usage("no answer; nothing was written")),
+        _ => Ok(line.trim().to_owned()),
+    }
+}
+
+/// A configuration that says what was chosen, and no more.
+fn short(chosen: &Chosen) -> String {
+    let Chosen { model, tools, is_global: _ } = chosen;
+    let policy = match tools {
+        ToolsLevel::Read => {
+            "# Tools read and search; they change nothing.\n\
+             allow_tools = [\"local/read_file\", \"local/list_dir\", \"local/find_files\", \"local/search_files\"]\n"
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(Failure::usage(format!("{} already exists; use --force to overwrite it", file.display())))
+        ToolsLevel::Edit => {
+            "# Tools read and change files; they run no commands.\ndeny_tools = [\"local/shell_exec\"]\n"
         }
-        Err(error) => Err(Failure::usage(format!("cannot write {}: {error}", file.display()))),
+        ToolsLevel::Shell => "# Tools also run commands, each after a question.\ndeny_tools = []\n",
+    };
+    let model = model.replace('\\', "\\\\").replace('"', "\\\"");
+    format!(
+        "# Written by `cli-agent init`. `cli-agent config set KEY VALUE` changes a key, `cli-agent init --force` in another\n\
+         # folder writes a file that explains all of them.\n\
+         \n\
+         [runtime]\n\
+         default_model = \"{model}\"\n\
+         \n\
+         [policy]\n\
+         {policy}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_configuration_holds_whatever_was_chosen() {
+        for tools in [ToolsLevel::Read, ToolsLevel::Edit, ToolsLevel::Shell] {
+            let text = short(&Chosen { model: "a:b\"c".to_owned(), tools, is_global: false });
+            let config =
+                bob_config::parse(&text, Path::new("agent.toml"), &Environment::default(), &Overrides::default());
+            let config = config.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(config.runtime.default_model, "a:b\"c");
+            assert_eq!(config.policy.rules.deny_tools.is_empty(), tools == ToolsLevel::Shell);
+            assert_eq!(config.policy.rules.allow_tools == ["*"], tools != ToolsLevel::Read);
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! The source of a configuration, for reading it again while the program runs.
 
-use std::path::PathBuf;
-
-use bob_config::{Config, Environment, Overrides};
+use bob_config::{Config, Environment, Files, Overrides};
 
 use crate::exit::Failure;
 use crate::runtime::trust;
@@ -10,11 +8,9 @@ use crate::runtime::trust;
 /// The source of a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
-    pub(crate) file: PathBuf,
+    pub(crate) files: Files,
     /// Overrides of the command line.
     pub(crate) overrides: Overrides,
-    /// Whether it was named, so that it needs no trust.
-    pub(crate) is_named: bool,
 }
 
 impl Origin {
@@ -24,7 +20,7 @@ impl Origin {
     /// An invalid configuration, or one that is not trusted.
     pub(crate) fn read(&self) -> Result<Config, Failure> {
         let config = self.load()?;
-        trust::check(&config, self.is_named)?;
+        trust::check(&config)?;
         Ok(config)
     }
 
@@ -35,11 +31,11 @@ impl Origin {
     #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
     pub(crate) fn read_quietly(&self) -> Result<Config, Failure> {
         let config = self.load()?;
-        trust::check_quietly(&config, self.is_named)?;
+        trust::check_quietly(&config)?;
         Ok(config)
     }
 
     fn load(&self) -> Result<Config, Failure> {
-        Ok(bob_config::load(&self.file, &Environment::of_process(), &self.overrides)?)
+        Ok(bob_config::load_all(&self.files, &Environment::of_process(), &self.overrides)?)
     }
 }

@@ -62,10 +62,10 @@ struct Line {
 }
 
 impl Remembered {
-    /// The decisions for configurations in the folder of this one; `None` where there is no place for any. An absent
+    /// The decisions for configurations in this folder; `None` where there is no place for any. An absent
     /// file holds none; one that cannot be read holds none either, which is reported, and calls ask again.
-    pub(crate) fn open(config: &Path) -> Option<Arc<Self>> {
-        Place::of(config).map(Self::at)
+    pub(crate) fn open(folder: &Path) -> Option<Arc<Self>> {
+        Place::of(folder).map(Self::at)
     }
 
     fn at(place: Place) -> Arc<Self> {
@@ -111,10 +111,10 @@ impl ApprovalMemory for Remembered {
 }
 
 impl Place {
-    /// The place for the configuration in this file; `None` where there is none.
-    pub(crate) fn of(config: &Path) -> Option<Self> {
+    /// The place for configurations in this folder; `None` where there is none.
+    pub(crate) fn of(folder: &Path) -> Option<Self> {
         let file = trust::state_folder().ok()?.join("approvals.jsonl");
-        let folder = config.parent().unwrap_or(Path::new(".")).canonicalize().ok();
+        let folder = folder.canonicalize().ok();
         let folder = folder.or_else(|| Path::new(".").canonicalize().ok())?;
         Some(Self { file, folder })
     }

@@ -1,4 +1,5 @@
-//! Trust in a configuration that was found in the current folder, not named.
+//! Trust in a configuration that was found in the current folder or above it, not named. The user's own file, and
+//! built-in defaults, need none.
 //!
 //! Such a configuration may have come with foreign files. Its privileges beyond choosing a built-in model are shown
 //! (programs it starts, addresses it sends to, policies it relaxes), and so is a store that came with it; the user is
@@ -111,8 +112,8 @@ impl<'a> Question<'a> {
 ///
 /// # Errors
 /// A usage error with the command that trusts it, or an error of the store if that was replaced.
-pub(crate) fn check(config: &Config, is_named: bool) -> Result<(), Failure> {
-    if is_named {
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
+    if !config.files().needs_trust() {
         return take_named(config);
     }
     let question = Question::about(config);
@@ -134,8 +135,8 @@ pub(crate) fn check(config: &Config, is_named: bool) -> Result<(), Failure> {
 /// # Errors
 /// As [`check`].
 #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
-pub(crate) fn check_quietly(config: &Config, is_named: bool) -> Result<(), Failure> {
-    if is_named {
+pub(crate) fn check_quietly(config: &Config) -> Result<(), Failure> {
+    if !config.files().needs_trust() {
         return take_named(config);
     }
     let question = Question::about(config);
@@ -147,8 +148,8 @@ pub(crate) fn check_quietly(config: &Config, is_named: bool) -> Result<(), Failu
 ///
 /// # Errors
 /// As [`check`].
-pub(crate) fn check_replay(config: &Config, is_named: bool) -> Result<(), Failure> {
-    if is_named {
+pub(crate) fn check_replay(config: &Config) -> Result<(), Failure> {
+    if !config.files().needs_trust() {
         return Ok(());
     }
     let mut question = Question::about(config);
@@ -180,6 +181,10 @@ fn take_named(config: &Config) -> Result<(), Failure> {
 /// # Errors
 /// Returns an error if no question can be asked, the answer is no, or it cannot be stored.
 pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> {
+    if config.files().main.is_none() {
+        print::note("nothing to trust: there is no agent.toml in this folder or above it");
+        return Ok(Exit::Success);
+    }
     if args.revoke {
         let forgotten = Trusted::open()?.forget(&config.file)?;
         print::note(if forgotten { "no longer trusted" } else { "it was not trusted" });
@@ -212,6 +217,11 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
     question.remember()?;
     print::note("trusted, until its content changes");
     Ok(Exit::Success)
+}
+
+/// Whether a configuration may be used as it is, without a question.
+pub(crate) fn is_settled(config: &Config) -> bool {
+    !config.files().needs_trust() || Question::about(config).is_settled()
 }
 
 /// Trusts a file that this program has written. If that cannot be stored, the user is asked later.

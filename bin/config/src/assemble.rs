@@ -36,7 +36,7 @@ use bob::{
     TurnConfig,
 };
 
-use crate::Config;
+use crate::{Config, builtin};
 use bob::{ApprovalMemory, ApprovalPort, RuntimeBuilder};
 
 pub use model::{Lookup, model};
@@ -93,6 +93,10 @@ pub struct Choices {
 pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> Result<Assembly, AgentError> {
     let workspace = workspace(config)?;
     let default_model = model_name(&config.runtime.default_model)?;
+    if let Some(cache) = config.files().cache.as_deref().filter(|_| config.source.has_scripts) {
+        let cannot = |error| AgentError::Invalid(format!("cannot write the scripts of the local model: {error}"));
+        builtin::write_scripts(cache).map_err(cannot)?;
+    }
     let addresses = servers::addresses(config);
     let open = |choice: &TapeChoice| taped::open(choice, config, environment);
     let is_replay = |choice: &&TapeChoice| matches!(choice, TapeChoice::Replay(_));

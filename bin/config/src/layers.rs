@@ -3,9 +3,11 @@
 //! Each layer becomes a TOML document whose text begins where that of the layer below ends, so the position of a
 //! value identifies its layer, and all rules apply to all layers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use super::problem::{Findings, Origin};
 use super::{secret, tree};
@@ -31,10 +33,21 @@ impl Environment {
         Self(self.0, Some(unset))
     }
 
+    /// The path in a variable that is set to one.
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.0.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
     /// The value of a variable: nothing when it is not set, `Err` when it is not valid UTF-8.
     pub(super) fn get(&self, name: &str) -> Option<Result<&str, ()>> {
         let value = self.0.get(OsStr::new(name)).map(|value| value.to_str().ok_or(()));
         value.or_else(|| self.1.map(Ok))
+    }
+}
+
+impl<'v> FromIterator<(&'v str, String)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (&'v str, String)>>(variables: I) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(), None)
     }
 }
 
@@ -55,6 +68,39 @@ pub struct Overrides {
     pub timeout_ms: Option<u64>,
 }
 
+/// A file of the configuration. Its text begins where that of the file below it ends.
+pub(super) struct FileText<'t> {
+    pub(super) file: &'t Path,
+    /// The text as it is in the file.
+    pub(super) text: &'t str,
+    /// The text behind as many blanks as there is text below it.
+    pub(super) placed: Cow<'t, str>,
+    /// How many blanks.
+    pub(super) start: usize,
+    /// The text with its secrets painted over.
+    pub(super) masked: String,
+}
+
+impl<'t> FileText<'t> {
+    /// The files in their order, the lowest first.
+    pub(super) fn stack(files: &[(&'t Path, &'t str)]) -> Vec<Self> {
+        let mut start = 0;
+        let place = |(file, text): &(&'t Path, &'t str)| {
+            let placed = if start == 0 { Cow::Borrowed(*text) } else { Cow::Owned(" ".repeat(start) + text) };
+            let placed = Self { file, text, start, masked: String::new(), placed };
+            // One more than the file holds, so that a complaint about its end stays one about the file.
+            start = placed.placed.len() + 1;
+            placed
+        };
+        files.iter().map(place).collect()
+    }
+
+    /// Whether a value of this place stands in the file.
+    pub(super) fn holds(&self, at: usize) -> bool {
+        (self.start..=self.placed.len()).contains(&at)
+    }
+}
+
 /// The concatenated texts of all layers, and the origin of each part.
 pub(super) struct Layers {
     pub(super) environment: String,
@@ -63,7 +109,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Writes the layers above a file of this many bytes.
+    /// Writes the layers above files of this many bytes.
     pub(super) fn above(
         file_bytes: usize,
         environment: &Environment,
@@ -124,12 +170,16 @@ fn assignment(key: &str, value: Option<&str>) -> Result<String, String> {
         return Err("this variable names no key; write it like BOB__RUNTIME__MAX_STEPS".to_owned());
     }
     let value = value.ok_or_else(|| "the value of this variable is not valid UTF-8".to_owned())?;
+    Ok(format!("{} = {}", tree::shown(&path), as_value(&path, value)))
+}
+
+/// The value of a key as it is written in a file.
+pub(super) fn as_value(path: &[String], value: &str) -> String {
     // A key or a password may look like a number; secrets are always strings.
-    let value = match path.iter().any(|part| secret::is_secret_key(part)) && !value.trim_start().starts_with('{') {
+    match path.iter().any(|part| secret::is_secret_key(part)) && !value.trim_start().starts_with('{') {
         true => tree::quoted(value),
         false => as_toml(value),
-    };
-    Ok(format!("{} = {value}", tree::shown(&path)))
+    }
 }
 
 /// A value as it is when it is TOML by itself, else as a string. Dates have no place in the schema and stay text.

@@ -2,7 +2,7 @@
 //!
 //! It owns the parsing, the order of the layers (defaults < file < environment < command line) and all error
 //! messages; the front ends load it once at their start. A [`Config`] is plain data: loading starts nothing and opens
-//! only the one file. [`mod@assemble`] maps it onto the runtime of the package `bob`.
+//! only its files. [`mod@assemble`] maps it onto the runtime of the package `bob`.
 //!
 //! - `assemble`: maps a configuration onto a `RuntimeBuilder`
 //! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
@@ -17,16 +17,22 @@
 //! - `secret`, `confided`: hides secrets in messages; collects them for redaction
 //! - `privileges`: what a configuration does beyond choosing a built-in model
 //! - `tree`: the parsed text, with look-up by path
-//! - `load`: the order of these steps
+//! - `edit`: single keys, read and set
+//! - `files`: where they are looked for; `builtin`: what holds where they say nothing
+//! - `merged`: the order of these steps; `load`: the files; `source`: where a finished one comes from
 
 pub mod assemble;
+mod builtin;
 mod check;
 mod confided;
+pub mod edit;
 mod endpoints;
+mod files;
 mod interpolate;
 mod keys;
 mod layers;
 mod load;
+mod merged;
 mod prices;
 mod privileges;
 mod problem;
@@ -36,6 +42,7 @@ mod report;
 pub mod sanitise;
 mod schema;
 mod secret;
+mod source;
 mod syntax;
 mod table;
 mod tree;
@@ -44,14 +51,16 @@ mod words;
 use std::path::{Path, PathBuf};
 
 pub use endpoints::{Mcp, McpServer, Provider, SkillSource, Skills, Start};
+pub use files::{Files, NAME};
 pub use layers::{Environment, Overrides};
-pub use load::{MAX_FILE_BYTES, digest, load, parse};
+pub use load::{MAX_FILE_BYTES, load, load_all, parse, text_of};
 pub use prices::Price;
 pub use privileges::{Privilege, PrivilegeKind};
 pub use problem::{Origin, Problem};
 pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
+pub use source::digest;
 pub use words::{LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
 
 impl Config {
@@ -74,19 +83,47 @@ impl Config {
         &self.digest
     }
 
-    /// A path of the configuration as it is meant: relative to the folder of the configuration file.
+    /// A path of the configuration as it is meant: relative to the folder of the configuration file, and without a
+    /// project's file to the current one.
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         self.folder.join(path)
     }
 
-    /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`.
+    /// The files it was read from.
+    pub fn files(&self) -> &Files {
+        &self.source.files
+    }
+
+    /// The folder in which the server of a provider is started: that of the file that says how.
+    pub(crate) fn folder_of_provider(&self, name: &str) -> &Path {
+        let user = &self.source.user;
+        if user.providers.iter().any(|started| started == name) { &user.folder } else { &self.folder }
+    }
+
+    /// The folder in which the tool servers are started.
+    pub(crate) fn folder_of_servers(&self) -> &Path {
+        if self.source.user.servers { &self.source.user.folder } else { &self.folder }
+    }
+
+    /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`. By
+    /// default that is below `.bob` beside the project's file, and without one in the user's folder for states.
     pub fn store_path(&self) -> Option<PathBuf> {
-        let otherwise = match self.store.kind {
+        let name = match self.store.kind {
             StoreKind::Memory => return None,
-            StoreKind::Json => ".bob/sessions",
-            StoreKind::Sqlite => ".bob/sessions.db",
+            StoreKind::Json => "sessions",
+            StoreKind::Sqlite => "sessions.db",
         };
-        Some(self.resolve(self.store.path.as_deref().unwrap_or(otherwise)))
+        Some(match (&self.store.path, self.state()) {
+            (Some(path), _) => self.resolve(path),
+            (None, Some(state)) => state.join(name),
+            (None, None) => self.resolve(Path::new(".bob").join(name)),
+        })
+    }
+
+    /// The user's folder for states, where there is no project.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        let Files { main, state, .. } = self.files();
+        state.as_deref().filter(|_| main.is_none())
     }
 }
 
@@ -96,6 +133,8 @@ mod bad_tests;
 mod config_tests;
 #[cfg(test)]
 mod example_tests;
+#[cfg(test)]
+mod files_tests;
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]

@@ -1,25 +1,47 @@
-//! The order of reading: the file, the layers above it, variables, checks, conversion; complaints of all of them at once.
+//! Reading: the files, and what the user's own one does by itself. [`super::merged`] has the order of the layers.
 
 use std::fs::File;
 use std::io::Read as _;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::layers::{Environment, Layers, Overrides};
-use super::problem::Findings;
-use super::read::{Read as _, Reader};
-use super::tree::{Item, Value};
-use super::{Config, ConfigError, check, interpolate, keys, profile, secret, syntax, tree};
+use super::files::Files;
+use super::layers::{Environment, Overrides};
+use super::merged::Merged;
+use super::{Config, ConfigError, Privilege};
 
 /// The largest configuration file that is read, bytes. A real one has a few thousand.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Reads the configuration file and applies environment and command line. A value that a higher layer replaces is not
+/// Reads one configuration file and applies environment and command line. A value that a higher layer replaces is not
 /// checked.
 ///
 /// # Errors
 /// Returns all errors at once; see [`ConfigError::render`]. A configuration with any error is rejected.
 pub fn load(file: &Path, environment: &Environment, overrides: &Overrides) -> Result<Config, ConfigError> {
+    load_all(&Files::named(file), environment, overrides)
+}
+
+/// Reads all files of a configuration, the user's below the project's. Where no file chooses a model, built-in defaults
+/// do, unless the file was named.
+///
+/// # Errors
+/// As [`load`]; each error names its file.
+pub fn load_all(files: &Files, environment: &Environment, overrides: &Overrides) -> Result<Config, ConfigError> {
+    let texts = files.all().map(|file| Ok((file, text_of(file)?))).collect::<Result<Vec<_>, ConfigError>>()?;
+    // The lowest first.
+    let texts: Vec<(&Path, &str)> = texts.iter().rev().map(|(file, text)| (*file, text.as_str())).collect();
+    let config = parse_all(files, &texts, environment, overrides)?;
+    Ok(match (files.needs_trust(), files.user.as_deref()) {
+        (true, Some(user)) => with_own(config, user, &texts, environment),
+        _ => config,
+    })
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read, is too large or not UTF-8.
+pub fn text_of(file: &Path) -> Result<String, ConfigError> {
     let refuse = |message: String, help: Option<&str>| ConfigError::of_file(file, message, help.map(str::to_owned));
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|opened| opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
@@ -34,14 +56,24 @@ pub fn load(file: &Path, environment: &Environment, overrides: &Overrides) -> Re
     if bytes.len() > MAX_FILE_BYTES {
         return Err(refuse(format!("the configuration is larger than {MAX_FILE_BYTES} bytes"), None));
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => parse(&text, file, environment, overrides),
-        Err(error) => {
-            let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-            let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
-            Err(refuse(format!("the configuration is not valid UTF-8 in line {line}"), Some("save it as UTF-8")))
-        }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        refuse(format!("the configuration is not valid UTF-8 in line {line}"), Some("save it as UTF-8"))
+    })
+}
+
+/// Notes what the user's own file does, for which no other needs trust.
+fn with_own(mut config: Config, user: &Path, texts: &[(&Path, &str)], environment: &Environment) -> Config {
+    let overrides = Overrides { model: Some(config.runtime.default_model.clone()), ..Overrides::default() };
+    let files = Files { main: None, ..config.source.files.clone() };
+    let own: Vec<(&Path, &str)> = texts.iter().filter(|(file, _)| *file == user).copied().collect();
+    // A file that is only good together with the project's does nothing by itself.
+    if let Ok(mut own) = parse_all(&files, &own, environment, &overrides) {
+        own.folder.clone_from(&config.folder);
+        config.source.own = own.privileges().iter().map(Privilege::text).collect();
     }
+    config
 }
 
 /// Reads a configuration from a text; `file` is the base of relative paths and the name in error messages.
@@ -49,13 +81,23 @@ pub fn load(file: &Path, environment: &Environment, overrides: &Overrides) -> Re
 /// # Errors
 /// As [`load`].
 pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Overrides) -> Result<Config, ConfigError> {
-    if text.len() > MAX_FILE_BYTES {
+    parse_all(&Files::named(file), &[(file, text)], environment, overrides)
+}
+
+fn parse_all(
+    files: &Files,
+    texts: &[(&Path, &str)],
+    environment: &Environment,
+    overrides: &Overrides,
+) -> Result<Config, ConfigError> {
+    if let Some((file, _)) = texts.iter().find(|(_, text)| text.len() > MAX_FILE_BYTES) {
         let message = format!("the configuration is larger than {MAX_FILE_BYTES} bytes");
         return Err(ConfigError::of_file(file, message, None));
     }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let read = || parse_bounded(text, file, environment, overrides);
-    if text.matches('.').count() < SHALLOW {
+    let texts: Vec<(&Path, &str)> =
+        texts.iter().map(|(file, text)| (*file, text.strip_prefix('\u{feff}').unwrap_or(text))).collect();
+    let read = || Merged::of(&texts, files, environment, overrides, |merged| merged.config(files, environment));
+    if texts.iter().map(|(_, text)| text.matches('.').count()).sum::<usize>() < SHALLOW {
         return read();
     }
     // Each part of a key is a level of the tree, and a tree is walked and dropped level by level.
@@ -64,7 +106,9 @@ pub fn parse(text: &str, file: &Path, environment: &Environment, overrides: &Ove
         match thread.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => Err(ConfigError::of_file(file, format!("cannot read the configuration: {error}"), None)),
+            Err(error) => {
+                Err(ConfigError::of_file(files.first(), format!("cannot read the configuration: {error}"), None))
+            }
         }
     })
 }
@@ -74,61 +118,3 @@ const SHALLOW: usize = 500;
 
 /// The parser takes 80 tables in one another, each under a key of 80 parts: that many levels fit into this many bytes.
 const DEEP_STACK: usize = 64 << 20;
-
-fn parse_bounded(
-    text: &str,
-    file: &Path,
-    environment: &Environment,
-    overrides: &Overrides,
-) -> Result<Config, ConfigError> {
-    let mut findings = Findings::default();
-    let layers = Layers::above(text.len(), environment, overrides, &mut findings);
-    let source = |span: Range<usize>| {
-        let texts = [text, &layers.environment, &layers.options];
-        let part = texts.into_iter().find(|text| span.end <= text.len()).and_then(|text| text.get(span));
-        part.unwrap_or_default().to_owned()
-    };
-
-    let terminal = profile::terminal();
-    let (mut root, errors) = tree::parse(text);
-    let broken: Vec<usize> = errors.iter().map(|error| syntax::place(text, error).start).collect();
-    let keys = keys::paths(Config::KEYS);
-    let masked = secret::masked(text, &root, &broken, &keys);
-    let is_broken = syntax::take(text, &errors, &mut findings);
-    tree::drop_broken(&mut root, &tree::Faults::at(text, &broken));
-    for layer in [&layers.environment, &layers.options] {
-        let (over, errors) = tree::parse(layer);
-        syntax::take(layer, &errors, &mut findings);
-        tree::merge(&mut root, over);
-    }
-    profile::fill(&mut root, &terminal);
-
-    let (filled, filled_at) = interpolate::interpolate(&mut root, environment, &source, &mut findings);
-    let root = Item::new(0..text.len(), Value::Table(root));
-    let config = Config::read(&root, &mut Reader::new(&mut findings, is_broken, &source, &keys));
-    tree::table(&root).into_iter().for_each(|root| check::check(root, is_broken, &mut findings));
-
-    match config {
-        Some(mut config) if findings.count == 0 => {
-            config.file = file.to_owned();
-            config.folder = folder_of(file);
-            config.digest = digest(text);
-            config.filled = filled;
-            config.filled_at = filled_at;
-            Ok(config)
-        }
-        _ => Err(ConfigError::new(file, text, &masked, &layers, findings)),
-    }
-}
-
-/// A hash of a configuration's text, in hex.
-pub fn digest(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex().to_string()
-}
-
-fn folder_of(file: &Path) -> PathBuf {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}

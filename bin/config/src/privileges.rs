@@ -12,6 +12,7 @@ mod sends;
 mod starts;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use bob::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
@@ -77,6 +78,7 @@ impl Config {
             file: _,
             folder: _,
             digest: _,
+            source,
             filled: _,
             filled_at,
             runtime,
@@ -94,7 +96,9 @@ impl Config {
         let mut privileges = Vec::new();
         sends::filled(filled_at, &mut privileges);
         runtime_does_nothing(runtime, llm, log);
-        for (name, provider) in providers {
+        // The model on this machine is built in, with what starts it.
+        let is_built_in = |name: &str| source.has_scripts && name == "local";
+        for (name, provider) in providers.iter().filter(|(name, _)| !is_built_in(name)) {
             self.provider(name, provider, &mut privileges);
         }
         self.policy(policy, &mut privileges);
@@ -103,8 +107,15 @@ impl Config {
         servers.iter().for_each(|server| self.server(server, &mut privileges));
         self.prompt(prompt, skills, &mut privileges);
         let Store { kind: _, path: _ } = store;
-        let outside = self.store_path().filter(|path| loosens::is_outside(self, path));
+        let is_named = self.store.path.is_some() || self.state().is_none();
+        let outside = self.store_path().filter(|path| is_named && loosens::is_outside(self, path));
         privileges.extend(outside.map(|path| Privilege::new(PrivilegeKind::Keeps, loosens::shown(self, &path))));
+        let user = source.files.user.as_deref().unwrap_or(Path::new("")).display();
+        privileges.extend(source.replaced.iter().map(|key| {
+            Privilege::new(PrivilegeKind::Loosens, format!("`{key}` replaces that of your own configuration, {user}"))
+        }));
+        // What the user's own file does needs no trust in another one.
+        privileges.retain(|privilege| !source.own.contains(&privilege.text()));
         privileges.sort_by_key(|privilege| privilege.kind);
         privileges.dedup();
         privileges

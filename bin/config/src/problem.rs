@@ -1,6 +1,7 @@
 //! Complaints: collected while the configuration is read, then given a place a person can find.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// Further errors are only counted: a hostile file could contain a million.
 const MAX_KEPT: usize = 50;
@@ -28,6 +29,8 @@ pub struct Problem {
     pub help: Option<String>,
     /// Which layer it was written in.
     pub origin: Origin,
+    /// The file, if that is its layer.
+    pub file: Option<PathBuf>,
     /// The line in the file, from 1; 0 when the origin has no lines.
     pub line: usize,
     /// The column in that line, in characters from 1; 0 when the origin has no lines.

@@ -2,7 +2,7 @@
 
 use bob::Limits;
 
-use super::tree::{self, Table, Value};
+use super::tree::{self, Table};
 
 /// Messages of history that a prompt takes along at most: a turn of many steps is bounded by the model's context.
 const TERMINAL_HISTORY: usize = 1_000;
@@ -39,20 +39,7 @@ pub(super) fn terminal() -> String {
 
 /// Sets what the configuration leaves out to the limits of its profile. `terminal` is the text of that profile.
 pub(super) fn fill<'t>(root: &mut Table<'t>, terminal: &'t str) {
-    if tree::get(root, "runtime.profile").and_then(tree::text) == Some("strict") {
-        return;
-    }
-    let (mut profile, _no_errors) = tree::parse(terminal);
-    let Some((key, mut limits)) = profile.remove_entry("runtime") else { return };
-    match (root.get_mut("runtime").map(toml::Spanned::get_mut), limits.get_mut()) {
-        (Some(Value::Table(runtime)), Value::Table(limits)) => {
-            for (key, limit) in std::mem::take(limits) {
-                if runtime.get(&**key.get_ref()).is_none() {
-                    runtime.insert(key, limit);
-                }
-            }
-        }
-        (Some(_not_a_table), _) => {}
-        (None, _) => drop(root.insert(key, limits)),
+    if tree::get(root, "runtime.profile").and_then(tree::text) != Some("strict") {
+        tree::fill(root, tree::parse(terminal).0);
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::layers::Layers;
-use super::problem::{Findings, MAX_QUOTED_LINE, Origin, Problem};
+use super::layers::{FileText, Layers};
+use super::problem::{Finding, Findings, MAX_QUOTED_LINE, Origin, Problem};
 use crate::sanitise;
 
 /// All errors of a configuration. Contains no secret: quoted text is masked.
@@ -21,36 +21,42 @@ pub struct ConfigError {
 impl ConfigError {
     /// An error about the file as a whole.
     pub(super) fn of_file(file: &Path, message: String, help: Option<String>) -> Self {
-        let problem = Problem { message, help, origin: Origin::File, line: 0, column: 0, snippet: None };
+        let (origin, place) = (Origin::File, Some(file.to_owned()));
+        let problem = Problem { message, help, origin, file: place, line: 0, column: 0, snippet: None };
         Self { file: file.to_owned(), problems: vec![problem], count: 1 }
     }
 
-    /// Adds line and column to each error. `text` is the file as read, `masked` has its secrets masked.
-    pub(super) fn new(file: &Path, text: &str, masked: &str, layers: &Layers, mut findings: Findings) -> Self {
+    /// Adds line and column to each error. `main` is the file that the report is about.
+    pub(super) fn new(main: &Path, files: &[FileText<'_>], layers: &Layers, mut findings: Findings) -> Self {
         findings.list.sort_by_key(|finding| (finding.span.start, finding.span.end));
-        let place = |finding: super::problem::Finding| {
-            let origin = layers.origin(finding.span.start);
-            let mut problem =
-                Problem { message: finding.message, help: finding.help, origin, line: 0, column: 0, snippet: None };
-            if problem.origin == Origin::File {
-                let start = text.floor_char_boundary(finding.span.start.min(text.len()));
-                let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
-                problem.line = text[..start].matches('\n').count() + 1;
-                problem.column = text[line_start..start].chars().count() + 1;
-                let line = masked.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
-                if line.len() <= MAX_QUOTED_LINE {
-                    // The parser may point into a character; the renderer needs character boundaries.
-                    let line = presentable(line);
-                    let marked = (start - line_start).min(line.len());
-                    let end = finding.span.end.saturating_sub(line_start).clamp(marked, line.len());
-                    let span = line.floor_char_boundary(marked)..line.ceil_char_boundary(end);
-                    problem.snippet = Some((line, span));
-                }
+        let place = |finding: Finding| {
+            let Finding { span, message, help } = finding;
+            let origin = layers.origin(span.start);
+            let mut problem = Problem { message, help, origin, file: None, line: 0, column: 0, snippet: None };
+            let file = files.iter().rev().find(|file| file.holds(span.start)).or(files.last());
+            if problem.origin != Origin::File {
+                return problem;
+            }
+            problem.file = Some(file.map_or(main, |file| file.file).to_owned());
+            let Some(FileText { text, masked, start: before, .. }) = file else { return problem };
+            let at = |place: usize| place.saturating_sub(*before);
+            let start = text.floor_char_boundary(at(span.start).min(text.len()));
+            let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+            problem.line = text[..start].matches('\n').count() + 1;
+            problem.column = text[line_start..start].chars().count() + 1;
+            let line = masked.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
+            if line.len() <= MAX_QUOTED_LINE {
+                // The parser may point into a character; the renderer needs character boundaries.
+                let line = presentable(line);
+                let marked = (start - line_start).min(line.len());
+                let end = at(span.end).saturating_sub(line_start).clamp(marked, line.len());
+                let span = line.floor_char_boundary(marked)..line.ceil_char_boundary(end);
+                problem.snippet = Some((line, span));
             }
             problem
         };
         let count = findings.count;
-        Self { file: file.to_owned(), problems: findings.list.into_iter().map(place).collect(), count }
+        Self { file: main.to_owned(), problems: findings.list.into_iter().map(place).collect(), count }
     }
 
     /// The complaints in the order of the file, then of the environment, then of the command line; at most 50.
@@ -77,7 +83,7 @@ impl ConfigError {
     }
 
     fn render_one(&self, problem: &Problem, renderer: &Renderer) -> String {
-        let file = self.shown_file();
+        let file = problem.file.as_deref().map_or_else(|| self.shown_file(), shown);
         let mut group = Group::with_title(Level::ERROR.primary_title(one_line(&problem.message)));
         match (&problem.origin, &problem.snippet) {
             (Origin::File, Some((line, span))) => {
@@ -104,8 +110,12 @@ impl ConfigError {
     }
 
     fn shown_file(&self) -> String {
-        one_line(&self.file.display().to_string())
+        shown(&self.file)
     }
+}
+
+fn shown(file: &Path) -> String {
+    one_line(&file.display().to_string())
 }
 
 impl fmt::Display for ConfigError {

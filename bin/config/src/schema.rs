@@ -16,6 +16,7 @@ use super::keys::Rule::{Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
 use super::secret::Secret;
+use super::source::Source;
 use super::table::{keys, section};
 use super::words::{LimitsProfile, LogFormat, StoreKind};
 
@@ -28,6 +29,8 @@ pub struct Config {
     pub folder: PathBuf,
     /// A hash of the file's text, in hex.
     pub(super) digest: String,
+    /// Where it comes from.
+    pub(super) source: Source,
     /// The values of substituted variables, by name.
     pub(super) filled: BTreeMap<String, Secret>,
     /// Where they were filled in, and which.

@@ -173,7 +173,7 @@ impl<'t> Painter<'t> {
 }
 
 /// Whether the schema has this path.
-fn is_known(keys: &[String], path: &[&str]) -> bool {
+pub(super) fn is_known(keys: &[String], path: &[&str]) -> bool {
     let path = match path {
         [list @ .., "[]"] => list,
         path => path,

@@ -122,6 +122,17 @@ pub(super) fn merge<'t>(below: &mut Table<'t>, over: Table<'t>) {
     }
 }
 
+/// Fills a table with what it lacks of another one, table by table.
+pub(super) fn fill<'t>(root: &mut Table<'t>, under: Table<'t>) {
+    for (key, mut item) in under {
+        match (root.get_mut(&**key.get_ref()).map(Spanned::get_mut), item.get_mut()) {
+            (Some(Value::Table(root)), Value::Table(under)) => fill(root, std::mem::take(under)),
+            (Some(_), _) => {}
+            (None, _) => drop(root.insert(key, item)),
+        }
+    }
+}
+
 /// The item at a plain path such as `runtime.max_steps`.
 pub(super) fn get<'t>(root: &'t Table<'t>, path: &str) -> Option<&'t Item<'t>> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
@@ -129,6 +140,26 @@ pub(super) fn get<'t>(root: &'t Table<'t>, path: &str) -> Option<&'t Item<'t>> {
     match rest {
         Some(rest) => get(table(item)?, rest),
         None => Some(item),
+    }
+}
+
+/// A value as it may be written in a file.
+pub(super) fn written(item: &Item<'_>) -> String {
+    match item.get_ref() {
+        Value::String(text) => quoted(text),
+        Value::Integer(digits) => whole(item).flatten().map_or_else(|| digits.to_string(), |number| number.to_string()),
+        Value::Float(digits) => digits.to_string(),
+        Value::Boolean(is_true) => is_true.to_string(),
+        Value::Datetime(time) => time.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(", ")),
+        Value::Table(table) => {
+            let entry = |(key, item): (&Spanned<_>, &Item<'_>)| {
+                let key: &std::borrow::Cow<'_, str> = key.get_ref();
+                format!("{} = {}", shown(&[key.to_string()]), written(item))
+            };
+            let entries: Vec<String> = table.iter().map(entry).collect();
+            if entries.is_empty() { "{ }".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
+        }
     }
 }
 

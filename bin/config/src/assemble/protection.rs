@@ -9,17 +9,27 @@ use crate::{Config, StoreKind};
 /// Returns the protected files. `private` are the agent's files outside the folder: lasting decisions and trust.
 pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    let starts = config.providers.values().filter_map(|provider| provider.start.as_ref());
-    let starts = starts.flat_map(|start| std::iter::once(&start.command).chain(&start.args));
+    let starts = config.providers.iter().filter_map(|(name, provider)| Some((name, provider.start.as_ref()?)));
+    let starts = starts.flat_map(|(name, start)| {
+        let words = std::iter::once(&start.command).chain(&start.args);
+        words.map(move |word| config.folder_of_provider(name).join(word))
+    });
     let servers = config.mcp.servers.iter().flat_map(|server| server.command.iter().chain(&server.args));
+    let servers = servers.map(|word| config.folder_of_servers().join(word));
     let scripts = config.providers.values().filter_map(|provider| provider.script.as_ref());
     // A program of the folder that is started, or the script passed to an interpreter, has the power of the
     // configuration.
-    let programs = starts.chain(servers).chain(scripts).map(|word| config.resolve(word)).filter(|path| path.is_file());
+    let programs = starts.chain(servers).chain(scripts.map(|word| config.resolve(word)));
+    let programs = programs.filter(|path| path.is_file());
     // A relative folder of skills is looked up in the session's folder, too.
     let skills = config.skills.sources.iter();
     let skills = skills.flat_map(|source| [PathBuf::from(&source.path), absolute(config.resolve(&source.path))]);
-    let governing = std::iter::once(config.file.clone()).chain(programs).map(absolute).chain(skills).collect();
+    let governing = std::iter::once(config.file.clone())
+        .chain(config.files().user.clone())
+        .chain(programs)
+        .map(absolute)
+        .chain(skills)
+        .collect();
     let prompt = &config.prompt;
     let names = prompt.files.iter().chain([&prompt.memory, &prompt.tool_notes]);
     Protection {

@@ -36,7 +36,7 @@ fn server(
     let refuse = |why: String| AgentError::Invalid(format!("provider {name}: {why}"));
     let base_url = provider.base_url.as_deref().ok_or_else(|| refuse("`start` needs a base_url".to_owned()))?;
     let endpoint = Endpoint::parse(base_url).map_err(|error| refuse(error.to_string()))?;
-    let folder = folder(config);
+    let folder = folder(config.folder_of_provider(name));
     let named = start.env.iter().map(|(name, value)| (name.into(), value.expose().into()));
     let env = inherited(&start.inherit_env).chain(named).collect();
     let program = program(&folder, &start.command);
@@ -58,8 +58,8 @@ fn inherited(names: &[String]) -> impl Iterator<Item = (OsString, OsString)> {
 }
 
 /// The working directory of programs. It is made absolute, because a child would resolve a relative path differently.
-pub(super) fn folder(config: &Config) -> PathBuf {
-    config.folder.canonicalize().unwrap_or_else(|_gone_or_closed| config.folder.clone())
+pub(super) fn folder(written: &Path) -> PathBuf {
+    written.canonicalize().unwrap_or_else(|_gone_or_closed| written.to_owned())
 }
 
 /// A bare name is looked up on the PATH; a path starts in the configuration's folder.

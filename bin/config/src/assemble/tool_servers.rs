@@ -25,7 +25,7 @@ fn tool_server(config: &Config, server: &McpServer, roots: &Arc<[String]>) -> Re
     let (transport, keys) = match server.transport {
         Transport::Stdio => {
             let command = server.command.clone().ok_or_else(|| refuse("needs a `command`"))?;
-            let (args, env, folder) = (server.args.clone(), Vec::new(), Some(folder(config)));
+            let (args, env, folder) = (server.args.clone(), Vec::new(), Some(folder(config.folder_of_servers())));
             (ServerTransport::Stdio(CommandSpec { command, args, env, folder }), &server.env)
         }
         Transport::Http => {

@@ -1,6 +1,7 @@
 //! The programs a configuration starts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::{Privilege, PrivilegeKind};
 use crate::{Config, Secret, Start};
@@ -12,7 +13,8 @@ const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "deno"];
 pub(super) fn model_server(config: &Config, provider: &str, start: &Start) -> Privilege {
     let Start { command, args, ready_timeout_ms: _, env, inherit_env } = start;
     let environment = env.keys().chain(inherit_env).cloned().collect();
-    started(config, format!("the model server of {provider}"), command, args, environment)
+    let folder = config.folder_of_provider(provider);
+    started(config, folder, format!("the model server of {provider}"), (command.as_str(), args.as_slice()), environment)
 }
 
 /// The program of a tool server.
@@ -23,12 +25,19 @@ pub(super) fn tool_server(
     args: &[String],
     env: &BTreeMap<String, Secret>,
 ) -> Privilege {
-    started(config, format!("the tool server {id}"), command, args, env.keys().cloned().collect())
+    let (folder, environment) = (config.folder_of_servers(), env.keys().cloned().collect());
+    started(config, folder, format!("the tool server {id}"), (command, args), environment)
 }
 
 /// `environment` are the names of the variables that are set for it, or that it gets from ours.
-fn started(config: &Config, what: String, program: &str, args: &[String], environment: Vec<String>) -> Privilege {
-    let folder = config.folder.canonicalize().unwrap_or_else(|_shown_as_written| config.folder.clone());
+fn started(
+    config: &Config,
+    folder: &Path,
+    what: String,
+    (program, args): (&str, &[String]),
+    environment: Vec<String>,
+) -> Privilege {
+    let folder = folder.canonicalize().unwrap_or_else(|_shown_as_written| folder.to_owned());
     let words: Vec<String> =
         std::iter::once(program).chain(args.iter().map(String::as_str)).map(|word| config.as_written(word)).collect();
     let mut privilege = Privilege::new(PrivilegeKind::Starts, what)

@@ -1,0 +1,181 @@
+//! A project's file over the user's own, over what is built in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use expect_test::expect;
+use tempfile::TempDir;
+
+use super::{Config, ConfigError, Environment, Files, Overrides, PrivilegeKind, load_all};
+
+const MODEL: &str = "[runtime]\ndefault_model = 'openai:gpt-4.1'\n";
+
+/// A home, and a project below it.
+struct Place(TempDir);
+
+impl Place {
+    fn new(project: Option<&str>, user: Option<&str>) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("project/src")).unwrap();
+        fs::create_dir_all(root.path().join("home/.config/cli-agent")).unwrap();
+        let write =
+            |name: &str, text: Option<&str>| text.iter().for_each(|t| fs::write(root.path().join(name), t).unwrap());
+        write("project/agent.toml", project);
+        write("home/.config/cli-agent/agent.toml", user);
+        Self(root)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(name)
+    }
+
+    fn environment(&self, further: &[(&'static str, &str)]) -> Environment {
+        let home = self.path("home").display().to_string();
+        let further = further.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        further.chain([("HOME", home)]).collect()
+    }
+
+    /// As it is found in the folder `src` of the project.
+    fn load_with(&self, further: &[(&'static str, &str)]) -> Result<Config, ConfigError> {
+        let environment = self.environment(further);
+        load_all(&Files::find(&self.path("project/src"), &environment), &environment, &Overrides::default())
+    }
+
+    fn load(&self) -> Config {
+        self.load_with(&[]).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+#[test]
+fn tables_are_merged_by_key_and_lists_replaced() {
+    let user = format!(
+        "{MODEL}max_steps = 7\nmax_tool_calls = 7\n[llm]\nfallback = ['a:b', 'c:d']\n[providers.x]\nbase_url = 'http://u/'\n\
+         timeout_ms = 5\n[[mcp.servers]]\nid = 'u'\ncommand = 'u'\n"
+    );
+    let project = "[runtime]\nmax_steps = 9\n[llm]\nfallback = ['e:f']\n[providers.x]\ntimeout_ms = 6\n";
+    let config = Place::new(Some(project), Some(&user)).load();
+    assert_eq!(config.runtime.default_model, "openai:gpt-4.1");
+    assert_eq!((config.runtime.limits.max_steps, config.runtime.limits.max_tool_calls), (9, 7));
+    assert_eq!(config.llm.fallback, ["e:f"]);
+    let x = &config.providers["x"];
+    assert_eq!((x.base_url.as_deref(), x.timeout_ms), (Some("http://u/"), Some(6)));
+    assert_eq!(config.mcp.servers.len(), 1, "the project says nothing of servers");
+}
+
+#[test]
+fn each_error_names_the_file_it_is_in() {
+    let place =
+        Place::new(Some("[runtime]\nmax_steps = 0\n"), Some("[llm]\n# mine\nretry_max = 'x'\n[log]\nlevel = 1"));
+    let error = place.load_with(&[]).expect_err("both are wrong").render(false);
+    let error = error.replace(&place.path("").display().to_string(), "");
+    expect![[r#"
+        error: `llm.retry_max`: expected an integer, found a string
+         --> home/.config/cli-agent/agent.toml:3:13
+          |
+        3 | retry_max = 'x'
+          |             ^^^
+          |
+          = help: write a plain number without quotes and without a unit; times are in milliseconds
+
+        error: `log.level`: expected a string, found an integer
+         --> home/.config/cli-agent/agent.toml:5:9
+          |
+        5 | level = 1
+          |         ^
+
+        error: `runtime.max_steps` must be between 1 and 1000000
+         --> project/agent.toml:2:13
+          |
+        2 | max_steps = 0
+          |             ^
+
+        project/agent.toml: 3 problems
+    "#]]
+    .assert_eq(&error);
+}
+
+#[test]
+fn a_file_with_broken_lines_beside_a_good_one_is_told_with_its_place() {
+    let place = Place::new(Some(&format!("{MODEL}max_steps = = 3\n")), Some("[llm]\nretry_max = 1\n"));
+    let error = place.load_with(&[]).expect_err("a line is broken").render(false);
+    assert!(error.contains("project/agent.toml:3:"), "{error}");
+    let place = Place::new(Some(MODEL), Some("[llm\nretry_max = 1\n"));
+    let error = place.load_with(&[]).expect_err("a line is broken").render(false);
+    assert!(error.contains("cli-agent/agent.toml:1:"), "{error}");
+}
+
+#[test]
+fn relative_paths_belong_to_the_file_in_which_they_stand() {
+    let user = format!(
+        "{MODEL}[providers.demo]\nkind = 'scripted'\nscript = 's.json'\n[providers.local]\nbase_url = 'http://127.0.0.1:1/'\n\
+         start = {{ command = 'sh', args = ['x.sh'] }}\n[[mcp.servers]]\nid = 'u'\ncommand = 'u'\n[store]\npath = 'db'\n"
+    );
+    let place = Place::new(Some("[providers.two]\nkind = 'scripted'\nscript = 's.json'\n"), Some(&user));
+    let (config, own) = (place.load(), place.path("home/.config/cli-agent"));
+    assert_eq!(config.folder, place.path("project"));
+    assert_eq!(config.providers["demo"].script.as_deref(), own.join("s.json").to_str());
+    assert_eq!(config.providers["two"].script.as_deref(), Some("s.json"));
+    assert_eq!(config.store_path(), Some(own.join("db")));
+    assert_eq!((config.folder_of_provider("local"), config.folder_of_servers()), (own.as_path(), own.as_path()));
+    assert_eq!(config.folder_of_provider("demo"), config.folder);
+    let place = Place::new(Some(&user), Some("[log]\nlevel = 'info'\n"));
+    let config = place.load();
+    assert_eq!(config.store_path(), Some(place.path("project/db")));
+    assert_eq!(config.folder_of_provider("local"), place.path("project"));
+}
+
+#[test]
+fn sessions_are_kept_beside_the_projects_file_or_in_the_users_folder() {
+    let of = |project, user| {
+        let place = Place::new(project, user);
+        let sessions = place.load().store_path().unwrap();
+        sessions.strip_prefix(place.path("")).map(Path::to_owned).unwrap_or(sessions)
+    };
+    let name = if cfg!(feature = "sqlite") { "sessions.db" } else { "sessions" };
+    assert_eq!(of(Some(MODEL), Some(MODEL)), Path::new("project/.bob").join(name));
+    assert_eq!(of(None, Some(MODEL)), Path::new("home/.local/state/bob").join(name));
+    assert_eq!(of(None, None), Path::new("home/.local/state/bob").join(name));
+}
+
+#[test]
+fn without_any_file_the_key_or_this_machine_chooses_the_model() {
+    let place = Place::new(None, None);
+    let model = |further| place.load_with(further).unwrap_or_else(|error| panic!("{error}")).runtime.default_model;
+    assert_eq!(model(&[("GEMINI_API_KEY", "k")]), "gemini:gemini-2.5-pro");
+    assert_eq!(model(&[("GEMINI_API_KEY", "k"), ("BOB__RUNTIME__DEFAULT_MODEL", "a:b")]), "a:b");
+    assert_eq!(model(&[]), "local:smollm2-135m");
+    let local = place.load();
+    assert_eq!(local.policy.rules.allow_tools.len(), 3, "a tiny model copes with a few tools");
+    assert_eq!(local.privileges(), [], "what is built in needs no trust");
+    // A file that says something else is completed, too, and one with a model of its own keeps its policy.
+    assert_eq!(Place::new(Some("[log]\nlevel = 'info'\n"), None).load().runtime.default_model, "local:smollm2-135m");
+    let chosen = Place::new(Some("[runtime]\ndefault_model = 'local:other'\n"), None).load();
+    assert_eq!((chosen.policy.rules.allow_tools.len(), chosen.providers.len()), (1, 1));
+}
+
+#[test]
+fn a_named_file_is_the_only_one_and_says_its_model() {
+    let place = Place::new(Some("[log]\nlevel = 'info'\n"), Some(MODEL));
+    let environment = place.environment(&[("OPENAI_API_KEY", "k")]);
+    let named = Files::only(place.path("project/agent.toml"), &environment);
+    let error = load_all(&named, &environment, &Overrides::default()).expect_err("it has no model").to_string();
+    assert!(error.contains("`runtime.default_model` is missing"), "{error}");
+}
+
+#[test]
+fn a_project_is_asked_about_for_what_it_adds_to_the_users_own_file() {
+    let user = format!("{MODEL}[[mcp.servers]]\nid = 'u'\ncommand = 'u'\n[policy]\ndeny_tools = ['local/*']\n");
+    assert_eq!(Place::new(Some("[log]\nlevel = 'info'\n"), Some(&user)).load().privileges(), []);
+    let of = |project: &str| {
+        let privileges = Place::new(Some(project), Some(&user)).load().privileges();
+        privileges.into_iter().map(|privilege| (privilege.kind, privilege.what)).collect::<Vec<_>>()
+    };
+    let own = of("[[mcp.servers]]\nid = 'p'\ncommand = 'p'\n");
+    assert_eq!(own, [(PrivilegeKind::Starts, "the tool server p".to_owned())]);
+    // The default denies the shell, and the user denies everything: the project may not relax that unseen.
+    let loosens = of("[policy]\ndeny_tools = ['local/shell_exec']\n");
+    assert!(
+        matches!(&loosens[..], [(PrivilegeKind::Loosens, what)] if what.contains("`policy.deny_tools` replaces")),
+        "{loosens:?}"
+    );
+}
