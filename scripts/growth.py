@@ -1,23 +1,27 @@
 #!/usr/bin/env python3
-"""Fails when a recorded turn costs more than 3 % more than it did: in what models are asked (all together, and in each
-scripted scene), or in instructions.
+"""Fails when a turn costs more than it did: in what models are asked, in instructions, or in allocations.
 
 What models are asked is counted exactly, from the journals of the fixtures: the bytes of every prompt (a token is about
-four). It changes only when fixtures are recorded anew, which a changed prompt makes necessary.
+four), all together and in each scripted scene; 3 % more is too much. It changes only when fixtures are recorded anew,
+which a changed prompt makes necessary.
 
-Instructions are counted by callgrind while the fixtures without a clock are replayed once and three times, so that what
-a start costs falls out; what the tape itself costs is taken off. They depend on the compiler, so they are judged by the
-toolchain that the baseline names, and only shown by another one. They hardly depend on the machine.
+Instructions and calls of the allocator are counted by callgrind, in an optimised program that runs turns without HTTP,
+tool servers and SQLite (benches/counts). Each figure is the difference of two runs of different length, so that what a
+start costs falls out. 2 % more is too much; 2 % less is told, so that the baseline follows. Instructions depend on the
+compiler and on the C library, so they are judged by the toolchain that the baseline names, and only shown by another
+one; allocations are always judged.
 
-usage: scripts/growth.sh [--accept] [--without-instructions] [--program TESTS]
+usage: scripts/growth.sh [--accept] [--without-counts] [--program BOB-COUNTS]
 exit:  0 no growth, 1 growth, or fixtures that the baseline does not know, 2 it could not be counted
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import platform
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,10 +29,30 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FIXTURES = os.path.join(ROOT, "tests", "fixtures", "tapes")
 BASELINE = os.path.join(ROOT, "tests", "fixtures", "growth.json")
-MOST = 1.03
+MOST_PROMPT = 1.03
+MOST = 1.02
 AGAIN = 2
-# What looks things up on a tape, and would hide what a turn costs.
-OF_THE_TAPE = ("bob_actors::tape::replay::Tape::asked", "bob_actors::tape::replay::Tape::called")
+# The runs, by name: sessions, turns of each, words of the answer, and whether it is read and the session then rests.
+RUNS = {
+    "few": ["--sessions=100", "--turns=1", "--words=1"],
+    "many": ["--sessions=400", "--turns=1", "--words=1"],
+    "further": ["--sessions=100", "--turns=4", "--words=1"],
+    "rested": ["--sessions=100", "--turns=1", "--words=1", "--rest"],
+    "taken up": ["--sessions=100", "--turns=4", "--words=1", "--rest"],
+    "long": ["--sessions=3", "--turns=150", "--words=1"],
+    "longer": ["--sessions=3", "--turns=250", "--words=1"],
+    "pieces": ["--sessions=50", "--turns=1", "--words=20", "--read"],
+    "more pieces": ["--sessions=50", "--turns=1", "--words=520", "--read"],
+}
+# What is judged: the shorter and the longer run, how often the longer does more of it, and of what.
+COUNTED = {
+    "a step of a new session": ("few", "many", 300 * 4),
+    "a step of a further turn": ("few", "further", 300 * 4),
+    "a turn of a session that had left memory": ("rested", "taken up", 300),
+    "a step behind 150 turns of history": ("long", "longer", 3 * 100 * 4),
+    "a piece of an answer that is read as it comes": ("pieces", "more pieces", 50 * 500),
+}
+ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
 
 
 def give_up(text):
@@ -74,104 +98,152 @@ def run(command, **options):
 
 def toolchain():
     rustc = run(["rustc", "--version"]).stdout.strip()
-    return f"{rustc}, {platform.machine()}, dev profile"
+    return f"{rustc}, {platform.machine()}, {' '.join(platform.libc_ver())}, {run(['valgrind', '--version']).stdout.strip()}"
 
 
-def workload():
-    """The test program that replays; built already where the tests have run."""
-    build = ["cargo", "test", "--workspace", "--all-features", "--no-run", "--message-format=json"]
-    built = run(build)
+def build():
+    """The program that is counted."""
+    # Alone, so that no other package of the workspace gives its dependencies features.
+    built = run(["cargo", "build", "--release", "--package", "bob-counts", "--message-format=json"])
     if built.returncode != 0:
-        give_up(f"the tests do not build:\n{built.stderr[-2000:]}")
+        give_up(f"the program that is counted does not build:\n{built.stderr[-2000:]}")
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
-    paths = [m.get("executable") for m in messages if m.get("target", {}).get("name") == "tapes"]
-    return next((path for path in paths if path), None) or give_up("cargo names no program of tests/tapes.rs")
+    paths = [m.get("executable") for m in messages if m.get("target", {}).get("name") == "bob-counts"]
+    return next((path for path in paths if path), None) or give_up("cargo names no program bob-counts")
 
 
-def count(program, repeats, folder):
-    """Instructions and turns of one run, without those of the tape."""
-    out = os.path.join(folder, f"callgrind.{repeats}")
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", program, "--exact", "--nocapture",
-               "--test-threads=1", "fixtures::the_recorded_turns_are_a_workload"]
-    environment = dict(os.environ, BOB_GROWTH_REPEATS=str(repeats))
-    played = run(command, env=environment)
-    collected, turns = re.search(r"Collected : (\d+)", played.stderr), re.search(r"turns: (\d+)", played.stdout)
-    if played.returncode != 0 or not collected or not turns:
-        give_up(f"the workload failed:\n{played.stdout[-1000:]}\n{played.stderr[-2000:]}")
-    annotate = ["callgrind_annotate", "--inclusive=yes", "--threshold=100", out]
-    listed = run(annotate).stdout
-    tape = 0
-    for function in OF_THE_TAPE:
-        found = [line for line in listed.splitlines() if f":{function}" in line and "closure" not in line]
-        if not found:
-            give_up(f"callgrind does not know {function}: has it another name now?")
-        tape += max(int(line.split()[0].replace(",", "")) for line in found)
-    return int(collected[1]) - tape, int(turns[1])
-
-
-def instructions(program):
-    """Instructions of one turn."""
-    if not shutil.which("valgrind"):
-        give_up("valgrind is missing (Debian: apt-get install valgrind); --without-instructions leaves them out")
-    program = program or workload()
+def count(program, arguments):
+    """Instructions and calls of the allocator of one whole run."""
     with tempfile.TemporaryDirectory() as folder:
-        (once, turns), (thrice, more) = (count(program, repeats, folder) for repeats in (1, 3))
-    return {"toolchain": toolchain(), "turns": turns, "per_turn": round((thrice - once) / (more - turns))}
+        out = os.path.join(folder, "callgrind")
+        played = run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", program, *arguments])
+        collected = re.search(r"Collected : (\d+)", played.stderr)
+        if played.returncode != 0 or not collected:
+            give_up(f"a run failed:\n{played.stdout[-1000:]}\n{played.stderr[-2000:]}")
+        return int(collected[1]), allocations(out)
 
 
-def judge(what, before, now):
-    grown = now / before if before else 1.0
-    verdict = "GROWN by more than 3 %" if grown > MOST else "ok"
-    print(f"{what}: {now:,.0f} a turn, {100 * (grown - 1):+.2f} % on {before:,.0f}: {verdict}")
-    return grown <= MOST
+def allocations(path):
+    """How often the allocator is called, from a file of callgrind's, but not by itself."""
+    names, caller, called, calls = {}, "", "", 0
+
+    def name(text):
+        # A name is written out once, behind a number; later there is only the number.
+        number, _, written = text.strip().partition(" ")
+        return names.setdefault(number, written.split("'")[0])
+
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("fn="):
+                caller = name(line[3:])
+            elif line.startswith("cfn="):
+                called = name(line[4:])
+            elif line.startswith("calls=") and called in ALLOCATORS and caller not in ALLOCATORS:
+                calls += int(line[6:].split()[0])
+    return calls
 
 
-def main():
-    parser = argparse.ArgumentParser(usage="scripts/growth.sh [--accept] [--without-instructions] [--program TESTS]")
-    parser.add_argument("--accept", action="store_true", help="what is counted now is the baseline from now on")
-    parser.add_argument("--without-instructions", action="store_true", help="count only what models are asked")
-    parser.add_argument("--program", help="the built program of tests/tapes.rs; built as the whole workspace's if it is not named")
-    chosen = parser.parse_args()
-    now = {"prompts": prompts()}
-    if not chosen.without_instructions:
-        now["instructions"] = instructions(chosen.program)
-    before = {}
-    if os.path.exists(BASELINE):
-        with open(BASELINE, encoding="utf-8") as file:
-            before = json.load(file)
-    if chosen.accept:
-        with open(BASELINE, "w", encoding="utf-8") as file:
-            json.dump({**before, **now}, file, indent=1)
-            file.write("\n")
-        print(f"accepted: {os.path.relpath(BASELINE, ROOT)}")
-        return 0
-    if not before:
-        give_up("there is no baseline; make one with --accept")
-    both = [name for name in now["prompts"] if name in before["prompts"]]
-    strange = sorted(set(now["prompts"]) ^ set(before["prompts"]))
+def counts(program, of=COUNTED):
+    """Instructions and allocations of each of these, by its name."""
+    needed = sorted({name for one in of for name in COUNTED[one][:2]})
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as runs:
+        done = dict(zip(needed, runs.map(lambda name: count(program, RUNS[name]), needed)))
+    found = {}
+    for one in of:
+        short, long, times = COUNTED[one]
+        both = [(more - less) / times for less, more in zip(done[short], done[long])]
+        found[one] = {"instructions": round(both[0]), "allocations": round(both[1], 2)}
+    return found
+
+
+def median(several):
+    """Of counts that were made several times, the middle ones."""
+    return {one: {what: statistics.median(found[one][what] for found in several) for what in several[0][one]} for one in several[0]}
+
+
+def judge(what, before, now, most):
+    """Whether this did not grow; says so, and that it fell."""
+    change = now / before if before else 1.0
+    verdict = f"GROWN by more than {100 * (most - 1):.0f} %" if change > most else "ok"
+    if change < 2 - most:
+        verdict = f"fell by more than {100 * (most - 1):.0f} %: --accept keeps it that way"
+    print(f"{what}: {now:,.10g}, {100 * (change - 1):+.2f} % on {before:,.10g}: {verdict}")
+    return change <= most
+
+
+def judge_prompts(before, now):
+    both = [name for name in now if name in before]
+    strange = sorted(set(now) ^ set(before))
     for name in strange:
         print(f"{name} is not in both, and cannot be compared; --accept takes the fixtures as they are")
-    per_turn = lambda side: sum(side[name]["prompt_bytes"] for name in both) / max(1, sum(side[name]["turns"] for name in both))
-    fine = judge("prompt bytes", per_turn(before["prompts"]), per_turn(now["prompts"])) and not strange
+    per_turn = lambda side: round(sum(side[name]["prompt_bytes"] for name in both) / max(1, sum(side[name]["turns"] for name in both)), 1)
+    fine = judge("prompt bytes a turn", per_turn(before), per_turn(now), MOST_PROMPT) and not strange
     for name in both:
-        one, other = before["prompts"][name], now["prompts"][name]
+        one, other = before[name], now[name]
         if one != other:
             # What a real model says is its own affair; a scripted one says the same until something is changed.
-            grown = not name.startswith("real") and other["prompt_bytes"] > MOST * one["prompt_bytes"]
+            grown = not name.startswith("real") and other["prompt_bytes"] > MOST_PROMPT * one["prompt_bytes"]
             fine &= not grown
             print(f"  {name}: {one['prompt_bytes']} -> {other['prompt_bytes']} bytes, {one['steps']} -> {other['steps']} steps"
                   + (": GROWN by more than 3 %" if grown else ""))
-    if "instructions" in now and "instructions" in before:
-        if now["instructions"]["toolchain"] != before["instructions"]["toolchain"]:
-            print(f"instructions: {now['instructions']['per_turn']:,} a turn with {now['instructions']['toolchain']}; the baseline "
-                  f"is of {before['instructions']['toolchain']}, so they are not judged: --accept makes one for this toolchain")
-        else:
-            # A busy machine adds a little, since clocks run on while it waits: growth is what stays when it is counted again.
-            baseline, least = before["instructions"]["per_turn"], now["instructions"]["per_turn"]
-            for _ in range(AGAIN):
-                if least > MOST * baseline:
-                    least = min(least, instructions(chosen.program)["per_turn"])
-            fine &= judge("instructions", baseline, least)
+    return fine
+
+
+def judge_counts(before, now, again):
+    """`again` counts some once more. A busy machine adds a little: growth is what stays when it is counted again."""
+    known = before["instructions"].get(toolchain())
+    limits = {(one, "allocations"): limit for one, limit in before["allocations"].items()}
+    if known:
+        limits.update({(one, "instructions"): limit for one, limit in known.items()})
+    for _ in range(AGAIN):
+        grown = sorted({one for (one, what), limit in limits.items() if now[one][what] > MOST * limit})
+        for one, recounted in (again(grown) if grown else {}).items():
+            now[one] = {what: min(now[one][what], recounted[what]) for what in recounted}
+    fine = True
+    for one, found in now.items():
+        for what, value in found.items():
+            if (one, what) in limits:
+                fine &= judge(f"{what} of {one}", limits[one, what], value, MOST)
+            else:
+                print(f"{what} of {one}: {value:,.10g}: not judged")
+    if not known:
+        print(f"the baseline has no instructions of {toolchain()}; --accept adds them")
+    return fine
+
+
+def main():
+    parser = argparse.ArgumentParser(usage="scripts/growth.sh [--accept] [--without-counts] [--program BOB-COUNTS]")
+    parser.add_argument("--accept", action="store_true", help="what is counted now is the baseline from now on")
+    parser.add_argument("--without-counts", action="store_true", help="count only what models are asked")
+    parser.add_argument("--program", help="the program of benches/counts; built if it is not named")
+    chosen = parser.parse_args()
+    asked, counted, program = prompts(), None, chosen.program
+    if not chosen.without_counts:
+        if not shutil.which("valgrind"):
+            give_up("valgrind is missing (Debian: apt-get install valgrind); --without-counts does without it")
+        program = program or build()
+        counted = counts(program)
+    before = {"prompts": {}, "allocations": {}, "instructions": {}}
+    if os.path.exists(BASELINE):
+        with open(BASELINE, encoding="utf-8") as file:
+            before.update(json.load(file))
+    elif not chosen.accept:
+        give_up("there is no baseline; make one with --accept")
+    if chosen.accept:
+        before["prompts"] = asked
+        if counted:
+            counted = median([counted, *(counts(program) for _ in range(AGAIN))])
+            of = lambda what: {one: found[what] for one, found in counted.items()}
+            before["allocations"] = of("allocations")
+            before["instructions"][toolchain()] = of("instructions")
+        with open(BASELINE, "w", encoding="utf-8") as file:
+            json.dump(before, file, indent=1)
+            file.write("\n")
+        print(f"accepted: {os.path.relpath(BASELINE, ROOT)}")
+        return 0
+    fine = judge_prompts(before["prompts"], asked)
+    if counted:
+        fine &= judge_counts(before, counted, lambda of: counts(program, of))
     return 0 if fine else 1
 
 

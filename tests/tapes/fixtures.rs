@@ -79,21 +79,3 @@ fn every_recorded_journal_is_written_again_by_the_machine() {
         assert!(all >= least, "{all} journals in {}", folder.display());
     }
 }
-
-/// The workload of `scripts/growth.sh`: every scene without timing, repeated as configured.
-#[tokio::test]
-async fn the_recorded_turns_are_a_workload() {
-    let repeats = std::env::var("BOB_GROWTH_REPEATS").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
-    let scenes: Vec<_> = SCENES.iter().filter(|scene| !scene.timed).collect();
-    let tapes: Vec<Tape> = scenes.iter().map(|scene| load(scene)).collect();
-    let mut turns = 0;
-    for _ in 0..repeats {
-        for (scene, tape) in scenes.iter().zip(&tapes) {
-            let stage = Stage::replaying(tape);
-            play(scene, &stage).await;
-            turns += stage.turns();
-        }
-    }
-    println!("turns: {turns}");
-    assert!(turns >= 20 * repeats);
-}

@@ -1,7 +1,7 @@
 //! The scripted scenes: the inputs of a runtime, and the model and tools it is recorded with.
 //!
-//! A scene is deterministic, for recording and for replay. It must not depend on chance, clocks or scheduling, except
-//! for scenes marked as timed.
+//! A scene is deterministic, for recording and for replay. It must not depend on chance or scheduling, nor on clocks,
+//! except that in the four last a clock ends something.
 
 mod calls;
 mod endings;
@@ -17,8 +17,6 @@ pub(crate) struct Scene {
     pub(crate) name: &'static str,
     /// Its sessions, whose journals are kept.
     pub(crate) sessions: &'static [&'static str],
-    /// Whether a clock ends something in it.
-    pub(crate) timed: bool,
     pub(crate) play: for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>,
 }
 
@@ -35,10 +33,10 @@ pub(crate) const SCENES: &[Scene] = &[
     scene("denied", &["s"], |stage| Box::pin(people::denied(stage))),
     scene("questions", &["s"], |stage| Box::pin(people::questions(stage))),
     scene("approvals", &["s"], |stage| Box::pin(people::approvals(stage))),
-    Scene { timed: true, ..scene("timeouts", &["s"], |stage| Box::pin(endings::timeouts(stage))) },
-    Scene { timed: true, ..scene("cancels", &["s"], |stage| Box::pin(endings::cancels(stage))) },
-    Scene { timed: true, ..scene("crash", &["s"], |stage| Box::pin(endings::crash(stage))) },
-    Scene { timed: true, ..scene("program_dies", &["s"], |stage| Box::pin(endings::program_dies(stage))) },
+    scene("timeouts", &["s"], |stage| Box::pin(endings::timeouts(stage))),
+    scene("cancels", &["s"], |stage| Box::pin(endings::cancels(stage))),
+    scene("crash", &["s"], |stage| Box::pin(endings::crash(stage))),
+    scene("program_dies", &["s"], |stage| Box::pin(endings::program_dies(stage))),
 ];
 
 const fn scene(
@@ -46,5 +44,5 @@ const fn scene(
     sessions: &'static [&'static str],
     play: for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>,
 ) -> Scene {
-    Scene { name, sessions, timed: false, play }
+    Scene { name, sessions, play }
 }
