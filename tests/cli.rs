@@ -4,6 +4,8 @@ mod support;
 
 #[path = "cli/approvals.rs"]
 mod approvals;
+#[path = "cli/back.rs"]
+mod back;
 #[path = "cli/chat.rs"]
 mod chat;
 #[path = "cli/commands.rs"]

@@ -4,20 +4,24 @@
 //! error text.
 
 mod batch;
+mod chat;
 mod choices;
 mod config;
 mod decisions;
 mod resume;
 mod running;
+mod sessions;
 #[cfg(feature = "skills")]
 mod skills;
 mod taping;
+mod words;
 
 use std::path::PathBuf;
 
 pub(crate) use batch::BatchArgs;
 #[cfg(feature = "soak")]
 pub(crate) use bob_drill::soak::SoakArgs;
+pub(crate) use chat::ChatArgs;
 pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use config::{ConfigAction, ConfigArgs, InitArgs, ToolsLevel};
@@ -26,9 +30,11 @@ pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
 pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
+pub(crate) use sessions::{SessionsAction, SessionsArgs};
 #[cfg(feature = "skills")]
 pub(crate) use skills::{SkillsAction, SkillsArgs};
 pub(crate) use taping::{ReplayArgs, TapeArg};
+pub(crate) use words::with_chat;
 
 /// Bob: an AI agent for the terminal, scripts and services.
 #[derive(Debug, Parser)]
@@ -39,6 +45,8 @@ pub(crate) use taping::{ReplayArgs, TapeArg};
 Examples:
   cli-agent                                      chat
   cli-agent init                                 choose a model and what tools may do
+  cli-agent \"What is in this folder?\"            chat that begins with these words
+  cli-agent -c                                   chat, in the conversation used last
   cli-agent chat --model openai:gpt-4o-mini      chat with a model of a provider
   cli-agent run \"List the files here.\"           one question, one answer
   git diff | cli-agent run --output json -       the same for scripts
@@ -71,7 +79,7 @@ pub(crate) enum Command {
     Batch(BatchArgs),
     /// Continue a turn that waits for a person
     Resume(ResumeArgs),
-    /// List, show, change, export or delete stored sessions
+    /// List, search, show, rename, fork, export or delete stored sessions
     Sessions(SessionsArgs),
     /// List or revoke lasting decisions about tools
     Approvals(DecisionsArgs),
@@ -120,29 +128,6 @@ no trust. What is trusted is kept in ~/.local/state/bob.")]
     },
 }
 
-/// `chat`.
-#[derive(Debug, Default, Args)]
-#[command(after_help = "\
-At the prompt: /help lists the commands. Ctrl-C during an answer cancels it; at the prompt it clears the line, and
-on an empty line it quits, as Ctrl-D does.
-On a pipe every line is one message (commands work as well), nothing is decorated, and the
-exit code is that of the first turn that failed.
-
-Examples:
-  cli-agent chat --session notes
-  echo \"What is in this folder?\" | cli-agent chat")]
-pub(crate) struct ChatArgs {
-    /// Continue this session, or create it
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// The model, as provider:model
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// Take over sessions held by another process; its turn there ends with an error
-    #[arg(long)]
-    pub(crate) take_over: bool,
-}
-
 /// `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -163,7 +148,7 @@ pub(crate) struct RunArgs {
     /// Continue this session, or create it [default: a new one]
     #[arg(long, value_name = "ID", conflicts_with_all = ["resume", "continue_last"])]
     pub(crate) session: Option<String>,
-    /// Continue this session, which must exist
+    /// Continue an existing session, by its id or the beginning of it
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub(crate) resume: Option<String>,
     /// Continue the session that was used last
@@ -205,66 +190,6 @@ pub(crate) struct RunArgs {
     /// record:FILE records the replies of model and tools (overwrite:FILE replaces FILE), replay:FILE plays them back
     #[arg(long, value_name = "HOW:FILE")]
     pub(crate) tape: Option<TapeArg>,
-}
-
-/// `sessions`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cli-agent sessions list\n  cli-agent sessions export notes > notes.jsonl")]
-pub(crate) struct SessionsArgs {
-    /// The action
-    #[command(subcommand)]
-    pub(crate) action: SessionsAction,
-}
-
-/// Actions on stored sessions.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsAction {
-    /// List all sessions, most recently used first, with their titles and states
-    List(ListArgs),
-    /// Show the conversation of a session
-    Show {
-        /// The session
-        id: String,
-        /// Print one JSON object instead of text
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the journal of a session, one JSON record a line
-    Export {
-        /// The session
-        id: String,
-        /// Accepted for symmetry: an export is always JSON
-        #[arg(long, hide = true)]
-        json: bool,
-    },
-    /// Change options of a session, from its next turn on
-    Set {
-        /// The session, which must exist
-        id: String,
-        /// The model, as provider:model
-        #[arg(long, value_name = "MODEL")]
-        model: Option<String>,
-        /// The working folder, inside policy.workspace
-        #[arg(long, value_name = "DIR")]
-        cwd: Option<PathBuf>,
-        /// The instructions instead of the configuration's
-        #[arg(long, value_name = "TEXT")]
-        instructions: Option<String>,
-        /// Reset to the configured value; repeatable
-        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
-        clear: Vec<String>,
-        /// Print one JSON object instead of text
-        #[arg(long)]
-        json: bool,
-    },
-    /// Delete a session permanently
-    Delete {
-        /// The session
-        id: String,
-        /// Print one JSON object instead of text
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// The one option of a command that prints a list.

@@ -3,6 +3,7 @@
 //! Owns the loop: read a line, run it as a turn or a command, show the events. Lines come from the editor on a
 //! terminal, and are read plainly otherwise.
 //!
+//! - `begin`, `choose`, `recap`: which session it is about, and the end of an earlier conversation
 //! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
 //! - `message`: messages of several lines
 //! - `lines`: lines of a pipe
@@ -13,6 +14,8 @@
 //! - `look_back`: suspended turns of the session that are resumed
 
 mod approvals;
+mod begin;
+mod choose;
 mod commands;
 mod cost;
 mod draft;
@@ -28,6 +31,7 @@ mod look_back;
 mod look_up;
 mod message;
 mod questions;
+mod recap;
 mod say;
 mod terminal_owner;
 
@@ -35,21 +39,22 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 
 use bob::{ModelName, SessionId};
-use bob_config::Config;
 use bob_config::assemble::Choices;
+use bob_config::{Config, StoreKind};
 
 use crate::arguments::ChatArgs;
 use crate::commands::prompt;
-use crate::commands::run::new_session;
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
-use crate::runtime::signals::Signals;
+use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::screen::{self, Live};
 use crate::terminal::spending::{Prices, Spending};
 use crate::terminal::warnings::Warnings;
 use crate::terminal::{print, progress, settings};
+use begin::Begin;
+use choose::{Choice, Chosen};
 use commands::Obeyed;
 use editor::Editor;
 use history::History;
@@ -106,6 +111,14 @@ pub(crate) struct Chat {
     warnings: Warnings,
     asked: Asked,
     session: SessionId,
+    /// Whether the session has records, so that it can be continued.
+    is_begun: bool,
+    /// Whether sessions are kept beyond this process.
+    is_stored: bool,
+    /// The working folder of the command line.
+    folder: Option<String>,
+    /// The models of the configuration.
+    models: Vec<String>,
     /// The model of the turns from now on; the session's or the default one if `None`.
     model: Option<ModelName>,
     is_person: bool,
@@ -138,11 +151,10 @@ pub(crate) struct Chat {
 /// # Errors
 /// When there can be no conversation: a bad id, a missing key, a store that does not open.
 pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
-    let session = match &args.session {
-        Some(id) => SessionId::parse(id)?,
-        None => new_session()?,
-    };
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let begin = Begin::of(args, is_person)?;
+    let folder = args.cwd.as_deref().map(|cwd| begin::folder(cwd, &config)).transpose()?;
+    let first = (!args.words.is_empty()).then(|| prompt::checked(args.words.join(" ").into_bytes())).transpose()?;
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let (port, asked) = questions::port();
     // Without a terminal no question can be asked.
@@ -161,6 +173,18 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         true => Source::Person(Editor::start(History::of(&config), look_up::of(&opened, &config))?),
         false => Source::Pipe(Lines::start()),
     };
+    let (session, may_exist) = match begin.session(&opened, &mut source, &mut signals).await? {
+        Chosen::This(session) => session,
+        Chosen::Nothing => {
+            settings::restore();
+            return Ok(opened.close(&mut signals).await.map_or(Exit::Success, Caught::exit));
+        }
+        Chosen::Ended(exit) => {
+            settings::restore();
+            opened.close(&mut signals).await;
+            return Ok(exit);
+        }
+    };
     let control = Control::open(&opened.runtime, &config, "chat", origin.clone()).await;
     let (typing, typed) = Typing::new();
     let mut chat = Chat {
@@ -170,13 +194,17 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         warnings,
         asked,
         session,
+        is_begun: false,
+        is_stored: config.store.kind != StoreKind::Memory,
+        folder,
+        models: look_up::models(&config).into_iter().filter(|model| !model.ends_with(':')).collect(),
         model,
         is_person,
         grows,
         live: (is_person && screen::is_drawn_on()).then(Live::new),
         typing,
         typed,
-        waiting: VecDeque::new(),
+        waiting: first.into_iter().collect(),
         begun: String::new(),
         is_asked: false,
         is_limited: false,
@@ -191,11 +219,13 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
             "there is no agent.toml, so the model is chosen by the keys in the environment; cli-agent init writes one",
         );
     }
-    if args.session.is_some() {
+    if may_exist {
         chat.look_back().await?;
+        chat.move_to_folder().await?;
     }
     let result = chat.talk(&mut source, &mut signals).await;
     settings::restore();
+    chat.farewell();
     // A second signal has ended the program without waiting for the children.
     let caught = chat.opened.close(&mut signals).await;
     chat.control.close().await;
@@ -229,7 +259,9 @@ impl Chat {
             let next = async {
                 match self.waiting.pop_front() {
                     Some(line) => {
-                        print::note(&format!("{prompt}{line}"));
+                        if self.is_person {
+                            print::note(&format!("{prompt}{line}"));
+                        }
                         Input::Line(line.into_bytes())
                     }
                     None => source.next(prompt, &std::mem::take(&mut self.begun)).await,
@@ -268,6 +300,11 @@ impl Chat {
             match commands::obey(self, &text).await {
                 Ok(Obeyed::Leave) => break,
                 Ok(Obeyed::Done) => {}
+                Ok(Obeyed::Choose(choice)) => {
+                    if let Some(exit) = self.choose(choice, source, signals).await? {
+                        return Ok(exit);
+                    }
+                }
                 Ok(Obeyed::NoCommand) => {
                     let work = self.message(text);
                     if let Some(exit) = self.run(work, source, signals).await? {
@@ -286,6 +323,36 @@ impl Chat {
             print::note("this process is draining and accepts no further messages");
         }
         Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
+    }
+
+    /// Lets a person choose from a list. Returns an exit code if a signal ends the program.
+    async fn choose(
+        &mut self,
+        choice: Choice,
+        source: &mut Source,
+        signals: &mut Signals,
+    ) -> Result<Option<Exit>, Failure> {
+        let done = match choice {
+            Choice::Session => match choose::session(&self.opened.runtime, source, signals).await {
+                Ok(Chosen::This(session)) => self.resume(session).await,
+                Ok(Chosen::Nothing) => Ok(()),
+                Ok(Chosen::Ended(exit)) => return Ok(Some(exit)),
+                Err(failure) => Err(failure),
+            },
+            Choice::Model => {
+                let now = self.model.clone().unwrap_or_else(|| self.opened.default_model.clone());
+                match choose::model(&self.models, &now, source, signals).await {
+                    Ok(Chosen::This(model)) => self.use_model(&model),
+                    Ok(Chosen::Nothing) => Ok(()),
+                    Ok(Chosen::Ended(exit)) => return Ok(Some(exit)),
+                    Err(failure) => Err(failure),
+                }
+            }
+        };
+        if let Err(failure) = done {
+            self.tell(&failure);
+        }
+        Ok(None)
     }
 
     fn count(&mut self, exit: Exit) {

@@ -82,6 +82,7 @@ fn enter(arguments: &[OsString]) -> Exit {
     if let Some(result) = soak_worker(arguments) {
         return result.unwrap_or_else(|failure| finish(&failure, OutputForm::Text, None));
     }
+    let arguments = &arguments::with_chat(arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error, arguments),

@@ -36,6 +36,9 @@ pub struct SessionOptions {
     pub servers: Arc<[ServerSpec]>,
     /// Which call of which session this session works for.
     pub parent: Option<ParentTurn>,
+    /// The name of the session in lists; by default the beginning of its first message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Box<str>>,
 }
 
 /// The call a child session works for.

@@ -273,7 +273,7 @@ fn a_dumb_terminal_gets_no_escape_codes_and_still_asks() {
     terminal.press(b"y\n");
     terminal.wait_for("It is done.");
     terminal.press(b"/help\n");
-    terminal.wait_for("/resume ID");
+    terminal.wait_for("/resume [ID]");
     terminal.press(b"/quit\n");
     assert!(terminal.wait_exit().success());
     assert!(made(&home));
@@ -289,7 +289,7 @@ fn tab_completes_and_a_message_may_have_several_lines() {
     terminal.wait_for("One line.");
     wait_prompt(&terminal);
     terminal.press(b"/res\t");
-    terminal.wait_for("/resume ID");
+    terminal.wait_for("/resume [ID]");
     terminal.press(b"\t");
     terminal.wait_for("you> /resume s");
     terminal.press(ENTER);

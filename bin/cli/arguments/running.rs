@@ -44,7 +44,7 @@ pub(crate) struct TopArgs {
     after_help = "A caller that waits for the turn gets the outcome `cancelled`; the session can be used again at once."
 )]
 pub(crate) struct CancelArgs {
-    /// The session
+    /// The session, or the beginning of its id
     pub(crate) id: String,
     /// The process, if several use the store
     #[arg(long, value_name = "PID")]

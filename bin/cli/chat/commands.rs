@@ -2,9 +2,11 @@
 
 use bob::{AgentRuntime, ModelName, ServerId, ServerState, SessionFilter, SessionId};
 
-use super::{Chat, cost, help};
+use super::choose::Choice;
+use super::{Chat, begin, cost, help};
 use crate::commands::run::new_session;
-use crate::commands::{mcp, ps, sessions, tools};
+use crate::commands::sessions::rows::{self, First};
+use crate::commands::{mcp, ps, tools};
 use crate::exit::Failure;
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
@@ -20,6 +22,8 @@ pub(super) enum Obeyed {
     Done,
     /// It was the command to leave.
     Leave,
+    /// A list is to be shown, of which a person chooses.
+    Choose(Choice),
     /// It is a message.
     NoCommand,
 }
@@ -57,25 +61,24 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         }
         "/sessions" => {
             let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
-            for summary in chat.opened.runtime.sessions(filter, None).await?.sessions {
-                print::line(&sessions::row(&summary))?;
-            }
+            let sessions = chat.opened.runtime.sessions(filter, None).await?.sessions;
+            let columns = chat.is_person.then(|| Look::now().columns);
+            rows::rows(&sessions, First::Time, columns).iter().try_for_each(|row| print::line(row))?;
         }
         "/new" => {
             chat.session = new_session()?;
+            chat.is_begun = false;
             chat.spent = Spending::default();
             chat.is_asked = false;
             print::note(&format!("session {}", chat.session));
         }
-        "/resume" if argument.is_empty() => print::note("usage: /resume ID; /sessions lists the sessions"),
-        "/model" if argument.is_empty() => print::note("usage: /model PROVIDER:MODEL"),
-        "/resume" => resume(chat, argument).await?,
-        "/model" => {
-            let model = ModelName::parse(argument)?;
-            chat.opened.check_model(&model)?;
-            print::note(&format!("model {model}"));
-            chat.model = Some(model);
+        "/resume" if argument.is_empty() => return Ok(Obeyed::Choose(Choice::Session)),
+        "/model" if argument.is_empty() => return Ok(Obeyed::Choose(Choice::Model)),
+        "/resume" => {
+            let session = begin::existing(&chat.opened, argument).await?;
+            chat.resume(session).await?;
         }
+        "/model" => chat.use_model(argument)?,
         "/cancel" => {
             let was_running = chat.opened.runtime.cancel(chat.session.clone()).await;
             print::note(if was_running { "cancelled" } else { "nothing is running" });
@@ -136,12 +139,26 @@ fn reload(chat: &Chat) -> Result<(), Failure> {
     Err(Failure::usage("this program was built without the cargo feature `mcp`"))
 }
 
-async fn resume(chat: &mut Chat, id: &str) -> Result<(), Failure> {
-    let session = SessionId::parse(id)?;
-    if chat.opened.runtime.records(session.clone()).await?.is_empty() {
-        return Err(Failure::usage(format!("there is no session {session}; /sessions lists them")));
+impl Chat {
+    /// Continues a session, and what it waits for.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn resume(&mut self, session: SessionId) -> Result<(), Failure> {
+        print::note(&format!("session {session}"));
+        self.session = session;
+        self.look_back().await
     }
-    print::note(&format!("session {session}"));
-    chat.session = session;
-    chat.look_back().await
+
+    /// Uses another model from the next turn on.
+    ///
+    /// # Errors
+    /// When it is none, or has no key.
+    pub(super) fn use_model(&mut self, name: &str) -> Result<(), Failure> {
+        let model = ModelName::parse(name)?;
+        self.opened.check_model(&model)?;
+        print::note(&format!("model {model}"));
+        self.model = Some(model);
+        Ok(())
+    }
 }

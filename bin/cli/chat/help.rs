@@ -39,8 +39,8 @@ pub(super) const COMMANDS: [Command; 11] = [
     command("/ps", Takes::Nothing, "", "the state of every actor of this process"),
     command("/sessions", Takes::Nothing, "", "the sessions used last"),
     command("/new", Takes::Nothing, "", "begin another session"),
-    command("/resume", Takes::Session, "ID", "continue a session, and what it waits for"),
-    command("/model", Takes::Model, "M", "use another model, as provider:model"),
+    command("/resume", Takes::Session, "[ID]", "continue a session, and what it waits for; without ID choose one"),
+    command("/model", Takes::Model, "[M]", "use another model, as provider:model; without M choose one"),
     command(
         "/cost",
         Takes::Nothing,
@@ -93,6 +93,6 @@ mod tests {
             assert!(help.lines().all(|line| line.chars().count() <= columns), "{help}");
             assert!(COMMANDS.iter().all(|command| help.contains(command.name)), "{help}");
         }
-        assert!(help(80).contains("/resume ID  continue a session"), "{}", help(80));
+        assert!(help(80).contains("/resume [ID]  continue a session"), "{}", help(80));
     }
 }

@@ -5,7 +5,7 @@ use bob::store::Suspension;
 use bob::{AgentRuntime, ApprovalQuestion, ResumeReply, Session, SuspendReason};
 
 use super::questions::Asked;
-use super::{Chat, Source};
+use super::{Chat, Source, recap};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
 use crate::runtime::turn::Work;
@@ -30,7 +30,11 @@ impl Chat {
         self.spent = Spending::of_records(records.iter().map(|record| &**record));
         self.is_asked = false;
         self.left = None;
+        self.is_begun = !records.is_empty();
         let folded = Session::fold(self.session.clone(), &records);
+        if self.is_person {
+            recap::print(&folded);
+        }
         let Some(open) = folded.open.as_ref().filter(|_| self.is_person) else { return Ok(()) };
         match &open.suspended {
             Some(suspension) if suspension.reason == SuspendReason::AskUser => {

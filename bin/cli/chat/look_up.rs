@@ -38,7 +38,7 @@ pub(super) fn of(opened: &OpenRuntime, config: &Config) -> LookUp {
 }
 
 /// The models the configuration names, and the beginnings of those of its providers.
-fn models(config: &Config) -> BTreeSet<String> {
+pub(super) fn models(config: &Config) -> BTreeSet<String> {
     let named = std::iter::once(&config.runtime.default_model).chain(&config.llm.fallback).chain(config.prices.keys());
     let providers = config.providers.keys().map(|provider| format!("{provider}:"));
     named.cloned().chain(providers).filter(|model| !model.is_empty()).collect()

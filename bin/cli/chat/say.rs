@@ -27,6 +27,7 @@ impl Chat {
             interactive: true,
             // Without a terminal no question can be asked.
             approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },
+            options: self.first_options(),
             ..AgentRequest::text(self.session.clone(), text)
         }))
     }
@@ -101,6 +102,7 @@ impl Chat {
             None | Some(turn::Interrupted::Once) => told?,
             Some(turn::Interrupted::ToLeave(_)) => {}
         }
+        self.is_begun = true;
         self.sum_up(&ended.outcome, &spent);
         match ended.caught {
             // Ctrl-C during an answer continues the conversation on a terminal; on a pipe it ends the program.

@@ -10,6 +10,7 @@ pub(crate) mod table;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use bob::{NodeState, SessionId};
 use bob_config::Config;
 use serde_json::{Value, json};
 
@@ -116,8 +117,7 @@ fn as_json(hello: &Hello, look: &Look) -> Value {
 /// # Errors
 /// When there is no such process, the id is none, or nothing runs in the session.
 pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, Failure> {
-    let session = bob::SessionId::parse(&args.id)?;
-    let mut process = client::the_one(config, args.pid).await?;
+    let (mut process, session) = holder(&args.id, args.pid, config).await?;
     match process.ask(Request::Cancel { session: session.to_string() }).await? {
         Response::Cancelled { was_running: true } => {
             print::note(&format!("cancelled what ran in {session}"));
@@ -128,6 +128,37 @@ pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, F
         }
         _no_answer_to_that => Err(client::unexpected()),
     }
+}
+
+/// The process that has a session in memory, and the session's id, of which the beginning is enough. If none has it,
+/// the only process, or the one with this number.
+async fn holder(id: &str, pid: Option<u32>, config: &Config) -> Result<(Process, SessionId), Failure> {
+    let session = SessionId::parse(id)?;
+    let mut holders: Vec<(Process, String)> = Vec::new();
+    for mut process in meant(pid, config).await? {
+        let names = sessions_of(&process.look().await?.tree, id);
+        match names.as_slice() {
+            [] => {}
+            names if names.iter().any(|name| name == id) => return Ok((process, session)),
+            [name] => holders.push((process, name.clone())),
+            [first, second, ..] => return Err(ambiguous(id, [first, second])),
+        }
+    }
+    match (holders.pop(), holders.pop()) {
+        (None, _) => Ok((client::the_one(config, pid).await?, session)),
+        (Some((process, name)), None) => Ok((process, SessionId::parse(&name)?)),
+        (Some((_, first)), Some((_, second))) => Err(ambiguous(id, [&first, &second])),
+    }
+}
+
+/// The sessions of a process whose ids begin so.
+fn sessions_of(tree: &[NodeState], prefix: &str) -> Vec<String> {
+    let sessions = tree.iter().filter(|node| node.name == "sessions").flat_map(|node| &node.children);
+    sessions.map(|node| node.name.clone()).filter(|name| name.starts_with(prefix)).collect()
+}
+
+fn ambiguous(id: &str, names: [&String; 2]) -> Failure {
+    Failure::usage(format!("several running sessions begin with {id}, {} and {} among them", names[0], names[1]))
 }
 
 /// `drain`: returns when the process has ended, or at once with `--no-wait`.

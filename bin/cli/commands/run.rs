@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bob::{
     AgentEvent, AgentRequest, AgentRuntime, AgentStream, Change, ContentPart, Envelope, ModelName, OptionsPatch,
-    SessionFilter, SessionId,
+    SessionId,
 };
 use bob_config::Config;
 use bob_config::assemble::{Choices, existing_folder};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{OutputForm, RunArgs, TapeArg};
 use crate::commands::output::{self, ResultObject};
+use crate::commands::sessions::find::Listing;
 use crate::commands::{attach, output_schema, prompt};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
@@ -180,13 +181,10 @@ pub(crate) async fn told(
 /// Which session the turn belongs to.
 async fn session(args: &RunArgs, opened: &OpenRuntime) -> Result<SessionId, Failure> {
     if args.continue_last {
-        let filter = SessionFilter { limit: 1, ..SessionFilter::default() };
-        let last = opened.runtime.sessions(filter, None).await?.sessions.into_iter().next();
-        let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
-        return last.map(|summary| summary.session).ok_or_else(nothing);
+        return Listing::Runtime(&opened.runtime).last().await;
     }
     if let Some(id) = &args.resume {
-        let session = SessionId::parse(id)?;
+        let session = Listing::Runtime(&opened.runtime).find(id).await?;
         if opened.runtime.records(session.clone()).await?.is_empty() {
             return Err(Failure::usage(format!(
                 "there is no session {session}; `cli-agent sessions list` lists them, --session creates one"

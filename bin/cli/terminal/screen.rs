@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 
 use bob::{CallId, CallStatus};
+use bob_config::sanitise;
 
 use crate::terminal::print;
 use crate::terminal::show::Piece;
@@ -32,6 +33,12 @@ const MOST_HELD: usize = 1_000;
 /// Whether answers may be shown in more than plain text: both ways out are a terminal that can be drawn on.
 pub(crate) fn is_drawn_on() -> bool {
     io::stdout().is_terminal() && print::stderr_is_screen()
+}
+
+/// A whole answer as it is shown on a terminal.
+pub(crate) fn rendered(text: &str, look: Look) -> String {
+    let mut answer = Answer::default();
+    answer.push(&sanitise::clean(text), look) + &answer.finish(look)
 }
 
 /// Where the pieces of a turn go.

@@ -47,6 +47,8 @@ pub struct OptionsPatch {
     pub servers: Change<Arc<[ServerSpec]>>,
     /// The turn of another session that this one works for.
     pub parent: Change<ParentTurn>,
+    /// The name of the session in lists.
+    pub title: Change<Box<str>>,
 }
 
 /// The change of one option.
@@ -99,6 +101,7 @@ impl OptionsPatch {
             approve: set(&options.approve),
             servers: Change::Set(options.servers.clone()),
             parent: set(&options.parent),
+            title: set(&options.title),
         }
     }
 
@@ -114,6 +117,7 @@ impl OptionsPatch {
         self.approve.apply(&mut options.approve);
         self.servers.apply_or_empty(&mut options.servers);
         self.parent.apply(&mut options.parent);
+        self.title.apply(&mut options.title);
         options
     }
 }
@@ -134,6 +138,7 @@ impl From<SessionOptions> for OptionsPatch {
             approve: all(options.approve),
             servers: Change::Set(options.servers),
             parent: all(options.parent),
+            title: all(options.title),
         }
     }
 }

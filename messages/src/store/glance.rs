@@ -17,7 +17,8 @@ const LOOKED_AT: usize = 4_096;
 /// A session at a glance: its title, its state, how many turns it had.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Glance {
-    /// The beginning of its first message with text: one line without control characters.
+    /// The title it was given last, else the beginning of its first message with text: one line without control
+    /// characters.
     pub title: Option<Box<str>>,
     /// Its state, as far as the journal shows.
     pub state: SessionState,
@@ -111,6 +112,9 @@ impl Glance {
         if let Some(options) = Self::options_told_by(&record.fact) {
             self.parent = options.parent.as_ref().map(|parent| parent.session.clone());
             self.cwd = options.cwd.as_deref().map(Into::into);
+            if let Some(title) = options.title.as_deref().and_then(first_words) {
+                self.title = Some(title);
+            }
         }
         match &record.fact {
             Fact::Input(input) if self.title.is_none() => self.title = title(&input.parts),
@@ -194,6 +198,31 @@ mod tests {
         assert_eq!(of(&"ä".repeat(5_000)).unwrap().chars().count(), TITLE + 1, "cut between characters");
         let image = ContentPart::Image { mime_type: "image/png".into(), data: "AA".into() };
         assert_eq!(title(&[image, ContentPart::text("what is this?")]).as_deref(), Some("what is this?"));
+    }
+
+    #[test]
+    fn a_title_that_was_given_replaces_the_first_words_and_the_other_way_round_never() {
+        let record = |version, fact| Record {
+            format: crate::store::FORMAT,
+            id: crate::ids::RecordId::numbered(1, version),
+            session: SessionId::parse("s").unwrap(),
+            version,
+            epoch: 1,
+            turn: None,
+            at: 1,
+            fact,
+        };
+        let named = |title: &str| {
+            let options = SessionOptions { title: Some(title.into()), ..SessionOptions::default() };
+            Fact::Configured { request_id: crate::ids::RequestId::new("r"), options: options.into() }
+        };
+        let mut glance = Glance::default();
+        glance.note(&record(1, named(" A \n name ")));
+        assert_eq!(glance.title.as_deref(), Some("A name"));
+        glance.note(&record(2, Fact::Options(SessionOptions::default().into())));
+        assert_eq!(glance.title.as_deref(), Some("A name"), "options without a title take none away");
+        glance.note(&record(3, named("Another")));
+        assert_eq!(glance.title.as_deref(), Some("Another"));
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub struct SessionSummary {
     pub updated_at: Millis,
     /// The size of its journal in bytes; 0 where a store does not know.
     pub bytes: u64,
-    /// The beginning of its first message; `None` also if the store does not record it.
+    /// Its title: the one it was given, else the beginning of its first message; `None` also if the store does not
+    /// record it.
     #[serde(default)]
     pub title: Option<Box<str>>,
     /// Its state, as far as the journal shows; `None` if the store does not record it.

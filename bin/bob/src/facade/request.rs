@@ -128,7 +128,7 @@ pub struct SessionLook {
     pub options: SessionOptions,
     /// The options from the next turn on, if they differ.
     pub next_options: Option<SessionOptions>,
-    /// The beginning of its first message.
+    /// The title it was given, else the beginning of its first message.
     pub title: Option<Box<str>>,
     /// Its state; a turn that a crash interrupted is `Running` until it is finished.
     pub state: SessionState,

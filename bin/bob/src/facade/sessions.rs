@@ -78,11 +78,13 @@ pub(super) async fn look(runtime: &Runtime, session: SessionId) -> Result<Option
     }
     let glance = glance(runtime, &session, &newest).await?;
     let folded = runtime.folded_of(session, &newest).await?;
+    // One that was given between its beginning and the last snapshot was not looked at.
+    let title = folded.latest_options().title.clone().or(glance.title);
     Ok(Some(SessionLook {
         session: folded.id,
         options: Arc::unwrap_or_clone(folded.options),
         next_options: folded.next_options.map(Arc::unwrap_or_clone),
-        title: glance.title,
+        title,
         state: glance.state,
         turns: folded.turns,
         waiting: folded.waiting.len(),

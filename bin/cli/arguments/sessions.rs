@@ -1,0 +1,117 @@
+//! The arguments of `sessions`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `sessions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A session is named by its id, or by a beginning of the id that no other session has.
+
+Examples:
+  cli-agent sessions list
+  cli-agent sessions search flaky test
+  cli-agent sessions fork 01a20425 --at 3
+  cli-agent sessions export notes > notes.jsonl
+  cli-agent sessions export --markdown notes > notes.md")]
+pub(crate) struct SessionsArgs {
+    /// The action
+    #[command(subcommand)]
+    pub(crate) action: SessionsAction,
+}
+
+/// Actions on stored sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsAction {
+    /// List sessions, most recently used first, with their titles; those in use or waiting say so
+    List {
+        /// How many; 0: all [default: 30, with --json all]
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find sessions in whose title or messages a text stands, in upper or lower case
+    Search {
+        /// The text
+        #[arg(required = true, value_name = "TEXT")]
+        text: Vec<String>,
+        /// How many sessions; 0: all
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        limit: usize,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the conversation of a session
+    Show {
+        /// The session, or the beginning of its id
+        id: String,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the journal of a session, one JSON record a line, or the conversation as Markdown
+    Export {
+        /// The session, or the beginning of its id
+        id: String,
+        /// Print the conversation as Markdown, with calls and whole results
+        #[arg(long)]
+        markdown: bool,
+        /// Accepted for symmetry: an export is JSON unless it is Markdown
+        #[arg(long, hide = true)]
+        json: bool,
+    },
+    /// Change options of a session, from its next turn on
+    Set {
+        /// The session, or the beginning of its id
+        id: String,
+        /// The model, as provider:model
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// The working folder, inside policy.workspace
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// The instructions instead of the configuration's
+        #[arg(long, value_name = "TEXT")]
+        instructions: Option<String>,
+        /// Reset to the configured value; repeatable
+        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
+        clear: Vec<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a session another title; by default it is the beginning of the first message
+    Rename {
+        /// The session, or the beginning of its id
+        id: String,
+        /// The title, one line of at most 72 characters
+        #[arg(required = true, value_name = "TITLE")]
+        title: Vec<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy the beginning of a session into a new one, whose id is printed; files are not touched
+    Fork {
+        /// The session, or the beginning of its id
+        id: String,
+        /// How many turns to copy [default: all that are over]
+        #[arg(long, value_name = "TURN")]
+        at: Option<usize>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete a session permanently
+    Delete {
+        /// The session, or the beginning of its id
+        id: String,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}

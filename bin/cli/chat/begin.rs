@@ -1,0 +1,136 @@
+//! Which session a chat is about, and how to come back to it.
+
+use std::path::Path;
+
+use bob::{AgentRuntime, Change, OptionsPatch, SessionId, SessionOptions};
+use bob_config::Config;
+
+use super::choose::{self, Chosen};
+use super::{Chat, Source};
+use crate::arguments::ChatArgs;
+use crate::commands::run::{new_session, working_folder};
+use crate::commands::sessions::find::Listing;
+use crate::commands::sessions::no_such;
+use crate::exit::Failure;
+use crate::runtime::OpenRuntime;
+use crate::runtime::signals::Signals;
+use crate::terminal::print;
+
+/// The session that the command line asks for.
+pub(super) enum Begin {
+    New,
+    /// It is continued, or created.
+    Named(SessionId),
+    /// It must exist; its id, or the beginning of it.
+    Existing(String),
+    Last,
+    /// A person chooses.
+    Choose,
+}
+
+impl Begin {
+    /// # Errors
+    /// An invalid id; a choice without a person.
+    pub(super) fn of(args: &ChatArgs, is_person: bool) -> Result<Self, Failure> {
+        Ok(match (&args.session, args.resume.as_deref()) {
+            (Some(id), _) => Self::Named(SessionId::parse(id)?),
+            (None, Some("")) if !is_person => {
+                return Err(Failure::usage(
+                    "--resume needs an ID where no list can be shown; `cli-agent sessions list` lists them",
+                ));
+            }
+            (None, Some("")) => Self::Choose,
+            (None, Some(id)) => {
+                SessionId::parse(id)?;
+                Self::Existing(id.to_owned())
+            }
+            (None, None) if args.continue_last => Self::Last,
+            (None, None) => Self::New,
+        })
+    }
+
+    /// The session, and whether it may have been there before.
+    ///
+    /// # Errors
+    /// When there is no such session, or the store cannot be read.
+    pub(super) async fn session(
+        self,
+        opened: &OpenRuntime,
+        source: &mut Source,
+        signals: &mut Signals,
+    ) -> Result<Chosen<(SessionId, bool)>, Failure> {
+        let listing = Listing::Runtime(&opened.runtime);
+        Ok(Chosen::This(match self {
+            Self::New => (new_session()?, false),
+            Self::Named(id) => (id, true),
+            Self::Existing(id) => (existing(opened, &id).await?, true),
+            Self::Last => (listing.last().await?, true),
+            Self::Choose => match choose::session(&opened.runtime, source, signals).await? {
+                Chosen::This(session) => (session, true),
+                Chosen::Nothing => return Ok(Chosen::Nothing),
+                Chosen::Ended(exit) => return Ok(Chosen::Ended(exit)),
+            },
+        }))
+    }
+}
+
+/// The session with this id, or whose id alone begins so.
+///
+/// # Errors
+/// When there is none, or there are several.
+pub(super) async fn existing(opened: &OpenRuntime, id: &str) -> Result<SessionId, Failure> {
+    let session = Listing::Runtime(&opened.runtime).find(id).await?;
+    match opened.runtime.last_records(session.clone(), 1).await?.is_empty() {
+        true => Err(no_such(&session)),
+        false => Ok(session),
+    }
+}
+
+/// The text of a folder for a session's options.
+///
+/// # Errors
+/// When it does not exist, or is outside the workspace.
+pub(super) fn folder(cwd: &Path, config: &Config) -> Result<String, Failure> {
+    let folder = working_folder(cwd, config)?;
+    folder.into_os_string().into_string().map_err(|_| Failure::usage("--cwd is not valid UTF-8"))
+}
+
+impl Chat {
+    /// The options of a session that begins with the next message: those of the command line.
+    pub(super) fn first_options(&self) -> Option<SessionOptions> {
+        let cwd = self.folder.clone().filter(|_| !self.is_begun)?;
+        Some(SessionOptions { cwd: Some(cwd), ..SessionOptions::default() })
+    }
+
+    /// Moves a session that was there before to the folder of the command line.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub(super) async fn move_to_folder(&self) -> Result<(), Failure> {
+        let Some(folder) = self.folder.clone().filter(|_| self.is_begun) else { return Ok(()) };
+        let patch = OptionsPatch { cwd: Change::Set(folder), ..OptionsPatch::default() };
+        Ok(self.opened.runtime.configure(self.session.clone(), patch, None).await?)
+    }
+
+    /// Says how to come back to the conversation, if there is one that is kept.
+    pub(super) fn farewell(&self) {
+        if !(self.is_person && self.is_begun && self.is_stored) {
+            return;
+        }
+        let config = match self.origin.is_named {
+            true => format!(" --config {}", quoted(&self.origin.file.display().to_string())),
+            false => String::new(),
+        };
+        print::note(&format!("To continue: cli-agent{config} chat --resume {}", self.session));
+    }
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/+:@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

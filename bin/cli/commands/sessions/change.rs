@@ -1,0 +1,107 @@
+//! Changes of stored sessions that no other process has.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bob::store::{Append, FORMAT, Fact, StoreError};
+use bob::{
+    Change, Millis, ModelName, OptionsPatch, Record, RecordId, RequestId, Session, SessionId, SessionOptions,
+    SessionStore, TurnId, clock,
+};
+use bob_config::{Config, sanitise};
+
+use crate::commands::run::working_folder;
+use crate::exit::Failure;
+use crate::terminal::print;
+
+/// How many characters of a title are kept.
+const MOST_TITLE: usize = 72;
+
+/// The changes requested by `sessions set`.
+pub(super) fn patch(
+    model: Option<&str>,
+    cwd: Option<&Path>,
+    instructions: Option<&str>,
+    clear: &[String],
+    config: &Config,
+) -> Result<OptionsPatch, Failure> {
+    let cleared = |name: &str| clear.iter().any(|other| other == name);
+    fn change<T>(value: Option<T>, cleared: bool) -> Change<T> {
+        match value {
+            Some(value) => Change::Set(value),
+            None if cleared => Change::Clear,
+            None => Change::Keep,
+        }
+    }
+    let model = model.map(ModelName::parse).transpose()?;
+    let cwd = cwd.map(|cwd| working_folder(cwd, config)).transpose()?;
+    let no_text = || Failure::usage("--cwd is not valid UTF-8");
+    let cwd = cwd.map(|cwd| cwd.into_os_string().into_string().map_err(|_| no_text())).transpose()?;
+    let patch = OptionsPatch {
+        model: change(model, cleared("model")),
+        cwd: change(cwd, cleared("cwd")),
+        instructions: change(instructions.map(str::to_owned), cleared("instructions")),
+        ..OptionsPatch::default()
+    };
+    if patch == OptionsPatch::default() {
+        return Err(Failure::usage("nothing to change; use --model, --cwd, --instructions or --clear"));
+    }
+    Ok(patch)
+}
+
+/// A title of one line, as lists show it.
+///
+/// # Errors
+/// When nothing of it can be shown.
+pub(super) fn title(text: &str) -> Result<Box<str>, Failure> {
+    let title = print::on_one_line(&sanitise::clean(text), MOST_TITLE);
+    match title.is_empty() {
+        true => Err(Failure::usage("the title is empty")),
+        false => Ok(title.into()),
+    }
+}
+
+/// Changes a session in the store, as its temporary owner; fails if another process owns it.
+pub(super) async fn set(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    patch: &OptionsPatch,
+) -> Result<SessionOptions, Failure> {
+    super::read(store, id).await?;
+    let claim = store.claim(id).await?;
+    let session = Session::fold(id.clone(), &claim.records);
+    let options = patch.applied_to(session.latest_options());
+    let fact = configured(&options);
+    let stored = append(store, id, claim.epoch, claim.version, vec![(None, clock::now(), fact)]).await;
+    store.release(id, claim.epoch).await;
+    stored?;
+    Ok(options)
+}
+
+/// The record of changed options.
+pub(super) fn configured(options: &SessionOptions) -> Fact {
+    let request_id = RequestId::new(uuid::Uuid::now_v7().to_string());
+    Fact::Configured { request_id, options: Arc::new(options.clone()) }
+}
+
+/// Stores facts, each with its turn and time, behind this version.
+///
+/// # Errors
+/// Errors of the store.
+pub(super) async fn append(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    epoch: u64,
+    expected_version: u64,
+    facts: Vec<(Option<TurnId>, Millis, Fact)>,
+) -> Result<(), Failure> {
+    let record = |(version, (turn, at, fact))| {
+        let record_id = RecordId::numbered(epoch, version);
+        Arc::new(Record { format: FORMAT, id: record_id, session: id.clone(), version, epoch, turn, at, fact })
+    };
+    let records = (expected_version + 1..).zip(facts).map(record).collect();
+    let append = Append { session: id.clone(), epoch, expected_version, records };
+    let stored = store.append(vec![append]).await.pop();
+    stored.unwrap_or_else(|| Err(StoreError::InDoubt("the store did not answer".to_owned())))?;
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Finds a session by its id, by the beginning of its id, or as the one that was used last.
+
+use bob::{AgentRuntime, Runtime, SessionFilter, SessionId, SessionPage, SessionStore};
+
+use super::rows;
+use crate::exit::Failure;
+
+/// How many sessions an error about an ambiguous id names.
+const MOST_NAMED: usize = 8;
+
+/// Page size of listings: a store that lists a folder looks at all of it for each page.
+const LARGE_PAGE: usize = 100_000;
+
+/// Something that lists sessions.
+#[derive(Clone, Copy)]
+pub(crate) enum Listing<'a> {
+    Store(&'a dyn SessionStore),
+    Runtime(&'a Runtime),
+}
+
+impl Listing<'_> {
+    async fn page(self, filter: SessionFilter, cursor: Option<&str>) -> Result<SessionPage, Failure> {
+        Ok(match self {
+            Self::Store(store) => store.list(&filter, cursor).await?,
+            Self::Runtime(runtime) => runtime.sessions(filter, cursor.map(str::to_owned)).await?,
+        })
+    }
+
+    /// All sessions whose ids begin so, the last used first, and the journals that cannot be read.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) async fn all(self, prefix: Option<&str>) -> Result<SessionPage, Failure> {
+        let mut all = SessionPage::default();
+        let prefix = prefix.map(str::to_owned);
+        let filter = SessionFilter { prefix, limit: LARGE_PAGE, ..SessionFilter::default() };
+        let mut cursor: Option<String> = None;
+        loop {
+            let page = self.page(filter.clone(), cursor.as_deref()).await?;
+            all.sessions.extend(page.sessions);
+            for damaged in page.quarantined {
+                if !all.quarantined.contains(&damaged) {
+                    all.quarantined.push(damaged);
+                }
+            }
+            match page.cursor {
+                Some(next) => cursor = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// The session with this id, or the only one whose id begins so. When there is none, the text as an id.
+    ///
+    /// # Errors
+    /// A text that begins no id, or several of them; when the store cannot be read.
+    pub(crate) async fn find(self, text: &str) -> Result<SessionId, Failure> {
+        let id = SessionId::parse(text)?;
+        let found = self.all(Some(text)).await?.sessions;
+        match found.as_slice() {
+            [] => Ok(id),
+            [only] => Ok(only.session.clone()),
+            several if several.iter().any(|summary| summary.session == id) => Ok(id),
+            several => {
+                let named = &several[..several.len().min(MOST_NAMED)];
+                let mut lines = vec![format!("{} sessions begin with {text}; type more of the id:", several.len())];
+                lines.extend(named.iter().map(|summary| format!("  {}", rows::candidate(summary))));
+                if several.len() > named.len() {
+                    lines.push(format!("  and {} more", several.len() - named.len()));
+                }
+                Err(Failure::usage(lines.join("\n")))
+            }
+        }
+    }
+
+    /// The session that was used last.
+    ///
+    /// # Errors
+    /// When there is none, or the store cannot be read.
+    pub(crate) async fn last(self) -> Result<SessionId, Failure> {
+        let filter = SessionFilter { limit: 1, ..SessionFilter::default() };
+        let last = self.page(filter, None).await?.sessions.into_iter().next();
+        let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
+        last.map(|summary| summary.session).ok_or_else(nothing)
+    }
+}

@@ -1,0 +1,175 @@
+//! Lists of sessions for people: local times, ids as short as they can be, titles cut to the terminal.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bob::{SessionState, SessionSummary, clock};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use unicode_width::UnicodeWidthStr;
+
+use crate::terminal::screen::look;
+
+/// How many letters of a generated id are shown at least.
+const LEAST_ID: usize = 8;
+
+/// The width of a generated id. Others were chosen by a person and are shown in full.
+const GENERATED: usize = 36;
+
+/// How many columns of a folder are shown; of a longer one the end.
+const MOST_FOLDER: usize = 24;
+
+/// How many columns a title keeps, whatever stands beside it.
+const LEAST_TITLE: usize = 12;
+
+/// The first column of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    /// The local time of the last use.
+    Time,
+    /// A number, from 1, and the time since the last use.
+    Number,
+}
+
+/// One line for each session: time, id, title, and in brackets a state other than idle and the working folder.
+/// `columns` is the width of the terminal; `None` cuts nothing.
+pub(crate) fn rows(sessions: &[SessionSummary], first: First, columns: Option<usize>) -> Vec<String> {
+    let ids = short(sessions);
+    let widest = ids.iter().map(|id| id.width()).max().unwrap_or(0);
+    let now = clock::now();
+    let digits = sessions.len().to_string().len();
+    let row = |(at, (summary, id)): (usize, (&SessionSummary, &String))| {
+        let begins = match first {
+            First::Time => time(summary.updated_at),
+            First::Number => format!("{:>digits$}  {:>8}", at + 1, age(summary.updated_at, now)),
+        };
+        let begins = format!("{begins}  {id}{}  ", " ".repeat(widest - id.width()));
+        let room = columns.map(|columns| columns.saturating_sub(begins.width()).max(LEAST_TITLE));
+        format!("{begins}{}", titled(summary, room)).trim_end().to_owned()
+    };
+    sessions.iter().zip(&ids).enumerate().map(row).collect()
+}
+
+/// One session in an error: its whole id, its age and title.
+pub(super) fn candidate(summary: &SessionSummary) -> String {
+    let title = summary.title.as_deref().unwrap_or("(no message)");
+    format!("{}  {}  {}", summary.session, age(summary.updated_at, clock::now()), look::cut(title, 40))
+}
+
+/// The title, and what is to be known beside it, in this many columns.
+fn titled(summary: &SessionSummary, room: Option<usize>) -> String {
+    let title = summary.title.as_deref().unwrap_or("(no message)");
+    let state = summary.state.filter(|state| *state != SessionState::Idle);
+    let state = state.map_or_else(String::new, |state| format!("[{}] ", state.as_str()));
+    let folder = summary.cwd.as_deref().map(|cwd| format!("  [{}]", end_of(cwd, MOST_FOLDER))).unwrap_or_default();
+    let Some(room) = room else { return format!("{state}{title}{folder}") };
+    let left = room.saturating_sub(state.width() + folder.width());
+    match left >= LEAST_TITLE {
+        true => format!("{state}{}{folder}", look::cut(title, left)),
+        false => look::cut(&format!("{state}{title}"), room),
+    }
+}
+
+/// The end of a path, cut to a number of columns.
+fn end_of(path: &str, columns: usize) -> String {
+    if path.width() <= columns {
+        return path.to_owned();
+    }
+    let mut from = 0;
+    while path[from..].width() >= columns {
+        from = path.ceil_char_boundary(from + 1);
+    }
+    format!("…{}", &path[from..])
+}
+
+/// The ids, the generated ones cut to the shortest beginning that only one of these sessions has.
+fn short(sessions: &[SessionSummary]) -> Vec<String> {
+    let mut sorted: Vec<&str> = sessions.iter().map(|summary| summary.session.as_str()).collect();
+    sorted.sort_unstable();
+    let common =
+        |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    let mut needed: BTreeMap<&str, usize> = BTreeMap::new();
+    for pair in sorted.windows(2) {
+        let shared = common(pair[0], pair[1]) + 1;
+        for id in pair {
+            let most = needed.entry(id).or_default();
+            *most = shared.max(*most);
+        }
+    }
+    let cut = |id: &str| match id.len() == GENERATED && id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+    {
+        true => {
+            let end = needed.get(id).copied().unwrap_or(0).clamp(LEAST_ID, id.len());
+            // An id that ends in a dash is hard to read, and its next letter costs nothing.
+            if id[..end].ends_with('-') { id[..=end].to_owned() } else { id[..end].to_owned() }
+        }
+        false => id.to_owned(),
+    };
+    sessions.iter().map(|summary| cut(summary.session.as_str())).collect()
+}
+
+/// A time of day in the zone of this machine.
+pub(super) fn time(at: bob::Millis) -> String {
+    let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);
+    at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// The time since then, in one unit.
+fn age(then: bob::Millis, now: bob::Millis) -> String {
+    let since = Duration::from_millis(u64::try_from(now.saturating_sub(then)).unwrap_or(0)).as_secs();
+    match since {
+        0..60 => "just now".to_owned(),
+        60..3_600 => format!("{} min", since / 60),
+        3_600..86_400 => format!("{} h", since / 3_600),
+        86_400..172_800 => "1 day".to_owned(),
+        _ => format!("{} days", since / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob::SessionId;
+
+    fn session(id: &str, title: &str, cwd: Option<&str>) -> SessionSummary {
+        let mut summary = SessionSummary::bare(SessionId::parse(id).unwrap(), clock::now() - 7_200_000, 1);
+        summary.title = Some(title.into());
+        summary.cwd = cwd.map(Into::into);
+        summary
+    }
+
+    #[test]
+    fn generated_ids_are_as_short_as_they_can_be_and_chosen_ones_are_whole() {
+        let all = [
+            session("01a20425-934c-739d-9131-5ddc0d65aef1", "a", None),
+            session("01a20425-934c-739d-9fff-5ddc0d65aef1", "b", None),
+            session("01b20425-934c-739d-9131-5ddc0d65aef1", "c", None),
+            session("a-name-that-a-person-chose", "d", None),
+        ];
+        assert_eq!(
+            short(&all),
+            ["01a20425-934c-739d-91", "01a20425-934c-739d-9f", "01b20425", "a-name-that-a-person-chose"]
+        );
+    }
+
+    #[test]
+    fn a_row_fits_its_terminal() {
+        let all = [
+            session(
+                "01a20425-934c-739d-9131-5ddc0d65aef1",
+                &"a long title ".repeat(6),
+                Some("/home/ada/a/deep/folder/of/work"),
+            ),
+            session("notes", "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字", None),
+        ];
+        for columns in [120, 80, 40] {
+            for first in [First::Time, First::Number] {
+                for row in rows(&all, first, Some(columns)) {
+                    assert!(row.width() <= columns, "{columns}: {row}");
+                }
+            }
+        }
+        let row = &rows(&all, First::Number, Some(80))[0];
+        assert_eq!(row, "1       2 h  01a20425  a long title a long title a…  […da/a/deep/folder/of/work]");
+    }
+}

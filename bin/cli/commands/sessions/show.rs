@@ -1,0 +1,101 @@
+//! `sessions show`: a conversation as text, or as one JSON object.
+
+use std::sync::Arc;
+
+use bob::{CallStatus, Glance, Message, ModelName, OpenTurn, Record, Session, SessionId, SessionOptions};
+use serde_json::json;
+
+use crate::commands::output::ResultObject;
+use crate::exit::Failure;
+use crate::terminal::{approval, print};
+
+/// How many characters of a tool's arguments and results are printed.
+const MOST_SHOWN: usize = 100;
+
+/// Prints a session.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(super) fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Result<(), Failure> {
+    let session = Session::fold(id.clone(), records);
+    let mut glance = Glance::default();
+    records.iter().for_each(|record| glance.note(record));
+    if as_json {
+        let last = session.last.as_deref().map(ResultObject::of);
+        print::json(&json!({
+            "session_id": id, "title": glance.title, "state": glance.state, "records": records.len(),
+            "turns": session.turns, "options": session.options, "next_options": session.next_options,
+            "messages": session.history, "waiting": session.waiting.len(), "last": last,
+        }))?;
+        return Ok(());
+    }
+    if let Some(title) = &glance.title {
+        print::note(&format!("{title} ({})", glance.state.as_str()));
+    }
+    if let Some(parent) = &session.options.parent {
+        print::note(&format!("works for call {} of session {}", parent.call, parent.session));
+    }
+    let SessionOptions { model, cwd, instructions, .. } = session.latest_options();
+    let options = [("model", model.as_ref().map(ModelName::to_string)), ("cwd", cwd.clone())];
+    for (name, value) in options.into_iter().chain([("instructions", instructions.clone())]) {
+        value.iter().for_each(|value| print::note(&format!("{name}: {}", print::on_one_line(value, MOST_SHOWN))));
+    }
+    for message in &session.history {
+        print::text(&spoken(message))?;
+    }
+    if let Some(open) = &session.open {
+        waiting_for(id, open)?;
+    }
+    for input in &session.waiting {
+        print::line(&format!("you (waiting): {}", input.text()))?;
+    }
+    let turns = print::counted(session.turns, "turn");
+    match (&session.open, &session.last) {
+        (Some(_), _) => print::note(&format!("{turns} ended, one is unfinished")),
+        (None, Some(last)) => {
+            let reason = serde_json::to_value(last.finish_reason).unwrap_or_default();
+            let reason = reason.as_str().unwrap_or_default().to_owned();
+            print::note(&format!("{turns}; the last one ended: {reason}"));
+        }
+        (None, None) => {}
+    }
+    Ok(())
+}
+
+/// Prints what a suspended turn waits for, and how to resume it.
+fn waiting_for(id: &SessionId, open: &OpenTurn) -> Result<(), Failure> {
+    if let Some(question) = approval::open_question(id, open) {
+        let arguments = print::first_line(&question.call.arguments.to_string(), MOST_SHOWN);
+        print::line(&format!("> {} {arguments}", question.call.name))?;
+        print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it]"));
+    } else if let Some(suspension) = &open.suspended {
+        print::text(&format!("model: {}\n", suspension.question.trim_end()))?;
+        print::note(&format!("[it waits for an answer: `cli-agent run --session {id} ANSWER`]"));
+    }
+    Ok(())
+}
+
+/// A message of the history as lines.
+fn spoken(message: &Message) -> String {
+    match message {
+        Message::User { parts } => {
+            let text: Vec<String> = parts.iter().map(|part| part.as_text()).collect();
+            format!("you: {}\n", text.join("\n"))
+        }
+        Message::Assistant { text, calls } => {
+            let mut lines = String::new();
+            if !text.trim().is_empty() {
+                lines.push_str(&format!("model: {}\n", text.trim_end()));
+            }
+            for call in calls {
+                let arguments = print::first_line(&call.arguments.to_string(), MOST_SHOWN);
+                lines.push_str(&format!("> {} {arguments}\n", call.name));
+            }
+            lines
+        }
+        Message::Tool { result } => {
+            let status = if result.status == CallStatus::Ok { "ok" } else { "failed" };
+            format!("  {}: {status}: {}\n", result.name, print::first_line(&result.output.plain(), MOST_SHOWN))
+        }
+    }
+}
