@@ -49,7 +49,7 @@ Examples:
   cli-agent -c                                   chat, in the conversation used last
   cli-agent chat --model openai:gpt-4o-mini      chat with a model of a provider
   cli-agent run \"List the files here.\"           one question, one answer
-  git diff | cli-agent run --output json -       the same for scripts
+  git diff | cli-agent run \"Explain this:\"       one question about other output
   cli-agent batch questions.jsonl                many questions of many sessions
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
@@ -131,7 +131,8 @@ no trust. What is trusted is kept in ~/.local/state/bob.")]
 /// `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With a PROMPT stdin is never read; without one, or with -, the prompt is all of stdin, at most 1048576 bytes.
+Without a PROMPT, or with -, the prompt is all of stdin, at most 1048576 bytes. With one, stdin follows it, if stdin is a
+file, or a pipe that has something or ends within 0.2 s; any other stdin is not waited for.
 With --output json exactly one line is printed, whatever happens:
   {session_id, turn_id, request_id, model, finish_reason, guard_reason, content, question, token, stop_reason,
    tool_transcript, usage, steps, duration_ms, saved, denied, error}

@@ -1,13 +1,14 @@
 //! `chat`: an interactive conversation.
 //!
-//! Owns the loop: read a line, run it as a turn or a command, show the events. Lines come from the editor on a
-//! terminal, and are read plainly otherwise.
+//! Lines come from the editor on a terminal, and are read plainly otherwise.
 //!
 //! - `begin`, `choose`, `recap`: which session it is about, and the end of an earlier conversation
+//! - `talk`: the loop: read a line, run it as a turn or a command
 //! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
 //! - `message`: messages of several lines
 //! - `lines`: lines of a pipe
-//! - `commands`, `help`, `cost`: slash commands
+//! - `commands`, `inform`, `help`, `cost`: slash commands; `own_commands`: those of the project; `shell`: `!command`
+//! - `mentions`: files named with `@`
 //! - `say`: one turn
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
 //! - `questions`, `approvals`, `forms`: questions during a turn
@@ -25,18 +26,25 @@ mod forms;
 mod help;
 mod helper;
 mod history;
+mod inform;
 mod keys;
 mod lines;
 mod look_back;
 mod look_up;
+mod mentions;
 mod message;
+mod own_commands;
 mod questions;
 mod recap;
 mod say;
+mod shell;
+mod talk;
 mod terminal_owner;
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use bob::{ModelName, SessionId};
 use bob_config::assemble::Choices;
@@ -52,14 +60,15 @@ use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::screen::{self, Live};
 use crate::terminal::spending::{Prices, Spending};
 use crate::terminal::warnings::Warnings;
-use crate::terminal::{print, progress, settings};
+use crate::terminal::{progress, settings};
 use begin::Begin;
-use choose::{Choice, Chosen};
-use commands::Obeyed;
+use choose::Chosen;
 use editor::Editor;
 use history::History;
+use inform::Facts;
 use lines::Lines;
 use look_back::Left;
+use own_commands::OwnCommands;
 use questions::Asked;
 use terminal_owner::{Typed, Typing};
 
@@ -84,7 +93,7 @@ pub(crate) enum Input {
     Cleared,
     /// Ctrl-C at a question.
     Interrupted,
-    /// The end: Ctrl-D, Ctrl-C on an empty line, or nothing more to read.
+    /// The end: Ctrl-D, Ctrl-C twice on an empty line, or nothing more to read.
     End,
 }
 
@@ -117,6 +126,12 @@ pub(crate) struct Chat {
     is_stored: bool,
     /// The working folder of the command line.
     folder: Option<String>,
+    /// The working folder of the session, if it has one.
+    cwd: Option<String>,
+    own: OwnCommands,
+    facts: Facts,
+    /// When the last turn ended.
+    ended: Option<Instant>,
     /// The models of the configuration.
     models: Vec<String>,
     /// The model of the turns from now on; the session's or the default one if `None`.
@@ -169,8 +184,10 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     opened.check_model(&opened.default_model)?;
     let model = args.model.as_deref().map(ModelName::parse).transpose()?;
     let grows = is_person && config.llm.stream_default;
+    let own = OwnCommands::of(config.resolve(".bob/commands"));
+    let completed = folder.as_ref().map_or_else(|| opened.workspace.clone(), PathBuf::from);
     let mut source = match is_person {
-        true => Source::Person(Editor::start(History::of(&config), look_up::of(&opened, &config))?),
+        true => Source::Person(Editor::start(History::of(&config), look_up::of(&opened, &config, &own, completed))?),
         false => Source::Pipe(Lines::start()),
     };
     let (session, may_exist) = match begin.session(&opened, &mut source, &mut signals).await? {
@@ -196,7 +213,11 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         session,
         is_begun: false,
         is_stored: config.store.kind != StoreKind::Memory,
+        cwd: folder.clone(),
         folder,
+        own,
+        facts: Facts::of(&config),
+        ended: None,
         models: look_up::models(&config).into_iter().filter(|model| !model.ends_with(':')).collect(),
         model,
         is_person,
@@ -232,137 +253,5 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     match (caught, result) {
         (Some(caught), Ok(Exit::Success)) => Ok(caught.exit()),
         (_, result) => result,
-    }
-}
-
-impl Chat {
-    fn greet(&self) {
-        if self.is_person {
-            let model = self.model.as_ref().unwrap_or(&self.opened.default_model);
-            print::note(&format!("{model}, session {}", self.session));
-            print::note("/help lists the commands, Ctrl-D leaves");
-        }
-    }
-
-    async fn talk(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Exit, Failure> {
-        let mut tree = self.opened.runtime.ended();
-        while !self.control.is_drained() {
-            if let Some(exit) = self.go_on(source, signals).await? {
-                return Ok(exit);
-            }
-            let is_limited = std::mem::take(&mut self.is_limited);
-            let prompt = match (self.is_asked, is_limited) {
-                (true, _) => ANSWER_PROMPT,
-                (false, true) => GO_ON_PROMPT,
-                (false, false) => PROMPT,
-            };
-            let next = async {
-                match self.waiting.pop_front() {
-                    Some(line) => {
-                        if self.is_person {
-                            print::note(&format!("{prompt}{line}"));
-                        }
-                        Input::Line(line.into_bytes())
-                    }
-                    None => source.next(prompt, &std::mem::take(&mut self.begun)).await,
-                }
-            };
-            let input = tokio::select! {
-                // The prompt waits for no answer, and there will be none.
-                _ = tree.wait_for(Option::is_some) => return Err(self.opened.gave_up()),
-                input = next => input,
-                caught = signals.next() => return Ok(caught.exit()),
-                () = self.control.drained() => break,
-            };
-            let line = match input {
-                // The SIGHUP of a closed terminal may arrive after the end of its input.
-                Input::End if self.is_person && settings::is_gone() => return Ok(Exit::HungUp),
-                Input::End => break,
-                Input::Cleared | Input::Interrupted => continue,
-                Input::Line(line) => line,
-            };
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            let text = match prompt::checked(line) {
-                Ok(text) => text,
-                Err(failure) => {
-                    self.tell(&failure);
-                    continue;
-                }
-            };
-            let text = if self.is_person { message::meant(&text) } else { text };
-            let text = match text.trim().to_lowercase().as_str() {
-                "y" | "yes" if is_limited => GO_ON.to_owned(),
-                "n" | "no" if is_limited => continue,
-                _a_message => text,
-            };
-            match commands::obey(self, &text).await {
-                Ok(Obeyed::Leave) => break,
-                Ok(Obeyed::Done) => {}
-                Ok(Obeyed::Choose(choice)) => {
-                    if let Some(exit) = self.choose(choice, source, signals).await? {
-                        return Ok(exit);
-                    }
-                }
-                Ok(Obeyed::NoCommand) => {
-                    let work = self.message(text);
-                    if let Some(exit) = self.run(work, source, signals).await? {
-                        return Ok(exit);
-                    }
-                }
-                Err(failure) if failure.exit.is_cancelled() => return Err(failure),
-                Err(failure) => self.tell(&failure),
-            }
-        }
-        if self.control.is_drained() {
-            if self.is_person {
-                // The cursor is after the prompt and typed text.
-                print::report("\n");
-            }
-            print::note("this process is draining and accepts no further messages");
-        }
-        Ok(self.failed.filter(|_| !self.is_person).unwrap_or(Exit::Success))
-    }
-
-    /// Lets a person choose from a list. Returns an exit code if a signal ends the program.
-    async fn choose(
-        &mut self,
-        choice: Choice,
-        source: &mut Source,
-        signals: &mut Signals,
-    ) -> Result<Option<Exit>, Failure> {
-        let done = match choice {
-            Choice::Session => match choose::session(&self.opened.runtime, source, signals).await {
-                Ok(Chosen::This(session)) => self.resume(session).await,
-                Ok(Chosen::Nothing) => Ok(()),
-                Ok(Chosen::Ended(exit)) => return Ok(Some(exit)),
-                Err(failure) => Err(failure),
-            },
-            Choice::Model => {
-                let now = self.model.clone().unwrap_or_else(|| self.opened.default_model.clone());
-                match choose::model(&self.models, &now, source, signals).await {
-                    Ok(Chosen::This(model)) => self.use_model(&model),
-                    Ok(Chosen::Nothing) => Ok(()),
-                    Ok(Chosen::Ended(exit)) => return Ok(Some(exit)),
-                    Err(failure) => Err(failure),
-                }
-            }
-        };
-        if let Err(failure) = done {
-            self.tell(&failure);
-        }
-        Ok(None)
-    }
-
-    fn count(&mut self, exit: Exit) {
-        if !matches!(exit, Exit::Success | Exit::Suspended) {
-            self.failed = self.failed.or(Some(exit));
-        }
-    }
-
-    fn tell(&mut self, failure: &Failure) {
-        self.count(failure.exit);
-        print::note(&format!("error: {failure}"));
     }
 }

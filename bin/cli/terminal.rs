@@ -4,12 +4,13 @@
 //! - `show`, `advice`: turns and errors as text; `approval`: questions about calls
 //! - `screen`, `draw`: the growing answer, and the status lines below all other output
 //! - `spending`, `progress`, `warnings`: tokens and money, local model servers, tool servers
-//! - `settings`: restores terminal settings
+//! - `notify`: calls a person who looked away; `settings`: restores terminal settings
 
 pub(crate) mod advice;
 pub(crate) mod approval;
 pub(crate) mod draw;
 pub(crate) mod logging;
+pub(crate) mod notify;
 pub(crate) mod print;
 pub(crate) mod progress;
 pub(crate) mod screen;

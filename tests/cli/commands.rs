@@ -206,7 +206,7 @@ fn sessions_have_titles_states_and_options_that_can_be_set() {
         home.run(["run", "--session", "notes", "Mend the roof,\nplease"]);
         let list = home.run(["sessions", "list"]);
         assert!(
-            list.stdout.contains("idle") && list.stdout.contains("notes  Mend the roof, please"),
+            !list.stdout.contains("idle") && list.stdout.contains("notes  Mend the roof, please"),
             "{}",
             list.stdout
         );

@@ -5,14 +5,17 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 37] = [
+const COMMANDS: [&[&str]; 40] = [
     &[],
     &["chat"],
     &["run"],
     &["batch"],
     &["sessions"],
     &["sessions", "list"],
+    &["sessions", "search"],
     &["sessions", "show"],
+    &["sessions", "rename"],
+    &["sessions", "fork"],
     &["sessions", "export"],
     &["sessions", "set"],
     &["sessions", "delete"],

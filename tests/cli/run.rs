@@ -66,8 +66,11 @@ fn stdin_is_the_prompt_when_there_is_no_other() {
 }
 
 #[test]
-fn with_a_prompt_stdin_is_never_read() {
+fn what_stdin_has_follows_a_prompt_and_a_silent_one_is_not_waited_for() {
     let home = lister();
+    assert_eq!(home.agent(["run", "please"]).stdin("list them").run().stdout, "There you are.\n");
+    let journal = home.run(["sessions", "search", "list them"]).stdout;
+    assert!(journal.contains("please list them"), "{journal}");
     let running = home.agent(["run", "hi"]).open_stdin().spawn();
     running.wait_stdout("hello\n");
 }

@@ -70,6 +70,15 @@ fn x2_ctrl_c_at_the_prompt_clears_the_line_and_then_leaves() {
     terminal.press(CTRL_C);
     wait_prompts(&terminal, 2);
     terminal.press(CTRL_C);
+    terminal.wait_for("press Ctrl-C again to leave");
+    wait_prompts(&terminal, 3);
+    terminal.press(b"x");
+    terminal.wait_for("you> x");
+    terminal.press(CTRL_C);
+    wait_prompts(&terminal, 4);
+    terminal.press(CTRL_C);
+    wait_prompts(&terminal, 5);
+    terminal.press(CTRL_C);
     assert!(terminal.wait_exit().success());
 }
 

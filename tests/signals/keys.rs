@@ -56,6 +56,9 @@ fn x2_the_first_ctrl_c_ends_the_turn_and_nothing_else_and_the_second_leaves() {
     assert_eq!((fixture.pids("drill").len(), fixture.pids("other").len()), (1, 1), "nothing was started again");
 
     prompts(&terminal, 3);
+    terminal.press(CTRL_C);
+    terminal.wait_for("press Ctrl-C again to leave");
+    prompts(&terminal, 4);
     let began = Stopwatch::start();
     terminal.press(CTRL_C);
     assert!(terminal.wait_exit().success(), "at the prompt it leaves, as asked");
@@ -104,6 +107,8 @@ fn x2_the_third_ctrl_c_ends_the_program_now_and_its_children_soon() {
     terminal.press(CTRL_C);
     terminal.wait_for("[cancelled]");
     prompts(&terminal, 2);
+    terminal.press(CTRL_C);
+    prompts(&terminal, 3);
     terminal.press(CTRL_C);
     // The program is ending, and its stubborn child has three seconds; a second signal ends the wait.
     wait("the program is leaving", || fixture.log("family").iter().any(|line| line["event"] == "end of stdin"));

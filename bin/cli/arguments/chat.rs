@@ -9,8 +9,8 @@ use clap::Args;
 #[command(after_help = "\
 `chat` can be left out: `cli-agent \"fix the build\"` is a chat that begins with these words, and `cli-agent -c` one
 that continues. A single word that is nearly the name of a command is refused; `cli-agent chat WORD` sends it.
-At the prompt: /help lists the commands. Ctrl-C during an answer cancels it; at the prompt it clears the line, and
-on an empty line it quits, as Ctrl-D does.
+At the prompt: /help lists the commands. Esc or Ctrl-C during an answer cancels it; at the prompt Ctrl-C clears the
+line, and twice on an empty line it quits, as Ctrl-D does once.
 On a pipe every line is one message (commands work as well), nothing is decorated, and the
 exit code is that of the first turn that failed.
 

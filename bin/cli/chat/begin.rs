@@ -106,10 +106,12 @@ impl Chat {
     ///
     /// # Errors
     /// Errors of the store.
-    pub(super) async fn move_to_folder(&self) -> Result<(), Failure> {
+    pub(super) async fn move_to_folder(&mut self) -> Result<(), Failure> {
         let Some(folder) = self.folder.clone().filter(|_| self.is_begun) else { return Ok(()) };
         let patch = OptionsPatch { cwd: Change::Set(folder), ..OptionsPatch::default() };
-        Ok(self.opened.runtime.configure(self.session.clone(), patch, None).await?)
+        self.opened.runtime.configure(self.session.clone(), patch, None).await?;
+        self.cwd.clone_from(&self.folder);
+        Ok(())
     }
 
     /// Says how to come back to the conversation, if there is one that is kept.

@@ -1,19 +1,15 @@
 //! The slash commands of the chat.
 
-use bob::{AgentRuntime, ModelName, ServerId, ServerState, SessionFilter, SessionId};
+use bob::{AgentRuntime, ModelName, ServerId, SessionId};
 
 use super::choose::Choice;
-use super::{Chat, begin, cost, help};
+use super::{Chat, begin};
+#[cfg(feature = "mcp")]
+use crate::commands::ps;
 use crate::commands::run::new_session;
-use crate::commands::sessions::rows::{self, First};
-use crate::commands::{mcp, ps, tools};
 use crate::exit::Failure;
 use crate::terminal::print;
-use crate::terminal::screen::look::Look;
 use crate::terminal::spending::Spending;
-
-/// How many sessions `/sessions` names.
-const SESSIONS_SHOWN: usize = 20;
 
 /// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,48 +22,38 @@ pub(super) enum Obeyed {
     Choose(Choice),
     /// It is a message.
     NoCommand,
+    /// It stands for this message.
+    Message(String),
+    /// A command for the shell of the person.
+    Shell(String),
 }
 
 /// Runs a line that is a command. On a terminal an unknown command is an error; on a pipe, where messages may begin
 /// with a slash, it is a message.
 pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure> {
     let line = line.trim();
+    if chat.is_person && ["exit", "quit"].contains(&line) {
+        return Ok(Obeyed::Leave);
+    }
+    if let Some(command) = line.strip_prefix('!').filter(|_| chat.is_person) {
+        return Ok(Obeyed::Shell(command.trim().to_owned()));
+    }
     if !line.starts_with('/') {
         return Ok(Obeyed::NoCommand);
+    }
+    let shown: Option<Result<String, Failure>> = chat.view().shown(line).await;
+    if let Some(shown) = shown {
+        print::text(&shown?)?;
+        return Ok(Obeyed::Done);
     }
     let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let argument = argument.trim();
     match command {
-        "/help" => print::text(&help::help(Look::now().columns))?,
-        "/cost" => {
-            let records = chat.opened.runtime.records(chat.session.clone()).await?;
-            let records = records.iter().map(|record| &**record);
-            print::text(&cost::table(records, &chat.prices, Look::now().columns))?;
-        }
-        "/tools" => {
-            for tool in chat.opened.runtime.tools_now() {
-                print::line(&tools::row(&tool))?;
-            }
-            for server in chat.opened.runtime.servers() {
-                if server.state != ServerState::Ready {
-                    print::note(&format!("[the tool server {} is {}]", server.id, mcp::word(server.state)));
-                }
-            }
-        }
         "/mcp" => servers(chat, argument).await?,
-        "/ps" => {
-            let (tree, metrics) = (chat.opened.runtime.tree().await, chat.opened.runtime.metrics().await);
-            print::text(&ps::table::tree(&tree, &metrics, true))?;
-        }
-        "/sessions" => {
-            let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
-            let sessions = chat.opened.runtime.sessions(filter, None).await?.sessions;
-            let columns = chat.is_person.then(|| Look::now().columns);
-            rows::rows(&sessions, First::Time, columns).iter().try_for_each(|row| print::line(row))?;
-        }
-        "/new" => {
+        "/new" | "/clear" => {
             chat.session = new_session()?;
             chat.is_begun = false;
+            chat.cwd = chat.folder.clone();
             chat.spent = Spending::default();
             chat.is_asked = false;
             print::note(&format!("session {}", chat.session));
@@ -83,24 +69,21 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             let was_running = chat.opened.runtime.cancel(chat.session.clone()).await;
             print::note(if was_running { "cancelled" } else { "nothing is running" });
         }
-        "/quit" => return Ok(Obeyed::Leave),
-        unknown if chat.is_person => {
-            print::note(&format!("there is no command {}; /help lists them", print::first_line(unknown, 20)));
-        }
-        _a_message_that_begins_with_a_slash => return Ok(Obeyed::NoCommand),
+        "/quit" | "/exit" => return Ok(Obeyed::Leave),
+        unknown => match chat.own.message(line)? {
+            Some(message) => return Ok(Obeyed::Message(message)),
+            None if chat.is_person => {
+                print::note(&format!("there is no command {}; /help lists them", print::first_line(unknown, 20)));
+            }
+            // A message that begins with a slash.
+            None => return Ok(Obeyed::NoCommand),
+        },
     }
     Ok(Obeyed::Done)
 }
 
 async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
     match argument.split_once(char::is_whitespace).unwrap_or((argument, "")) {
-        ("", _) => {
-            let servers = chat.opened.runtime.servers();
-            match servers.is_empty() {
-                true => print::note("no tool server is configured; [[mcp.servers]] adds one"),
-                false => print::text(&mcp::table(&servers))?,
-            }
-        }
         ("restart", id) if !id.trim().is_empty() => {
             let id = ServerId::new(id.trim());
             match chat.opened.runtime.restart_server(id.clone()).await {

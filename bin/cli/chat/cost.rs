@@ -6,6 +6,9 @@ use textwrap::core::display_width;
 use crate::terminal::show::took;
 use crate::terminal::spending::{Prices, Spending, Used, grouped};
 
+/// The share of the context from which on it is shown after each turn, in percent.
+const LEAST_PERCENT: u64 = 25;
+
 /// The line at the end of a turn.
 pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, prices: &Prices) -> String {
     let Used { calls, unknown, usage, .. } = turn.total();
@@ -19,6 +22,15 @@ pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, pri
         false => String::new(),
     };
     format!("[{tokens}{}{cost}]", took(duration_ms))
+}
+
+/// The line with how full the context is, once that is worth a look.
+pub(super) fn with_context(summary: &str, tokens: u64, of: u64) -> String {
+    let percent = tokens.saturating_mul(100).checked_div(of).unwrap_or(0);
+    match percent >= LEAST_PERCENT {
+        true => format!("{}; context {percent} %]", summary.trim_end_matches(']')),
+        false => summary.to_owned(),
+    }
 }
 
 /// The table of `/cost` for a session's journal.

@@ -93,3 +93,10 @@ fn the_line_of_a_turn_says_tokens_and_money_where_they_are_known() {
     assert_eq!(summary(&turn, 3_210, &session, &Prices::new()), "[1,200 tokens in, 34 out; 3.2 s]");
     assert_eq!(summary(&spent("a:small", None), 90, &session, &Prices::new()), "[90 ms]");
 }
+
+#[test]
+fn a_context_that_fills_is_shown() {
+    assert_eq!(with_context("[5 ms]", 2_499, 10_000), "[5 ms]");
+    assert_eq!(with_context("[5 ms]", 2_500, 10_000), "[5 ms; context 25 %]");
+    assert_eq!(with_context("[5 ms]", 1, 0), "[5 ms]");
+}

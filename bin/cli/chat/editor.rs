@@ -15,7 +15,7 @@ use super::Input;
 use super::helper::{Aid, LookUp};
 use super::history::{self, HISTORY_LINES, History};
 use crate::exit::Failure;
-use crate::terminal::settings;
+use crate::terminal::{print, settings};
 
 /// A line to be read.
 struct Ask {
@@ -124,18 +124,26 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
 }
 
 fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>) -> Input {
+    let mut initial = ask.initial.as_str();
+    let mut is_warned = false;
     loop {
-        let line = match ask.initial.is_empty() {
+        let line = match initial.is_empty() {
             true => editor.readline(ask.prompt.as_str()),
-            false => editor.readline_with_initial(ask.prompt.as_str(), (&ask.initial, "")),
+            false => editor.readline_with_initial(ask.prompt.as_str(), (initial, "")),
         };
         match line {
             Ok(line) => return Input::Line(line.into_bytes()),
             Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,
             Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
+            // It may have been meant for an answer that ended just before.
+            Err(ReadlineError::Interrupted) if !is_warned => {
+                is_warned = true;
+                initial = "";
+                print::note("press Ctrl-C again to leave");
+            }
             // A signal or a resize: reading continues.
             Err(ReadlineError::Signal(_)) => {}
-            // Ctrl-D, Ctrl-C on an empty line, or a closed terminal.
+            // Ctrl-D, a second Ctrl-C on an empty line, or a closed terminal.
             Err(_ended) => return Input::End,
         }
     }

@@ -7,6 +7,8 @@ pub(super) enum Takes {
     /// The id of a session.
     Session,
     Model,
+    /// Something that is not completed.
+    Text,
     /// Something to do with tool servers.
     Action,
 }
@@ -27,8 +29,17 @@ const fn command(name: &'static str, takes: Takes, form: &'static str, does: &'s
 }
 
 /// Every command, in the order of the help.
-pub(super) const COMMANDS: [Command; 11] = [
+pub(super) const COMMANDS: [Command; 16] = [
     command("/help", Takes::Nothing, "", "this list"),
+    command("/status", Takes::Nothing, "", "the model, the session, its folder and what it has used"),
+    command("/context", Takes::Nothing, "", "how much of the model's context is used, and when it is condensed"),
+    command(
+        "/cost",
+        Takes::Nothing,
+        "",
+        "tokens of the last turn and of the session, and what they cost where prices are configured",
+    ),
+    command("/output", Takes::Text, "[N]", "the whole result of the last call, or of the N-th from the end"),
     command("/tools", Takes::Nothing, "", "the tools the model may use"),
     command(
         "/mcp",
@@ -38,42 +49,58 @@ pub(super) const COMMANDS: [Command; 11] = [
     ),
     command("/ps", Takes::Nothing, "", "the state of every actor of this process"),
     command("/sessions", Takes::Nothing, "", "the sessions used last"),
-    command("/new", Takes::Nothing, "", "begin another session"),
     command("/resume", Takes::Session, "[ID]", "continue a session, and what it waits for; without ID choose one"),
+    command("/new", Takes::Nothing, "", "begin another session"),
+    command("/clear", Takes::Nothing, "", "the same as /new: the session so far can be resumed"),
     command("/model", Takes::Model, "[M]", "use another model, as provider:model; without M choose one"),
-    command(
-        "/cost",
-        Takes::Nothing,
-        "",
-        "tokens of the last turn and of the session, and what they cost where prices are configured",
-    ),
-    command("/cancel", Takes::Nothing, "", "cancel other work in this session (an answer: Ctrl-C)"),
-    command("/quit", Takes::Nothing, "", "leave, as Ctrl-D does"),
+    command("/cancel", Takes::Nothing, "", "cancel other work in this session (an answer: Esc or Ctrl-C)"),
+    command("/exit", Takes::Nothing, "", "leave, as exit and Ctrl-D do"),
+    command("/quit", Takes::Nothing, "", "the same as /exit"),
 ];
 
-const KEYS: [(&str, &str); 5] = [
-    ("Tab", "completes commands, sessions, models and tool servers"),
-    ("Ctrl-C", "cancels the answer; at the prompt it clears the line, and on an empty line leaves"),
+/// The groups of the help, each with its first command.
+const GROUPS: [(&str, &str); 3] =
+    [("Look, also while an answer is written", "/help"), ("Conversation", "/resume"), ("Leave", "/exit")];
+
+const KEYS: [(&str, &str); 9] = [
+    ("Tab", "completes commands, sessions, models, tool servers, and files after @"),
+    ("Esc", "interrupts the answer, as Ctrl-C does"),
+    ("Ctrl-C", "interrupts the answer; at the prompt it clears the line, and twice on an empty line leaves"),
+    ("Ctrl-O", "while an answer is written: the whole result of the last call, as /output"),
+    ("@FILE", "in a message: the file goes with it"),
+    ("!COMMAND", "runs a command of yours in the folder of the session; the model does not see it"),
     ("\\", "at the end of a line: the message continues; pasted lines stay together anyway"),
     ("\"\"\"", "alone on a line: begins and ends a message of several lines"),
     ("typing", "while an answer is written, a line and Enter are sent into the running turn"),
 ];
 
-/// The help text, wrapped.
-pub(super) fn help(columns: usize) -> String {
-    let commands = COMMANDS.iter().map(|command| {
+/// The help text, wrapped, with the commands of the project.
+pub(super) fn help(columns: usize, own: &[(String, String)]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let named = |command: &Command| {
         let space = if command.form.is_empty() { "" } else { " " };
-        (format!("{}{space}{}", command.name, command.form), command.does)
-    });
-    let keys = KEYS.iter().map(|(key, does)| ((*key).to_owned(), *does));
-    let mut lines = rows(&commands.collect::<Vec<_>>(), columns);
-    lines.push("Everything else is sent to the model.\n".to_owned());
-    lines.extend(rows(&keys.collect::<Vec<_>>(), columns));
+        format!("{}{space}{}", command.name, command.form)
+    };
+    let first = COMMANDS.iter().map(|command| named(command).len()).max().unwrap_or(0);
+    for command in &COMMANDS {
+        if let Some((group, _)) = GROUPS.iter().find(|(_, begins)| *begins == command.name) {
+            lines.push(format!("{}{group}:\n", if lines.is_empty() { "" } else { "\n" }));
+        }
+        lines.extend(rows(&[(named(command), command.does)], first, columns));
+    }
+    if !own.is_empty() {
+        lines.push("\nOf this project (.bob/commands):\n".to_owned());
+        let own: Vec<_> = own.iter().map(|(name, does)| (name.clone(), does.as_str())).collect();
+        lines.extend(rows(&own, first, columns));
+    }
+    lines.push("\nEverything else is sent to the model:\n".to_owned());
+    let keys: Vec<_> = KEYS.iter().map(|(key, does)| ((*key).to_owned(), *does)).collect();
+    lines.extend(rows(&keys, first, columns));
     lines.concat()
 }
 
-fn rows(rows: &[(String, &str)], columns: usize) -> Vec<String> {
-    let first = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+/// Rows of two columns, of which the first has this width.
+fn rows(rows: &[(String, &str)], first: usize, columns: usize) -> Vec<String> {
     let row = |(name, does): &(String, &str)| {
         let (name, rest) = (format!("{name:first$}  "), " ".repeat(first + 2));
         let options = textwrap::Options::new(columns).initial_indent(&name).subsequent_indent(&rest);
@@ -89,10 +116,13 @@ mod tests {
     #[test]
     fn the_help_names_every_command_and_fits() {
         for columns in [40, 80, 120] {
-            let help = help(columns);
+            let own =
+                [("/review".to_owned(), "Review the code, and whatever else there is to be said about it".to_owned())];
+            let help = help(columns, &own);
             assert!(help.lines().all(|line| line.chars().count() <= columns), "{help}");
             assert!(COMMANDS.iter().all(|command| help.contains(command.name)), "{help}");
         }
-        assert!(help(80).contains("/resume [ID]  continue a session"), "{}", help(80));
+        let help = help(80, &[]);
+        assert!(help.contains("/resume [ID]  continue a session") && !help.contains("Of this project"), "{help}");
     }
 }

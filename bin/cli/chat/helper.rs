@@ -24,6 +24,10 @@ pub(super) enum Wanted {
     Model,
     /// Ids of tool servers.
     Server,
+    /// Files of the working folder.
+    File,
+    /// Commands of the project, without their slash.
+    Own,
 }
 
 /// Looks up completions of a prefix. Runs on the editor's thread and returns quickly, if need be without results.
@@ -61,22 +65,26 @@ impl Completer for Aid {
 /// Returns the start of the last word, and its completions.
 fn candidates(line: &str, look_up: &LookUp) -> (usize, Vec<Pair>) {
     let pair = |word: &str, end: &str| Pair { display: word.to_owned(), replacement: format!("{word}{end}") };
-    if !line.starts_with('/') {
-        return (line.len(), Vec::new());
+    let word = line.rfind(char::is_whitespace).map_or(0, |blank| blank + 1);
+    if let Some(path) = line[word..].strip_prefix('@') {
+        // A completed folder is continued.
+        let end = |path: &str| if path.ends_with('/') { "" } else { " " };
+        let paths = look_up(Wanted::File, path).into_iter().map(|path| pair(&format!("@{path}"), end(&path))).collect();
+        return (word, paths);
     }
+    let Some(begun) = line.strip_prefix('/') else { return (line.len(), Vec::new()) };
     let Some((name, argument)) = line.split_once(' ') else {
         let fits = COMMANDS.iter().filter(|command| command.name.starts_with(line));
-        return (
-            0,
-            fits.map(|command| pair(command.name, if command.takes == Takes::Nothing { "" } else { " " })).collect(),
-        );
+        let fits = fits.map(|command| pair(command.name, if command.takes == Takes::Nothing { "" } else { " " }));
+        let own = look_up(Wanted::Own, begun).into_iter().map(|name| pair(&format!("/{name}"), " "));
+        return (0, fits.chain(own).collect());
     };
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else { return (line.len(), Vec::new()) };
     let begins = line.len() - argument.trim_start().len();
     let argument = argument.trim_start();
     let found = |wanted, prefix: &str| look_up(wanted, prefix).iter().map(|word| pair(word, "")).collect();
     match (command.takes, argument.split_once(' ')) {
-        (Takes::Nothing, _) => (line.len(), Vec::new()),
+        (Takes::Nothing | Takes::Text, _) => (line.len(), Vec::new()),
         (Takes::Session, _) => (begins, found(Wanted::Session, argument)),
         (Takes::Model, _) => (begins, found(Wanted::Model, argument)),
         (Takes::Action, None) => {
@@ -158,6 +166,8 @@ mod tests {
                 Wanted::Session => ["abc-1", "abd-2"],
                 Wanted::Model => ["openai:gpt", "local:tiny"],
                 Wanted::Server => ["files", "clock"],
+                Wanted::File => ["src/", "notes.txt"],
+                Wanted::Own => ["review", "resolve"],
             };
             all.iter().filter(|word| word.starts_with(prefix)).map(ToString::to_string).collect()
         });
@@ -171,8 +181,11 @@ mod tests {
 
     #[test]
     fn commands_and_what_they_take_are_completed() {
-        is("/re", 0, &["/resume "]);
-        is("/c", 0, &["/cost", "/cancel"]);
+        is("/re", 0, &["/resume ", "/review ", "/resolve "]);
+        is("/c", 0, &["/context", "/cost", "/clear", "/cancel"]);
+        is("look at @n", 8, &["@notes.txt "]);
+        is("@s", 0, &["@src/"]);
+        is("ada@n", 5, &[]);
         is("/resume ", 8, &["abc-1", "abd-2"]);
         is("/resume abd", 8, &["abd-2"]);
         is("/model op", 7, &["openai:gpt"]);
@@ -186,8 +199,8 @@ mod tests {
     #[test]
     fn a_hint_shows_the_rest_and_what_comes_after_it() {
         let shown = |line| hint(line).map(|rest| (rest.shown.clone(), rest.completion().map(str::to_owned)));
-        assert_eq!(shown("/res"), Some(("ume ID".to_owned(), Some("ume".to_owned()))));
-        assert_eq!(shown("/resume "), Some(("ID".to_owned(), None)));
+        assert_eq!(shown("/res"), Some(("ume [ID]".to_owned(), Some("ume".to_owned()))));
+        assert_eq!(shown("/resume "), Some(("[ID]".to_owned(), None)));
         assert_eq!(shown("/qu"), Some(("it".to_owned(), Some("it".to_owned()))));
         assert_eq!((shown("/c"), shown("/"), shown("hello")), (None, None, None));
     }

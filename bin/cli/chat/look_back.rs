@@ -32,6 +32,7 @@ impl Chat {
         self.left = None;
         self.is_begun = !records.is_empty();
         let folded = Session::fold(self.session.clone(), &records);
+        self.cwd.clone_from(&folded.latest_options().cwd);
         if self.is_person {
             recap::print(&folded);
         }

@@ -1,6 +1,7 @@
 //! Completion data: sessions of the store, models of the configuration, tool servers.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use bob_config::Config;
 use tokio::runtime::Handle;
 
 use super::helper::{LookUp, Wanted};
+use super::mentions;
+use super::own_commands::OwnCommands;
 use crate::runtime::OpenRuntime;
 
 /// How many sessions are offered.
@@ -17,10 +20,10 @@ const MOST_SESSIONS: usize = 50;
 /// Timeout of a look-up in the store.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Looks things up in this opened.
-pub(super) fn of(opened: &OpenRuntime, config: &Config) -> LookUp {
+/// Looks things up in this runtime, this configuration and this folder.
+pub(super) fn of(opened: &OpenRuntime, config: &Config, own: &OwnCommands, folder: PathBuf) -> LookUp {
     let (runtime, handle) = (opened.runtime.clone(), Handle::current());
-    let models = models(config);
+    let (models, own) = (models(config), own.clone());
     Arc::new(move |wanted, prefix| match wanted {
         Wanted::Session => {
             let filter =
@@ -30,6 +33,11 @@ pub(super) fn of(opened: &OpenRuntime, config: &Config) -> LookUp {
             page.sessions.iter().map(|summary| summary.session.to_string()).collect()
         }
         Wanted::Model => models.iter().filter(|model| model.starts_with(prefix)).cloned().collect(),
+        Wanted::File => mentions::completions(prefix, &folder),
+        Wanted::Own => {
+            let names = own.listed().into_iter().map(|(name, _)| name.trim_start_matches('/').to_owned());
+            names.filter(|name| name.starts_with(prefix)).collect()
+        }
         Wanted::Server => {
             let ids = runtime.servers().into_iter().map(|server| server.id.to_string());
             ids.filter(|id| id.starts_with(prefix)).collect()

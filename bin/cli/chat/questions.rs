@@ -19,8 +19,8 @@ use super::editor::Editor;
 use super::forms;
 use super::terminal_owner::{self, Editing, TerminalOwner};
 use super::{Input, Source};
-use crate::terminal::print;
 use crate::terminal::screen::look::Look;
+use crate::terminal::{notify, print};
 
 /// The prompt for editing arguments.
 const EDIT_PROMPT: &str = "arguments> ";
@@ -119,6 +119,7 @@ impl Asked {
         let Source::Person(editor) = source else { return std::future::pending().await };
         while let Some(open) = self.0.recv().await {
             let _quiet = owner.quiet();
+            notify::person("a question");
             match open {
                 Open::Call(question, mut answer) => match about_call(&question, editor, owner, &mut answer).await {
                     About::Decided(decision) => drop(answer.send(decision)),

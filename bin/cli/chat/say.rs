@@ -1,35 +1,44 @@
 //! One turn of a conversation: output, questions and typed input while it runs, and its usage at the end.
 
 use std::cell::RefCell;
+use std::time::Instant;
 
 use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, ApprovalsMode, ContentPart, FinishReason, SessionId, SuspendReason,
-    TurnOutcome,
+    AgentEvent, AgentRequest, AgentRuntime, ApprovalsMode, ContentPart, FinishReason, SuspendReason, TurnOutcome,
 };
+use bob_config::sanitise;
 
+use super::inform::View;
 use super::terminal_owner::{TerminalOwner, Typed};
-use super::{Chat, Source, cost};
+use super::{Chat, Source, cost, mentions};
+use crate::commands::attach;
 use crate::exit::{Exit, Failure};
-use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::runtime::turn::{self, Work};
-use crate::terminal::print;
 use crate::terminal::screen::Screen;
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::Show;
 use crate::terminal::spending::Spending;
+use crate::terminal::{notify, print};
 
 impl Chat {
-    /// The next input for the session.
-    pub(super) fn message(&self, text: String) -> Work {
-        Work::Say(Box::new(AgentRequest {
+    /// The next input for the session. On a terminal a file that is named with `@` goes with it.
+    ///
+    /// # Errors
+    /// Such a file that cannot be read, or is of a kind that cannot be sent.
+    pub(super) fn message(&self, text: String) -> Result<Work, Failure> {
+        let files = if self.is_person { mentions::files(&text, &self.working_folder()) } else { Vec::new() };
+        let attached = attach::parts(&files, "@")?;
+        let mut request = AgentRequest {
             model: self.model.clone(),
             interactive: true,
             // Without a terminal no question can be asked.
             approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },
             options: self.first_options(),
             ..AgentRequest::text(self.session.clone(), text)
-        }))
+        };
+        request.input.extend(attached);
+        Ok(Work::Say(Box::new(request)))
     }
 
     /// Runs one turn. An exit code means that a signal ends the program.
@@ -46,8 +55,12 @@ impl Chat {
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
         let owner = TerminalOwner::new(&screen, &self.typing, self.live.as_ref());
+        let mut filled = 0;
         let followed = turn::follow(&self.opened, work, signals, |event| {
             spent.event(&event.event);
+            if let AgentEvent::PromptBuilt { estimated_tokens, .. } = &event.event {
+                filled = *estimated_tokens;
+            }
             let (tokens, is_about) = spent.tokens();
             let mut screen = screen.borrow_mut();
             screen.tokens(tokens, is_about);
@@ -77,7 +90,16 @@ impl Chat {
         };
         let answered = self.asked.answer(source, &owner, interrupt);
         let waiting = &mut self.waiting;
-        let heard = hear(&self.opened, &session, &owner, &mut self.typed, |line| waiting.push_back(line));
+        let view = View {
+            opened: &self.opened,
+            session: &self.session,
+            model: self.model.as_ref(),
+            prices: &self.prices,
+            own: &self.own,
+            facts: &self.facts,
+            is_person,
+        };
+        let heard = hear(view, &owner, &mut self.typed, |line| waiting.push_back(line));
         let followed = tokio::select! {
             followed = followed => followed,
             never = answered => match never {},
@@ -103,7 +125,11 @@ impl Chat {
             Some(turn::Interrupted::ToLeave(_)) => {}
         }
         self.is_begun = true;
-        self.sum_up(&ended.outcome, &spent);
+        self.ended = Some(Instant::now());
+        if is_person && outcome_is_late(&ended.outcome) {
+            notify::person("the answer is ready");
+        }
+        self.sum_up(&ended.outcome, &spent, filled);
         match ended.caught {
             // Ctrl-C during an answer continues the conversation on a terminal; on a pipe it ends the program.
             Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
@@ -113,14 +139,17 @@ impl Chat {
         Ok(None)
     }
 
-    /// Prints the usage of a turn, and what the session waits for.
-    fn sum_up(&mut self, outcome: &TurnOutcome, spent: &Spending) {
+    /// Prints the usage of a turn, whose last prompt had about `filled` tokens, and what the session waits for.
+    fn sum_up(&mut self, outcome: &TurnOutcome, spent: &Spending, filled: u64) {
         self.spent.extend(spent);
         self.is_asked =
             outcome.finish_reason == FinishReason::Suspended && outcome.suspend_reason == Some(SuspendReason::AskUser);
         self.is_limited = self.is_person && outcome.finish_reason == FinishReason::GuardExceeded;
         if self.is_person && spent.total().calls > 0 {
+            let model = outcome.model.as_ref().unwrap_or(&self.opened.default_model);
+            let all = self.opened.model.capabilities(model).map_or(0, |can| u64::from(can.context_tokens));
             let summary = cost::summary(spent, outcome.duration_ms, &self.spent, &self.prices);
+            let summary = cost::with_context(&summary, filled, all);
             match &self.live {
                 Some(_) => print::report(&Look::now().note(&summary)),
                 None => print::note(&summary),
@@ -129,24 +158,35 @@ impl Chat {
     }
 }
 
-/// Sends typed lines into the running turn. A line that the turn does not take waits until it is over.
+/// Whether a person may have looked away meanwhile.
+fn outcome_is_late(outcome: &TurnOutcome) -> bool {
+    outcome.finish_reason != FinishReason::Cancelled && outcome.duration_ms >= notify::LONG_MS
+}
+
+/// Sends typed lines into the running turn, and obeys commands that only look. A line that the turn does not take, and
+/// a command that changes something, wait until it is over.
 async fn hear(
-    opened: &OpenRuntime,
-    session: &SessionId,
+    view: View<'_>,
     owner: &TerminalOwner<'_>,
     typed: &mut Typed,
     mut wait: impl FnMut(String),
 ) -> std::convert::Infallible {
+    let View { opened, session, .. } = view;
     loop {
         for line in owner.next_lines(typed).await {
             if line.trim() == "/cancel" {
                 opened.runtime.cancel(session.clone()).await;
                 continue;
             }
-            let is_command = line.trim_start().starts_with('/');
-            if is_command {
-                print::note(&format!("[{line} will run when this answer is finished]"));
-                wait(line);
+            if line.trim_start().starts_with(['/', '!']) {
+                match view.shown(&line).await {
+                    Some(Ok(text)) => print::report(&sanitise::clean(&text)),
+                    Some(Err(failure)) => print::note(&format!("error: {failure}")),
+                    None => {
+                        print::note(&format!("{} will run when this answer is finished", line.trim()));
+                        wait(line);
+                    }
+                }
                 continue;
             }
             match opened.runtime.steer(session.clone(), vec![ContentPart::text(&line)]).await {

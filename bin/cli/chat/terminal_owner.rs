@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::draft::Draft;
 use super::keys::Keys;
@@ -16,6 +16,19 @@ use crate::terminal::screen::{Live, Screen};
 /// The pause in typing, and the time on the screen, before a question takes the keyboard: the end of a line that was
 /// begun earlier, such as an `s` and Enter, must not answer it.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
+
+/// The byte of Esc, with which other keys begin.
+const ESCAPE: u8 = 0x1b;
+
+/// The byte of Ctrl-O.
+const SHOW_OUTPUT: u8 = 0x0f;
+
+/// The commands that these keys stand for.
+const INTERRUPT: &str = "/cancel";
+const OUTPUT: &str = "/output";
+
+/// How long after its first byte the rest of a key may arrive.
+const REST_OF_A_KEY: Duration = Duration::from_millis(60);
 
 /// Typed input while turns run.
 pub(super) struct Typing {
@@ -68,19 +81,36 @@ impl<'a> TerminalOwner<'a> {
         owner
     }
 
-    /// The next lines that are entered while the answer is written. Cancel-safe. Questions get their keys from here
-    /// as well, so this must be polled all the time.
+    /// The next lines that are entered while the answer is written; Esc is the command `/cancel`, and Ctrl-O `/output`.
+    /// Questions get their keys from here as well, so this must be polled all the time.
     pub(super) async fn next_lines(&self, keys: &mut Typed) -> Vec<String> {
         loop {
-            let Some(bytes) = keys.recv().await else { return std::future::pending().await };
+            let Some(mut bytes) = keys.recv().await else { return std::future::pending().await };
             self.typing.last.set(Instant::now());
+            let mut is_escape = false;
+            // Keys such as the arrows begin with the same byte, and their other bytes follow at once.
+            if bytes.ends_with(&[ESCAPE]) {
+                match timeout(REST_OF_A_KEY, keys.recv()).await {
+                    Ok(more) => bytes.extend(more.unwrap_or_default()),
+                    Err(_elapsed) => {
+                        is_escape = true;
+                        bytes.retain(|byte| *byte != ESCAPE);
+                    }
+                }
+            }
             if let Some(question) = &*self.question.borrow() {
+                if is_escape {
+                    return vec![INTERRUPT.to_owned()];
+                }
                 let _nobody_asks_any_more = question.send(bytes);
                 continue;
             }
+            let asks_for_output = bytes.contains(&SHOW_OUTPUT);
             let mut draft = self.typing.draft.borrow_mut();
-            let lines = draft.take(&bytes);
+            let mut lines = draft.take(&bytes);
             self.show_typed(draft.text());
+            lines.extend(asks_for_output.then(|| OUTPUT.to_owned()));
+            lines.extend(is_escape.then(|| INTERRUPT.to_owned()));
             if !lines.is_empty() {
                 return lines;
             }

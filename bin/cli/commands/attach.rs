@@ -17,16 +17,16 @@ const MAX_FILE_BYTES: usize = 10 << 20;
 /// The largest text that is taken, bytes: it goes with the message.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// One part for each file.
+/// One part for each file; errors name it behind `how` it was given.
 ///
 /// # Errors
 /// A file that cannot be read, is too large, or is neither an image, a sound nor text.
-pub(crate) fn parts(files: &[impl AsRef<Path>]) -> Result<Vec<ContentPart>, Failure> {
-    files.iter().map(|file| part(file.as_ref())).collect()
+pub(crate) fn parts(files: &[impl AsRef<Path>], how: &str) -> Result<Vec<ContentPart>, Failure> {
+    files.iter().map(|file| part(file.as_ref(), how)).collect()
 }
 
-fn part(path: &Path) -> Result<ContentPart, Failure> {
-    let refuse = |why: &str| Failure::usage(format!("--attach {}: {why}", path.display()));
+fn part(path: &Path, how: &str) -> Result<ContentPart, Failure> {
+    let refuse = |why: &str| Failure::usage(format!("{how}{}: {why}", path.display()));
     // Checked before it is opened, since opening a pipe waits for a writer.
     let kind_of_file = std::fs::metadata(path).map_err(|error| refuse(&error.to_string()))?;
     if !kind_of_file.is_file() {
@@ -104,7 +104,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
-        let refused = parts(&[&pipe]).unwrap_err();
+        let refused = parts(&[&pipe], "--attach ").unwrap_err();
         assert!(refused.message.ends_with("it is not a regular file"), "{refused}");
     }
 

@@ -1,11 +1,19 @@
 //! Reading of prompts: from the argument of `run`, all of stdin, or a line of it.
 
 use std::io::{self, BufRead, Read};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 
 use crate::exit::Failure;
 
 /// The largest message that is taken, bytes: of `run` its prompt, of `chat` one line.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
+
+/// How long a pipe beside a prompt may take to begin or end.
+const BEGINS_WITHIN: Duration = Duration::from_millis(200);
 
 /// Reads the prompt. With an argument other than `-`, stdin is not touched.
 ///
@@ -17,6 +25,38 @@ pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
         Some(prompt) => prompt.as_bytes().to_vec(),
     };
     checked(bytes)
+}
+
+/// Reads the prompt of `run`: as [`read`], but an argument is joined by what stdin has, if stdin is a regular file, or a
+/// pipe that has something or ends within [`BEGINS_WITHIN`]. Any other stdin is left alone.
+///
+/// # Errors
+/// As [`read`], for both together.
+pub(crate) async fn read_joined(argument: Option<&str>) -> Result<String, Failure> {
+    let Some(prompt) = argument.filter(|prompt| *prompt != "-") else { return read(argument).await };
+    let has_more = tokio::task::spawn_blocking(|| has_something(&io::stdin(), BEGINS_WITHIN)).await.unwrap_or(false);
+    let more = if has_more { stdin().await? } else { Vec::new() };
+    let mut bytes = prompt.as_bytes().to_vec();
+    if !more.iter().all(u8::is_ascii_whitespace) {
+        bytes.extend_from_slice(b"\n\n");
+        bytes.extend_from_slice(&more);
+    }
+    checked(bytes)
+}
+
+/// Whether something can be read without waiting longer than this; false for a terminal or another device. Blocks.
+fn has_something(input: impl AsFd, within: Duration) -> bool {
+    let Ok(kind) = rustix::fs::fstat(&input).map(|stat| FileType::from_raw_mode(stat.st_mode)) else { return false };
+    match kind {
+        FileType::RegularFile => true,
+        FileType::Fifo | FileType::Socket => {
+            let mut ready = [PollFd::new(&input, PollFlags::IN)];
+            let within = Timespec::try_from(within).ok();
+            // The end of a pipe is readable, too.
+            poll(&mut ready, within.as_ref()).is_ok_and(|count| count > 0)
+        }
+        _a_terminal_or_another_device => false,
+    }
 }
 
 /// Validates a message: UTF-8 text, not blank, and not too large.
@@ -106,6 +146,20 @@ mod tests {
         for bytes in [&b""[..], b" \n\t", b"caf\xe9"] {
             assert_eq!(checked(bytes.to_vec()).unwrap_err().exit as u8, 2, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn only_a_file_or_a_pipe_that_begins_or_ends_has_something() {
+        let soon = Duration::ZERO;
+        let (reader, mut writer) = io::pipe().unwrap();
+        assert!(!has_something(&reader, soon), "a pipe that says nothing is not waited for");
+        io::Write::write_all(&mut writer, b"x").unwrap();
+        assert!(has_something(&reader, soon));
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        assert!(has_something(&reader, soon), "one that ends is read");
+        assert!(has_something(tempfile::tempfile().unwrap(), soon));
+        assert!(!has_something(std::fs::File::open("/dev/null").unwrap(), soon));
     }
 
     #[test]

@@ -68,8 +68,8 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     if args.prompt.is_none() && io::stdin().is_terminal() {
         print::note("reading the prompt from the terminal; end it with Ctrl-D");
     }
-    let attached = attach::parts(&args.attach)?;
-    let prompt = prompt::read(args.prompt.as_deref()).await?;
+    let attached = attach::parts(&args.attach, "--attach ")?;
+    let prompt = prompt::read_joined(args.prompt.as_deref()).await?;
     let choices = Choices {
         progress: Some(progress::to_stderr()),
         take_over: args.take_over,

@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, TableState};
+use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table, TableState, Wrap};
 
 use super::figures::{bold, coloured, micros, recent_rate};
 use super::model::{Mode, Model};
@@ -19,17 +19,33 @@ const LARGE: (u16, u16) = (120, 30);
 /// How wide the panels are.
 const PANELS: u16 = 56;
 
-/// The lines above the tree.
+/// A narrower tree has no columns for restarts and queues; the selected actor's last error is below it anyway.
+const NARROW: u16 = 60;
+
+/// The least lines above the tree.
 const HEAD: u16 = 6;
 
 /// Draws everything.
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
     let area = frame.area();
     let is_large = area.width >= LARGE.0 && area.height >= LARGE.1;
-    let [head, middle, why, foot] =
-        Layout::vertical([Constraint::Length(HEAD), Constraint::Min(1), Constraint::Length(1), Constraint::Length(1)])
-            .areas(area);
-    frame.render_widget(Paragraph::new(head_lines(model)), head);
+    let lines = head_lines(model);
+    // On a narrow screen the lines are wrapped, as far as half of it is left for the tree.
+    let is_narrow = area.width < NARROW;
+    let head_rows = match is_narrow {
+        true => lines.iter().map(|line| wrapped_rows(line, area.width)).sum::<usize>(),
+        false => usize::from(HEAD),
+    };
+    let head_rows = u16::try_from(head_rows).unwrap_or(u16::MAX).clamp(HEAD, (area.height / 2).max(HEAD));
+    let [head, middle, why, foot] = Layout::vertical([
+        Constraint::Length(head_rows),
+        Constraint::Min(1),
+        Constraint::Length(1),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    let lines = Paragraph::new(lines);
+    frame.render_widget(if is_narrow { lines.wrap(Wrap { trim: false }) } else { lines }, head);
     let tree_area = if is_large {
         let [tree, beside] = Layout::horizontal([Constraint::Min(40), Constraint::Length(PANELS)]).areas(middle);
         panels::draw(model, frame, beside);
@@ -41,6 +57,11 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(why_line(model)), why);
     frame.render_widget(Paragraph::new(foot_line(model)), foot);
     boxes::draw(model, frame, area);
+}
+
+/// How many rows a line has on a screen of this width.
+fn wrapped_rows(line: &Line<'_>, columns: u16) -> usize {
+    textwrap::wrap(&line.to_string(), usize::from(columns.max(1))).len().max(1)
 }
 
 fn head_lines(model: &Model) -> Vec<Line<'static>> {
@@ -151,14 +172,13 @@ fn restarts(model: &Model, metrics: &MetricsSnapshot) -> Line<'static> {
 
 fn tree(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let is_wide = area.width >= 100;
-    let mut widths = vec![
-        Constraint::Min(20),
-        Constraint::Length(10),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(6),
-    ];
-    let mut names = vec![Cell::from(" actor"), Cell::from("state"), right("age"), right("restarts"), right("queue")];
+    let is_narrow = area.width < NARROW;
+    let mut widths = vec![Constraint::Min(16), Constraint::Length(10), Constraint::Length(9)];
+    let mut names = vec![Cell::from(" actor"), Cell::from("state"), right("age")];
+    if !is_narrow {
+        widths.extend([Constraint::Length(8), Constraint::Length(6)]);
+        names.extend([right("restarts"), right("queue")]);
+    }
     if is_wide {
         widths[0] = Constraint::Percentage(36);
         widths.push(Constraint::Fill(1));
@@ -169,9 +189,11 @@ fn tree(model: &Model, frame: &mut Frame<'_>, area: Rect) {
             Cell::from(format!(" {}{}", "  ".repeat(row.depth), row.name)),
             Cell::from(Span::styled(row.state, state_style(model, row))),
             right(duration(row.age_ms)),
-            right(if row.restarts == 0 { String::new() } else { row.restarts.to_string() }),
-            right(row.queued.map(|queued| queued.to_string()).unwrap_or_default()),
         ];
+        if !is_narrow {
+            cells.push(right(if row.restarts == 0 { String::new() } else { row.restarts.to_string() }));
+            cells.push(right(row.queued.map(|queued| queued.to_string()).unwrap_or_default()));
+        }
         if is_wide {
             cells.push(Cell::from(row.error.clone().unwrap_or_default()));
         }

@@ -155,6 +155,16 @@ fn it_reads_well_on_a_small_screen_and_uses_a_large_one() {
 }
 
 #[test]
+fn on_a_narrow_screen_nothing_is_cut_in_the_middle() {
+    let narrow = screen(&model(), 40, 40);
+    let head = narrow.lines().find(|line| line.contains("actor")).unwrap_or_default();
+    assert_eq!(head.split_whitespace().collect::<Vec<_>>(), ["actor", "state", "age"], "{narrow}");
+    for word in ["12 running", "cancelled", "p99", "restarts", "restarting"] {
+        assert!(narrow.split_whitespace().collect::<Vec<_>>().join(" ").contains(word), "{word}: {narrow}");
+    }
+}
+
+#[test]
 fn boxes_lie_over_the_picture() {
     let mut model = model();
     press(&mut model, [KeyCode::Char('?')]);

@@ -61,8 +61,9 @@ fn titled(summary: &SessionSummary, room: Option<usize>) -> String {
     let title = summary.title.as_deref().unwrap_or("(no message)");
     let state = summary.state.filter(|state| *state != SessionState::Idle);
     let state = state.map_or_else(String::new, |state| format!("[{}] ", state.as_str()));
-    let folder = summary.cwd.as_deref().map(|cwd| format!("  [{}]", end_of(cwd, MOST_FOLDER))).unwrap_or_default();
-    let Some(room) = room else { return format!("{state}{title}{folder}") };
+    let folder = |most| summary.cwd.as_deref().map(|cwd| format!("  [{}]", end_of(cwd, most))).unwrap_or_default();
+    let Some(room) = room else { return format!("{state}{title}{}", folder(usize::MAX)) };
+    let folder = folder(MOST_FOLDER);
     let left = room.saturating_sub(state.width() + folder.width());
     match left >= LEAST_TITLE {
         true => format!("{state}{}{folder}", look::cut(title, left)),
@@ -170,6 +171,6 @@ mod tests {
             }
         }
         let row = &rows(&all, First::Number, Some(80))[0];
-        assert_eq!(row, "1       2 h  01a20425  a long title a long title a…  […da/a/deep/folder/of/work]");
+        assert_eq!(row, "1       2 h  01a20425  a long title a long title a …  […a/a/deep/folder/of/work]");
     }
 }

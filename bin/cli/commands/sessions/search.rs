@@ -128,6 +128,6 @@ mod tests {
     fn a_line_is_shown_from_shortly_before_the_text() {
         assert_eq!(around("  a short Line", "line"), "a short Line");
         let long = format!("{} Needle here", "word ".repeat(20));
-        assert_eq!(around(&long, "needle"), "…d word word word word  Needle here");
+        assert_eq!(around(&long, "needle"), "…rd word word word word  Needle here");
     }
 }

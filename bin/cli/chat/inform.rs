@@ -1,0 +1,209 @@
+//! The commands that only look: they need no model and change nothing, so they are obeyed during a turn as well.
+
+use bob::store::Fact;
+use bob::{AgentRuntime, CallStatus, ModelName, Record, ServerState, SessionFilter, SessionId, ToolResult};
+
+use bob_config::Config;
+
+use super::own_commands::OwnCommands;
+use super::{cost, help};
+use crate::commands::sessions::rows::{self, First};
+use crate::commands::{mcp, ps, tools};
+use crate::exit::Failure;
+use crate::runtime::OpenRuntime;
+use crate::terminal::print;
+use crate::terminal::screen::look::Look;
+use crate::terminal::show::took;
+use crate::terminal::spending::{Prices, Spending, grouped};
+
+/// How many sessions `/sessions` names.
+const SESSIONS_SHOWN: usize = 20;
+
+/// Bytes of a token, about, where the provider did not count.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// What a chat keeps unchanged during a turn.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) opened: &'a OpenRuntime,
+    pub(super) session: &'a SessionId,
+    /// The model that was chosen in this chat.
+    pub(super) model: Option<&'a ModelName>,
+    pub(super) prices: &'a Prices,
+    pub(super) own: &'a OwnCommands,
+    pub(super) facts: &'a Facts,
+    pub(super) is_person: bool,
+}
+
+/// What of the configuration `/status` and `/context` show.
+pub(super) struct Facts {
+    pub(super) config: String,
+    pub(super) store: String,
+    /// The share of the context at which a conversation is condensed, in percent.
+    pub(super) condense_percent: u32,
+}
+
+impl Facts {
+    pub(super) fn of(config: &Config) -> Self {
+        let store = config.store_path().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
+        let condense_percent = (config.prompt.condense_trigger_ratio * 100.0).round();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a ratio between 0 and 1")]
+        let condense_percent = condense_percent as u32;
+        Self { config: config.file.display().to_string(), store, condense_percent }
+    }
+}
+
+impl View<'_> {
+    /// The text that a command shows; `None` if it is no such command.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub(super) async fn shown(self, line: &str) -> Option<Result<String, Failure>> {
+        let (command, argument) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        Some(match (command, argument.trim()) {
+            ("/help", _) => Ok(help::help(Look::now().columns, &self.own.listed())),
+            ("/cost", _) => self.cost().await,
+            ("/tools", _) => Ok(self.tools()),
+            ("/mcp", "") => Ok(self.servers()),
+            ("/ps", _) => {
+                let (tree, metrics) = (self.opened.runtime.tree().await, self.opened.runtime.metrics().await);
+                Ok(ps::table::tree(&tree, &metrics, true))
+            }
+            ("/sessions", _) => self.sessions().await,
+            ("/status", _) => self.status().await,
+            ("/context", _) => self.context().await,
+            ("/output", which) => self.output(which).await,
+            _another_command => return None,
+        })
+    }
+
+    async fn records(self) -> Result<Vec<std::sync::Arc<Record>>, Failure> {
+        Ok(self.opened.runtime.records(self.session.clone()).await?)
+    }
+
+    async fn cost(self) -> Result<String, Failure> {
+        let records = self.records().await?;
+        Ok(cost::table(records.iter().map(|record| &**record), self.prices, Look::now().columns))
+    }
+
+    fn tools(self) -> String {
+        let tools = self.opened.runtime.tools_now();
+        let rows = tools.iter().map(|tool| format!("{}\n", tools::row(tool)));
+        let servers = self.opened.runtime.servers();
+        let down = servers.iter().filter(|server| server.state != ServerState::Ready);
+        let down = down.map(|server| format!("[the tool server {} is {}]\n", server.id, mcp::word(server.state)));
+        rows.chain(down).collect()
+    }
+
+    fn servers(self) -> String {
+        let servers = self.opened.runtime.servers();
+        match servers.is_empty() {
+            true => "no tool server is configured; [[mcp.servers]] adds one\n".to_owned(),
+            false => mcp::table(&servers),
+        }
+    }
+
+    async fn sessions(self) -> Result<String, Failure> {
+        let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
+        let sessions = self.opened.runtime.sessions(filter, None).await?.sessions;
+        let columns = self.is_person.then(|| Look::now().columns);
+        Ok(rows::rows(&sessions, First::Time, columns).into_iter().map(|row| row + "\n").collect())
+    }
+
+    /// The model of the next turn, as far as this chat knows.
+    fn model(self) -> &'static str {
+        if self.model.is_some() { "chosen here" } else { "of the session or the configuration" }
+    }
+
+    async fn status(self) -> Result<String, Failure> {
+        let look = self.opened.runtime.session(self.session.clone()).await?;
+        let of_session = look.as_ref().and_then(|look| look.options.model.clone());
+        let model = self.model.or(of_session.as_ref()).unwrap_or(&self.opened.default_model);
+        let title = look.as_ref().and_then(|look| look.title.clone());
+        let folder = look.as_ref().and_then(|look| look.options.cwd.clone());
+        let folder = folder.unwrap_or_else(|| self.opened.workspace.display().to_string());
+        let turns = look.as_ref().map_or(0, |look| look.turns);
+        let servers = self.opened.runtime.servers();
+        let ready = servers.iter().filter(|server| server.state == ServerState::Ready).count();
+        let records = self.records().await?;
+        let spent = Spending::of_records(records.iter().map(|record| &**record));
+        let usage = spent.total().usage;
+        let cost = spent.cost(self.prices);
+        let cost = if cost.is_known() { format!(", {cost}") } else { String::new() };
+        let tokens = format!("{} in, {} out{cost}", grouped(usage.input_tokens), grouped(usage.output_tokens));
+        let rows = [
+            ("model", format!("{model} ({})", self.model())),
+            ("session", self.session.to_string()),
+            ("title", title.map_or_else(|| "-".to_owned(), Into::into)),
+            ("turns", turns.to_string()),
+            ("folder", folder),
+            ("tokens", tokens),
+            ("context", used(&records, model, self).trim_end().to_owned()),
+            ("tools", format!("{}, {ready} of {} servers ready", self.opened.runtime.tools_now().len(), servers.len())),
+            ("config", self.facts.config.clone()),
+            ("store", self.facts.store.clone()),
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        Ok(rows.iter().map(|(name, value)| format!("{name:<8} {value}\n")).collect())
+    }
+
+    async fn context(self) -> Result<String, Failure> {
+        let look = self.opened.runtime.session(self.session.clone()).await?;
+        let of_session = look.and_then(|look| look.options.model);
+        let model = self.model.or(of_session.as_ref()).unwrap_or(&self.opened.default_model);
+        Ok(format!("{model}: {}", used(&self.records().await?, model, self)))
+    }
+
+    /// The whole result of the last call, or of the one that many calls before.
+    async fn output(self, which: &str) -> Result<String, Failure> {
+        let back = match which {
+            "" => 1,
+            number => number.parse::<usize>().ok().filter(|number| *number > 0).ok_or_else(|| {
+                Failure::usage("usage: /output [N]: the whole result of the last call, or of the N-th from the end")
+            })?,
+        };
+        let records = self.records().await?;
+        let results = records.iter().rev().filter_map(|record| match &record.fact {
+            Fact::Result(result) => Some(result),
+            _no_result => None,
+        });
+        Ok(match results.skip(back - 1).next() {
+            Some(result) => whole(result),
+            None => "no such call in this session yet\n".to_owned(),
+        })
+    }
+}
+
+fn whole(result: &ToolResult) -> String {
+    let status = match result.status {
+        CallStatus::Ok => "ok",
+        CallStatus::Error => "error",
+        CallStatus::Denied => "denied",
+        CallStatus::Unknown => "interrupted",
+        CallStatus::Cancelled => "cancelled",
+    };
+    let output = result.output.plain();
+    let lines = print::counted(output.lines().count(), "line");
+    format!("{}  {status}, {}, {lines}:\n{}\n", result.name, took(result.duration_ms), output.trim_end_matches('\n'))
+}
+
+/// How much of the model's context the last prompt and its answer filled.
+fn used(records: &[std::sync::Arc<Record>], model: &ModelName, view: View<'_>) -> String {
+    let last = records.iter().rev().find_map(|record| match &record.fact {
+        Fact::Answered(answered) => Some(&answered.cost),
+        Fact::Malformed { cost, .. } => Some(&**cost),
+        _another => None,
+    });
+    let Some(last) = last else { return "nothing is used yet\n".to_owned() };
+    let (tokens, about) = match &last.usage {
+        Some(usage) => (usage.input_tokens + usage.output_tokens, ""),
+        None => (last.prompt_bytes / BYTES_A_TOKEN, "about "),
+    };
+    let Ok(can) = view.opened.model.capabilities(model) else {
+        return format!("{about}{} tokens\n", grouped(tokens));
+    };
+    let all = u64::from(can.context_tokens);
+    let percent = tokens * 100 / all.max(1);
+    let at = all * u64::from(view.facts.condense_percent) / 100;
+    format!("{about}{} of {} tokens ({percent} %); condensed from {} on\n", grouped(tokens), grouped(all), grouped(at))
+}

@@ -1,0 +1,122 @@
+//! What a person can do at a terminal beside sending messages: commands during an answer, Esc, files, own commands.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::home::{AGENT, Home};
+use crate::support::terminal::{CTRL_D, Terminal, UP};
+
+const PROMPT: &str = "you>";
+const ESCAPE: &[u8] = b"\x1b";
+const CTRL_O: &[u8] = b"\x0f";
+
+fn chat(columns: u16, home: &Home) -> Terminal {
+    let args = ["--config", "agent.toml", "chat", "--session", "s"];
+    let terminal = Terminal::start_on(columns, AGENT, &args, home.scratch.path(), &[]);
+    let terminal = terminal.deadline(Duration::from_secs(60));
+    terminal.wait_for(PROMPT);
+    terminal
+}
+
+fn wait_prompt(terminal: &Terminal) {
+    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
+}
+
+fn leave(mut terminal: Terminal) {
+    wait_prompt(&terminal);
+    terminal.press(CTRL_D);
+    assert!(terminal.wait_exit().success());
+}
+
+fn slow() -> Value {
+    json!([{ "when": "slow", "stall": true, "replies": [{ "text": "I begin" }] },
+           { "replies": [{ "text": "Something else." }] }])
+}
+
+#[test]
+fn commands_that_only_look_are_obeyed_during_an_answer_and_escape_interrupts_it() {
+    let home = Home::scripted(&slow());
+    let mut terminal = chat(80, &home);
+    terminal.type_line("slow please");
+    terminal.wait_for("I begin");
+    terminal.type_line("/cost");
+    terminal.wait_for("no usage in this session yet");
+    terminal.type_line("/status");
+    terminal.wait_for("session  s\n");
+    assert!(terminal.screen().contains("model    demo:one"), "{}", terminal.screen());
+    terminal.type_line("/new");
+    terminal.wait_for("/new will run when this answer is finished");
+    // An arrow begins with the byte of Esc, and interrupts nothing.
+    terminal.press(UP);
+    terminal.type_line("/context");
+    terminal.wait_for("demo:one: nothing is used yet");
+    assert!(!terminal.screen().contains("[cancelled]"), "{}", terminal.screen());
+    terminal.press(ESCAPE);
+    terminal.wait_for("[cancelled]");
+    terminal.wait_for("you> /new\n");
+    leave(terminal);
+}
+
+#[test]
+fn the_whole_result_of_a_call_is_shown_on_demand() {
+    let call = json!({ "name": "local/read_file", "arguments": { "path": "long.txt" } });
+    let home = Home::scripted(&json!([{ "when": "read", "replies": [{ "calls": [call] }, { "text": "Read." }] },
+                                      { "when": "slow", "stall": true, "replies": [{ "text": "I begin" }] }]));
+    let lines: String = (1..=12).map(|n| format!("line number {n}\n")).collect();
+    home.scratch.write("long.txt", &lines);
+    let mut terminal = chat(40, &home);
+    terminal.type_line("/output");
+    terminal.wait_for("no such call in this session yet");
+    terminal.type_line("read it");
+    terminal.wait_for("Read.");
+    wait_prompt(&terminal);
+    terminal.type_line("/output");
+    terminal.wait_for("line number 12");
+    assert!(terminal.screen().contains("local/read_file  ok, "), "{}", terminal.screen());
+    wait_prompt(&terminal);
+    terminal.type_line("/output 2");
+    terminal.wait_until("two refusals", |screen| screen.contents().matches("no such call in this").count() == 2);
+    wait_prompt(&terminal);
+    terminal.type_line("slow");
+    terminal.wait_for("I begin");
+    terminal.press(CTRL_O);
+    terminal.wait_written("line number 12", 2);
+    terminal.press(ESCAPE);
+    terminal.wait_for("[cancelled]");
+    leave(terminal);
+}
+
+#[test]
+fn files_go_with_a_message_and_own_commands_are_messages() {
+    let home = Home::scripted(&json!([{ "when": "what is in", "replies": [{ "text": "I have the notes." }] },
+                                      { "when": "Review src", "replies": [{ "text": "I review." }] },
+                                      { "replies": [{ "text": "Something else." }] }]));
+    home.scratch.write("notes.txt", "the content of the notes");
+    home.scratch.write(".bob/commands/review.md", "Review $ARGUMENTS carefully.\n");
+    let mut terminal = chat(80, &home);
+    terminal.press(b"what is in @no\t");
+    terminal.wait_for("you> what is in @notes.txt");
+    terminal.press(b"\r");
+    terminal.wait_for("I have the notes.");
+    wait_prompt(&terminal);
+    terminal.press(b"/rev\t");
+    terminal.wait_for("you> /review ");
+    terminal.type_line("src");
+    terminal.wait_for("I review.");
+    wait_prompt(&terminal);
+    terminal.type_line("!echo made by $((20 + 22)) > made.txt; pwd; exit 3");
+    terminal.wait_for("[exit status: 3]");
+    assert_eq!(home.scratch.read("made.txt"), "made by 42\n");
+    wait_prompt(&terminal);
+    terminal.type_line("/help");
+    terminal.wait_for("Of this project (.bob/commands):");
+    wait_prompt(&terminal);
+    terminal.type_line("exit");
+    assert!(terminal.wait_exit().success());
+    let journal = home.run(["sessions", "export", "s"]).stdout;
+    assert!(
+        journal.contains("/notes.txt") && journal.contains("the content of the notes") && !journal.contains("made by"),
+        "{journal}"
+    );
+}
