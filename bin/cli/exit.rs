@@ -149,7 +149,11 @@ impl fmt::Display for Failure {
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let is_retryable = error.is_retryable();
-        Self { is_retryable, ..Self::new(Exit::of_error(&error), error.kind(), error.to_string()) }
+        let mut message = error.to_string();
+        if matches!(error, AgentError::Store(StoreError::Busy { .. })) {
+            message.push_str("; end that process, or take the session over with --take-over");
+        }
+        Self { is_retryable, ..Self::new(Exit::of_error(&error), error.kind(), message) }
     }
 }
 

@@ -12,6 +12,7 @@ use bob_config::assemble;
 use serde_json::{Value, json};
 
 use crate::arguments::ReplayArgs;
+use crate::commands::sessions::find::Listing;
 use crate::exit::{Exit, Failure};
 use crate::terminal::print;
 
@@ -29,9 +30,17 @@ pub(crate) async fn replay(args: &ReplayArgs, config: impl Fn() -> Result<Config
         None => BTreeMap::new(),
     };
     if let Some(session) = session {
-        let records = match &args.file {
-            Some(_) => journals.remove(&session).unwrap_or_default(),
-            None => assemble::store(&config()?, false)?.load(&session).await?,
+        let (session, records) = match &args.file {
+            Some(_) => {
+                let records = journals.remove(&session).unwrap_or_default();
+                (session, records)
+            }
+            None => {
+                let store = assemble::store(&config()?, false)?;
+                let session = Listing::Store(&*store).find(session.as_str()).await?;
+                let records = store.load(&session).await?;
+                (session, records)
+            }
         };
         if records.is_empty() {
             return Err(Failure::usage(format!("there is no session {session}")));

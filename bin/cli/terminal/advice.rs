@@ -40,7 +40,7 @@ fn about_model(error: &LlmError) -> &'static str {
 
 fn about_store(error: &StoreError) -> &'static str {
     match error {
-        StoreError::Busy { .. } => "end the other process, or use another session",
+        StoreError::Busy { .. } => "end the other process, or take the session over with --take-over",
         StoreError::Conflict { .. } | StoreError::Fenced { .. } => "continue where the session is in use now",
         StoreError::InDoubt(_) => "check the session before you retry",
         StoreError::Unavailable(_) => "check the disk and `store.path`, then retry",

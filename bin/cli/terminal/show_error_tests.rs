@@ -114,7 +114,7 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
         store: error: the session was taken over by another owner (epoch 7)
             [saved in session s; continue where the session is in use now]
         store: error: the session is in use by WHAT FAILED
-            [saved in session s; end the other process, or use another session]
+            [saved in session s; end the other process, or take the session over with --take-over]
         store: error: it is not known whether the records were stored: WHAT FAILED
             [saved in session s; check the session before you retry]
         store: error: the store is unavailable: WHAT FAILED

@@ -109,6 +109,7 @@ fn one_of_each() -> Vec<Fact> {
             turn: TurnId::new("t0"),
             call: CallId::new("c9"),
         }),
+        title: Some("Roof".into()),
     };
     let output = ToolOutput {
         parts: vec![
