@@ -131,8 +131,8 @@ no trust. What is trusted is kept in ~/.local/state/bob.")]
 /// `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without a PROMPT, or with -, the prompt is all of stdin, at most 1048576 bytes. With one, stdin follows it, if stdin is a
-file, or a pipe that has something or ends within 0.2 s; any other stdin is not waited for.
+Without a PROMPT, or with -, the prompt is all of stdin, at most 1048576 bytes. With one, stdin follows it, if stdin
+is a file, or a pipe that has something or ends within 0.2 s; any other stdin is not waited for.
 With --output json exactly one line is printed, whatever happens:
   {session_id, turn_id, request_id, model, finish_reason, guard_reason, content, question, token, stop_reason,
    tool_transcript, usage, steps, duration_ms, saved, denied, error}

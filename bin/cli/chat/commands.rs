@@ -1,12 +1,13 @@
 //! The slash commands of the chat.
 
-use bob::{AgentRuntime, ModelName, ServerId, SessionId};
+use bob::{AgentRuntime, Change, ModelName, OptionsPatch, ServerId, SessionId};
 
 use super::choose::Choice;
 use super::{Chat, begin};
 #[cfg(feature = "mcp")]
 use crate::commands::ps;
 use crate::commands::run::new_session;
+use crate::commands::sessions::title;
 use crate::exit::Failure;
 use crate::terminal::print;
 use crate::terminal::spending::Spending;
@@ -65,6 +66,15 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             chat.resume(session).await?;
         }
         "/model" => chat.use_model(argument)?,
+        "/rename" if argument.is_empty() || !chat.is_begun => {
+            print::note("usage: /rename TITLE; a session has a title once something was said");
+        }
+        "/rename" => {
+            let title = title(argument)?;
+            print::note(&format!("this session is now called: {title}"));
+            let patch = OptionsPatch { title: Change::Set(title), ..OptionsPatch::default() };
+            chat.opened.runtime.configure(chat.session.clone(), patch, None).await?;
+        }
         "/cancel" => {
             let was_running = chat.opened.runtime.cancel(chat.session.clone()).await;
             print::note(if was_running { "cancelled" } else { "nothing is running" });

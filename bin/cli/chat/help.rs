@@ -29,7 +29,7 @@ const fn command(name: &'static str, takes: Takes, form: &'static str, does: &'s
 }
 
 /// Every command, in the order of the help.
-pub(super) const COMMANDS: [Command; 16] = [
+pub(super) const COMMANDS: [Command; 17] = [
     command("/help", Takes::Nothing, "", "this list"),
     command("/status", Takes::Nothing, "", "the model, the session, its folder and what it has used"),
     command("/context", Takes::Nothing, "", "how much of the model's context is used, and when it is condensed"),
@@ -52,6 +52,7 @@ pub(super) const COMMANDS: [Command; 16] = [
     command("/resume", Takes::Session, "[ID]", "continue a session, and what it waits for; without ID choose one"),
     command("/new", Takes::Nothing, "", "begin another session"),
     command("/clear", Takes::Nothing, "", "the same as /new: the session so far can be resumed"),
+    command("/rename", Takes::Text, "TITLE", "give this session another title"),
     command("/model", Takes::Model, "[M]", "use another model, as provider:model; without M choose one"),
     command("/cancel", Takes::Nothing, "", "cancel other work in this session (an answer: Esc or Ctrl-C)"),
     command("/exit", Takes::Nothing, "", "leave, as exit and Ctrl-D do"),

@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn commands_and_what_they_take_are_completed() {
-        is("/re", 0, &["/resume ", "/review ", "/resolve "]);
+        is("/re", 0, &["/resume ", "/rename ", "/review ", "/resolve "]);
         is("/c", 0, &["/context", "/cost", "/clear", "/cancel"]);
         is("look at @n", 8, &["@notes.txt "]);
         is("@s", 0, &["@src/"]);

@@ -108,7 +108,7 @@ impl<'a> TerminalOwner<'a> {
             let asks_for_output = bytes.contains(&SHOW_OUTPUT);
             let mut draft = self.typing.draft.borrow_mut();
             let mut lines = draft.take(&bytes);
-            self.show_typed(draft.text());
+            self.show_typed(&draft);
             lines.extend(asks_for_output.then(|| OUTPUT.to_owned()));
             lines.extend(is_escape.then(|| INTERRUPT.to_owned()));
             if !lines.is_empty() {
@@ -153,6 +153,7 @@ impl<'a> TerminalOwner<'a> {
                 live.change(|below| {
                     prompt.clone_into(&mut below.prompt);
                     draft.text().clone_into(&mut below.typed);
+                    below.cursor = draft.cursor();
                 });
             });
             let Some(bytes) = typed.recv().await else { return std::future::pending().await };
@@ -183,8 +184,13 @@ impl<'a> TerminalOwner<'a> {
         }
     }
 
-    fn show_typed(&self, text: &str) {
-        self.live.iter().for_each(|live| live.change(|below| text.clone_into(&mut below.typed)));
+    fn show_typed(&self, draft: &Draft) {
+        self.live.iter().for_each(|live| {
+            live.change(|below| {
+                draft.text().clone_into(&mut below.typed);
+                below.cursor = draft.cursor();
+            });
+        });
     }
 }
 
@@ -226,6 +232,6 @@ impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         self.0.question.replace(None);
         self.0.live.iter().for_each(|live| live.change(|below| below.prompt.clear()));
-        self.0.show_typed(self.0.typing.draft.borrow().text());
+        self.0.show_typed(&self.0.typing.draft.borrow());
     }
 }

@@ -24,6 +24,7 @@ use crate::arguments::SessionsAction;
 use crate::exit::{Exit, Failure};
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
+pub(crate) use change::title;
 use find::Listing;
 use rows::First;
 

@@ -173,7 +173,8 @@ fn restarts(model: &Model, metrics: &MetricsSnapshot) -> Line<'static> {
 fn tree(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let is_wide = area.width >= 100;
     let is_narrow = area.width < NARROW;
-    let mut widths = vec![Constraint::Min(16), Constraint::Length(10), Constraint::Length(9)];
+    let mut widths =
+        vec![Constraint::Min(if is_narrow { 16 } else { 20 }), Constraint::Length(10), Constraint::Length(8)];
     let mut names = vec![Cell::from(" actor"), Cell::from("state"), right("age")];
     if !is_narrow {
         widths.extend([Constraint::Length(8), Constraint::Length(6)]);

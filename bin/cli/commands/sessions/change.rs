@@ -53,7 +53,7 @@ pub(super) fn patch(
 ///
 /// # Errors
 /// When nothing of it can be shown.
-pub(super) fn title(text: &str) -> Result<Box<str>, Failure> {
+pub(crate) fn title(text: &str) -> Result<Box<str>, Failure> {
     let title = print::on_one_line(&sanitise::clean(text), MOST_TITLE);
     match title.is_empty() {
         true => Err(Failure::usage("the title is empty")),

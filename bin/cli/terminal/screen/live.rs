@@ -41,8 +41,9 @@ pub(crate) struct LiveState {
     pub(crate) tail: String,
     /// A question, shown instead of the activity.
     pub(crate) prompt: String,
-    /// Typed input.
+    /// Typed input, and the byte of it at which the cursor is.
     pub(crate) typed: String,
+    pub(crate) cursor: usize,
 }
 
 /// The lines below.
@@ -71,8 +72,8 @@ impl Live {
 
     /// A turn begins.
     pub(crate) fn begin(&self) {
-        let typed = self.change(|below| std::mem::take(&mut below.typed));
-        self.change(|below| *below = LiveState { since: Some(Instant::now()), typed, ..LiveState::default() });
+        let (typed, cursor) = self.change(|below| (std::mem::take(&mut below.typed), below.cursor));
+        self.change(|below| *below = LiveState { since: Some(Instant::now()), typed, cursor, ..LiveState::default() });
         self.go_on();
     }
 
@@ -108,12 +109,12 @@ impl LiveState {
     fn lines(&self, look: Look) -> String {
         let elapsed = self.since.map(|since| since.elapsed()).unwrap_or_default();
         if !self.prompt.is_empty() {
-            return typed(&self.prompt, &self.typed, look.columns);
+            return typed(&self.prompt, &self.typed, self.cursor, look.columns);
         }
         let mut lines = self.grown(look);
         lines.push(self.status(look, elapsed));
         if !self.typed.is_empty() {
-            lines.push(typed("» ", &self.typed, look.columns));
+            lines.push(typed("» ", &self.typed, self.cursor, look.columns));
         }
         lines.join("\n")
     }
@@ -148,14 +149,19 @@ impl LiveState {
     }
 }
 
-/// Typed input; its end if too long.
-fn typed(prompt: &str, text: &str, columns: usize) -> String {
+/// Typed input with its cursor; if it is too long, what is before the cursor, and behind it as far as it fits.
+fn typed(prompt: &str, text: &str, cursor: usize, columns: usize) -> String {
     let room = columns.saturating_sub(prompt.width() + 2);
+    let (before, behind) = text.split_at(text.floor_char_boundary(cursor));
     let mut from = 0;
-    while text[from..].width() > room {
-        from = text.ceil_char_boundary(from + 1);
+    while before[from..].width() > room {
+        from = before.ceil_char_boundary(from + 1);
     }
-    format!("{prompt}{}▏", &text[from..])
+    let mut end = behind.len();
+    while before[from..].width() + behind[..end].width() > room {
+        end = behind.floor_char_boundary(end.saturating_sub(1));
+    }
+    format!("{prompt}{}▏{}", &before[from..], &behind[..end])
 }
 
 #[cfg(test)]
@@ -190,8 +196,11 @@ mod tests {
 
     #[test]
     fn of_what_is_typed_the_end_is_shown() {
-        let below = LiveState { typed: "x".repeat(100) + "漢字", ..LiveState::default() };
+        let text = "x".repeat(100) + "漢字";
+        let below = LiveState { cursor: text.len(), typed: text.clone(), ..LiveState::default() };
         let shown = lines(&below);
         assert!(shown[1].starts_with("» xx") && shown[1].ends_with("漢字▏") && shown[1].width() <= 40, "{shown:?}");
+        let shown = lines(&LiveState { cursor: 2, typed: text, ..LiveState::default() });
+        assert!(shown[1].starts_with("» xx▏xx") && shown[1].width() <= 40, "{shown:?}");
     }
 }
