@@ -124,6 +124,6 @@ mod tests {
             assert!(COMMANDS.iter().all(|command| help.contains(command.name)), "{help}");
         }
         let help = help(80, &[]);
-        assert!(help.contains("/resume [ID]  continue a session") && !help.contains("Of this project"), "{help}");
+        assert!(help.contains("/resume [ID]   continue a session") && !help.contains("Of this project"), "{help}");
     }
 }
