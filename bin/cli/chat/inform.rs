@@ -163,11 +163,11 @@ impl View<'_> {
             })?,
         };
         let records = self.records().await?;
-        let results = records.iter().rev().filter_map(|record| match &record.fact {
+        let mut results = records.iter().rev().filter_map(|record| match &record.fact {
             Fact::Result(result) => Some(result),
             _no_result => None,
         });
-        Ok(match results.skip(back - 1).next() {
+        Ok(match results.nth(back - 1) {
             Some(result) => whole(result),
             None => "no such call in this session yet\n".to_owned(),
         })

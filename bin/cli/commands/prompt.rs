@@ -34,7 +34,7 @@ pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
 /// As [`read`], for both together.
 pub(crate) async fn read_joined(argument: Option<&str>) -> Result<String, Failure> {
     let Some(prompt) = argument.filter(|prompt| *prompt != "-") else { return read(argument).await };
-    let has_more = tokio::task::spawn_blocking(|| has_something(&io::stdin(), BEGINS_WITHIN)).await.unwrap_or(false);
+    let has_more = tokio::task::spawn_blocking(|| has_something(io::stdin(), BEGINS_WITHIN)).await.unwrap_or(false);
     let more = if has_more { stdin().await? } else { Vec::new() };
     let mut bytes = prompt.as_bytes().to_vec();
     if !more.iter().all(u8::is_ascii_whitespace) {
