@@ -60,7 +60,7 @@ use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::screen::{self, Live};
 use crate::terminal::spending::{Prices, Spending};
 use crate::terminal::warnings::Warnings;
-use crate::terminal::{progress, settings};
+use crate::terminal::{print, progress, settings};
 use begin::Begin;
 use choose::Chosen;
 use editor::Editor;

@@ -119,8 +119,8 @@ impl Chat {
         if !(self.is_person && self.is_begun && self.is_stored) {
             return;
         }
-        let config = match self.origin.is_named {
-            true => format!(" --config {}", quoted(&self.origin.file.display().to_string())),
+        let config = match self.origin.files.is_named {
+            true => format!(" --config {}", quoted(&self.origin.files.first().display().to_string())),
             false => String::new(),
         };
         print::note(&format!("To continue: cli-agent{config} chat --resume {}", self.session));

@@ -49,7 +49,9 @@ impl Facts {
         let condense_percent = (config.prompt.condense_trigger_ratio * 100.0).round();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a ratio between 0 and 1")]
         let condense_percent = condense_percent as u32;
-        Self { config: config.file.display().to_string(), store, condense_percent }
+        let files: Vec<String> = config.files().all().map(|file| file.display().to_string()).collect();
+        let config = if files.is_empty() { "built in".to_owned() } else { files.join(", over ") };
+        Self { config, store, condense_percent }
     }
 }
 
