@@ -28,6 +28,7 @@ impl Fixture {
             tool_notes: "TOOLS.md".into(),
             workspace: workspace.path().to_owned(),
             folder: folder.path().to_owned(),
+            ..PromptFiles::default()
         };
         Self { workspace, folder, reader: PromptReader::new(files) }
     }
@@ -199,4 +200,58 @@ async fn a_runtime_without_files_answers_at_once() {
     let (tell, at_once) = mpsc::channel();
     PromptReader::default().read(Some("/nowhere".into()), move |result| tell.send(result).unwrap());
     assert_eq!(at_once.try_recv().expect("told at once"), Ok(Arc::default()));
+}
+
+/// A repository with a folder in it, and a reader that tells the project's instructions.
+fn repository() -> (TempDir, PromptReader) {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("outside/repository/.git")).unwrap();
+    fs::create_dir_all(root.path().join("outside/repository/a/b")).unwrap();
+    let texts = PromptLayers { instructions: "Be kind.".into(), ..PromptLayers::default() };
+    let workspace = root.path().join("outside/repository/a/b");
+    let files = PromptFiles { texts, workspace, reads_project: true, ..PromptFiles::default() };
+    (root, PromptReader::new(files))
+}
+
+fn instructions(reader: &PromptReader) -> String {
+    reader.layers(None).unwrap_or_else(|error| panic!("{error}")).instructions.clone()
+}
+
+#[test]
+fn the_projects_instructions_are_read_up_to_its_root_the_nearest_last() {
+    let (root, reader) = repository();
+    let write = |name: &str, text: &str| fs::write(root.path().join("outside").join(name), text).unwrap();
+    assert_eq!(instructions(&reader), "Be kind.", "there are none");
+    write("AGENTS.md", "of another project");
+    write("repository/CLAUDE.md", "of all");
+    write("repository/a/AGENTS.md", "of a");
+    write("repository/a/CLAUDE.md", "not read beside AGENTS.md");
+    write("repository/a/b/AGENTS.md", "of b\n\n");
+    let text = instructions(&reader);
+    let said: Vec<&str> = text.split("\n\n").collect();
+    assert_eq!((said.len(), said[0]), (7, "Be kind."), "{text}");
+    assert!(said[1].starts_with("Instructions of the project, from ") && said[1].ends_with("repository/CLAUDE.md:"));
+    assert_eq!([said[2], said[4], said[6]], ["of all", "of a", "of b"]);
+    rewrite(&root.path().join("outside/repository/a/AGENTS.md"), "of A");
+    assert!(instructions(&reader).contains("of A"), "it is read again");
+    fs::remove_dir(root.path().join("outside/repository/.git")).unwrap();
+    let text = instructions(&reader);
+    assert!(text.contains("of b") && !text.contains("of A"), "outside of a repository only the folder's own: {text}");
+}
+
+#[test]
+fn the_projects_instructions_are_bounded_and_what_cannot_be_read_is_left_out() {
+    let (root, reader) = repository();
+    let repository = root.path().join("outside/repository");
+    fs::write(repository.join("AGENTS.md"), "x".repeat(20_000)).unwrap();
+    fs::write(repository.join("a/AGENTS.md"), b"caf\xe9").unwrap();
+    fs::write(repository.join("a/b/AGENTS.md"), "y".repeat(20_000)).unwrap();
+    let text = instructions(&reader);
+    let count = |letter: char| text.chars().filter(|c| *c == letter).count();
+    assert!(count('y') >= 20_000, "the nearest is whole");
+    assert!((4_576..5_000).contains(&count('x')) && text.contains("[… the rest is not shown …]"), "{}", count('x'));
+    assert!(!text.contains("caf"), "it is no text");
+    fs::remove_file(repository.join("a/b/AGENTS.md")).unwrap();
+    symlink("/etc/hostname", repository.join("a/b/AGENTS.md")).unwrap();
+    assert!(!instructions(&reader).contains("a/b/AGENTS.md"), "a link that leads out is not followed");
 }

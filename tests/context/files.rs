@@ -2,6 +2,8 @@
 
 use super::Small;
 use crate::home::Home;
+use crate::support::provider::FakeProvider;
+use crate::support::reply::Reply;
 use crate::support::runtime::{at, build, in_folder, over, say, turn};
 use bob::{AgentRuntime, FinishReason, PromptFiles, PromptLayers};
 use serde_json::json;
@@ -66,4 +68,31 @@ fn a_missing_file_is_told_to_a_person_with_its_places() {
     home.scratch.write("sub/SOUL.md", "gentle");
     let run = home.run(["run", "--cwd", "sub", "hi"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "hello\n"), "{run:?}");
+}
+
+#[test]
+fn the_projects_instructions_and_the_place_are_told_unless_the_configuration_says_otherwise() {
+    let provider = FakeProvider::repeating([Reply::text("hello")]);
+    let home = Home::served_by(&provider);
+    home.scratch.folder(".git");
+    home.scratch.write(".git/HEAD", "ref: refs/heads/topic\n");
+    home.scratch.write("AGENTS.md", "Answer in verse.");
+    home.scratch.write("sub/CLAUDE.md", "And rhyme.");
+    let system = || {
+        let run = home.run(["run", "--cwd", "sub", "hi"]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let requests = provider.requests();
+        requests.last().expect("a request").body["messages"][0]["content"].as_str().expect("a text").to_owned()
+    };
+    let told = system();
+    let (verse, rhyme) = (told.find("Answer in verse."), told.find("And rhyme."));
+    assert!(verse.is_some() && verse < rhyme, "{told}");
+    assert!(told.contains("Today is 20") && told.contains("on the branch topic"), "{told}");
+    let config = home.scratch.read("agent.toml");
+    home.scratch.agent_toml(&format!("{config}[prompt]\nfiles = []\n"));
+    let told = system();
+    assert!(!told.contains("verse") && told.contains("Today is"), "{told}");
+    home.scratch.agent_toml(&config.replace("[runtime]\n", "[runtime]\nprofile = \"strict\"\n"));
+    let told = system();
+    assert!(!told.contains("verse") && !told.contains("Today is"), "{told}");
 }

@@ -1,59 +1,32 @@
 //! Checks the files of one folder: which exist, whether they changed, and their contents.
-//!
-//! Each name is opened beneath an open folder, so that neither `..`, nor a link, nor a concurrent swap leads out.
 
 use super::PromptFiles;
+use super::file::{Found, Root, Stamp, is_missing, open, open_root, refusal, text};
+use super::project::{self, Place};
+use crate::clock;
 use bob_messages::error::AgentError;
 use bob_messages::turn_config::PromptLayers;
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use std::io::{self, ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-
-/// The most one file may have, bytes. A prompt shows less of it; more is a mistake.
-const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The contents of one folder's files.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
     /// One for each name that was looked up, `None` where there is nothing.
     stamps: Vec<Option<Stamp>>,
+    /// The facts that were told.
+    facts: String,
     /// All layers.
     pub(super) layers: Arc<PromptLayers>,
     /// How large they are.
     pub(super) bytes: usize,
 }
 
-/// Metadata that shows whether a file changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    path: PathBuf,
-    inode: u64,
-    bytes: u64,
-    /// Seconds and nanoseconds of its last change, of its content and of itself.
-    changed: (i64, i64, i64, i64),
-}
-
-/// A file that is there.
-struct Found {
-    key: &'static str,
-    file: File,
-    stamp: Stamp,
-}
-
-/// A folder files are looked up in.
-struct Root {
-    dir: Dir,
-    path: PathBuf,
-}
-
 /// Looks up all names; reads them only if something differs from `known`.
 pub(super) fn look(files: &PromptFiles, folder: &Path, known: Option<Look>) -> Result<Look, AgentError> {
     let mut roots: Vec<Root> = Vec::with_capacity(2);
-    for path in [folder, &files.folder] {
+    for path in [folder, &files.folder].into_iter().chain(files.last_folder.as_deref()) {
         roots.extend(open_root(path)?.filter(|root| roots.iter().all(|known| known.path != root.path)));
     }
     let named = files.named.iter().map(|name| ("prompt.files", name));
@@ -66,16 +39,30 @@ pub(super) fn look(files: &PromptFiles, folder: &Path, known: Option<Look>) -> R
         }
         found.push(file);
     }
-    let stamps: Vec<_> = found.iter().map(|found| found.as_ref().map(|found| found.stamp.clone())).collect();
-    if let Some(known) = known.filter(|known| known.stamps == stamps) {
+    let place = (files.reads_project || files.tells_facts).then(|| Place::of(folder));
+    let project = match &place {
+        Some(place) if files.reads_project => place.instructions()?,
+        _ => Vec::new(),
+    };
+    let facts = place.filter(|_| files.tells_facts).map(|place| place.facts(clock::now())).unwrap_or_default();
+    let stamped = |found: &Option<Found>| found.as_ref().map(|found| found.stamp().clone());
+    let stamps = found.iter().map(stamped).chain(project.iter().map(|found| Some(found.stamp().clone())));
+    let stamps: Vec<_> = stamps.collect();
+    if let Some(known) = known.filter(|known| known.stamps == stamps && known.facts == facts) {
         return Ok(known);
     }
-    let layers = compose(files, folder, found)?;
+    let layers = compose(files, folder, found, project, &facts)?;
     let bytes = [&layers.instructions, &layers.memory, &layers.tool_notes].into_iter().map(String::len).sum();
-    Ok(Look { stamps, layers: Arc::new(layers), bytes })
+    Ok(Look { stamps, facts, layers: Arc::new(layers), bytes })
 }
 
-fn compose(files: &PromptFiles, folder: &Path, found: Vec<Option<Found>>) -> Result<PromptLayers, AgentError> {
+fn compose(
+    files: &PromptFiles,
+    folder: &Path,
+    found: Vec<Option<Found>>,
+    project: Vec<Found>,
+    facts: &str,
+) -> Result<PromptLayers, AgentError> {
     let mut texts = Vec::with_capacity(found.len());
     for found in found {
         texts.push(found.map(text).transpose()?.unwrap_or_default());
@@ -83,11 +70,14 @@ fn compose(files: &PromptFiles, folder: &Path, found: Vec<Option<Found>>) -> Res
     let mut layers = files.texts.clone();
     layers.tool_notes = texts.pop().unwrap_or_default();
     layers.memory = texts.pop().unwrap_or_default();
-    for text in texts {
+    for text in texts.into_iter().chain(project::composed(project)) {
         paragraph(&mut layers.instructions, "\n\n", text.trim_end());
     }
     let folder = folder.to_string_lossy().escape_debug().to_string();
     paragraph(&mut layers.runtime_policy, "\n", &format!("Your working folder is {folder}"));
+    if !facts.is_empty() {
+        paragraph(&mut layers.runtime_policy, "\n", facts);
+    }
     Ok(layers)
 }
 
@@ -98,24 +88,6 @@ fn paragraph(text: &mut String, gap: &str, more: &str) {
     text.push_str(more);
 }
 
-/// Opens a folder; `None` when it is not there.
-fn open_root(path: &Path) -> Result<Option<Root>, AgentError> {
-    // The configuration's folder is the empty path when its file was named without one.
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let opened = path.canonicalize().and_then(|path| {
-        let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
-        Ok(Root { dir, path })
-    });
-    match opened {
-        Ok(root) => Ok(Some(root)),
-        Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => {
-            let text = format!("the folder {} of the prompt's files cannot be opened: {error}", path.display());
-            Err(refusal(&error, text))
-        }
-    }
-}
-
 /// The file of this name in the first folder that has one.
 fn find(roots: &[Root], key: &'static str, name: &str) -> Result<Option<Found>, AgentError> {
     let mut is_inside = false;
@@ -124,7 +96,7 @@ fn find(roots: &[Root], key: &'static str, name: &str) -> Result<Option<Found>, 
         is_inside = true;
         let path = root.path.join(&relative);
         match open(root, &relative) {
-            Ok((file, stamp)) => return Ok(Some(Found { key, file, stamp: Stamp { path, ..stamp } })),
+            Ok((file, stamp)) => return Ok(Some(Found::new(key, file, stamp.at(path)))),
             Err(error) if is_missing(&error) => {}
             // Errors of the system have an error number; those of the confined lookup do not.
             Err(error) if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {
@@ -153,46 +125,8 @@ fn beneath(name: &str, folder: &Path) -> Option<PathBuf> {
     Some(relative.components().filter(|part| *part != Component::CurDir).collect())
 }
 
-fn open(root: &Root, relative: &Path) -> io::Result<(File, Stamp)> {
-    let mut options = OpenOptions::new();
-    // Opening never waits for the other end of a pipe.
-    options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
-    let file = root.dir.open_with(relative, &options)?;
-    let about = file.metadata()?;
-    if !about.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let changed = (about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec());
-    Ok((file, Stamp { path: PathBuf::new(), inode: about.ino(), bytes: about.size(), changed }))
-}
-
-fn text(found: Found) -> Result<String, AgentError> {
-    let Found { key, file, stamp } = found;
-    let mut text = String::new();
-    let read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
-    let why = match read {
-        Ok(bytes) if bytes as u64 <= MAX_FILE_BYTES => return Ok(text),
-        Ok(_) => format!("it is larger than {MAX_FILE_BYTES} bytes"),
-        Err(error) if error.kind() == ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(AgentError::Invalid(format!("{key}: cannot read {}: {why}", stamp.path.display())))
-}
-
 fn missing(files: &PromptFiles, folder: &Path, name: &str) -> AgentError {
     let places = [folder.join(name), files.folder.join(name)].map(|path| path.display().to_string());
     let places = if places[0] == places[1] { places[0].clone() } else { places.join(" or ") };
     AgentError::Invalid(format!("prompt.files names {name:?}, and there is no {places}"))
-}
-
-/// A machine without descriptors is no fault of a file.
-fn refusal(error: &io::Error, text: String) -> AgentError {
-    match Errno::from_io_error(error) {
-        Some(Errno::MFILE | Errno::NFILE) => AgentError::Overloaded(text),
-        _ => AgentError::Invalid(text),
-    }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

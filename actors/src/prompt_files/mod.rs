@@ -1,15 +1,19 @@
 //! The files before a conversation: looked up for each session, read again when they change.
 //!
-//! Owns the lookup (the session's working folder first, then the configuration's) and a cache. The TurnActor asks
+//! Owns the lookup (the session's working folder first, then the configuration's), the project's own instructions, and a
+//! cache. The TurnActor asks
 //! once a turn; a task reads, never a handler. It writes nothing, follows no link out of the two folders, and knows
 //! neither the order nor the caps of the layers ([`PromptLayers`] and the machine do).
 
+mod file;
 mod look;
+mod project;
 
 use bob_messages::error::AgentError;
 use bob_messages::reply::Reply;
 use bob_messages::turn_config::PromptLayers;
 use look::Look;
+pub use project::PROJECT_FILES;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +45,12 @@ pub struct PromptFiles {
     pub workspace: PathBuf,
     /// The configuration's folder, where a file is looked up that a session's folder does not have.
     pub folder: PathBuf,
+    /// A further folder where a file is looked up last.
+    pub last_folder: Option<PathBuf>,
+    /// Whether [`PROJECT_FILES`] of the session's folder, and of those above it in its repository, come behind `named`.
+    pub reads_project: bool,
+    /// Whether the prompt says the day, the system, and whether the folder is in a repository.
+    pub tells_facts: bool,
 }
 
 /// Reads the files. Clones share the cache.

@@ -33,7 +33,7 @@ pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, Scri
 pub use bob_actors::metrics::{
     LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, TokenCounts, TurnCounts,
 };
-pub use bob_actors::prompt_files::{PromptFiles, PromptReader};
+pub use bob_actors::prompt_files::{PROJECT_FILES, PromptFiles, PromptReader};
 pub use bob_actors::skills::SkillPort;
 #[cfg(feature = "skills")]
 pub use bob_actors::skills::{SkillFolders, SkillSource};

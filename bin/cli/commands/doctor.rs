@@ -249,7 +249,8 @@ async fn store(config: &Config) -> Result<String, String> {
     let Some(place) = config.store_path() else {
         return Ok("memory: sessions end with the process".to_owned());
     };
-    let store = assemble::store(config, false).map_err(|error| error.to_string())?;
+    // A store that is made here is the user's.
+    let store = assemble::store_telling(config, false, trust::made(config)).map_err(|error| error.to_string())?;
     let session = SessionId::parse(&format!("doctor-{}", uuid::Uuid::now_v7())).map_err(|error| error.to_string())?;
     let tried = async {
         let claim = store.claim(&session).await?;

@@ -82,7 +82,7 @@ fn list(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
     for finding in &index.findings {
         print::note(&told(finding));
     }
-    if skills.is_empty() {
+    if skills.is_empty() && index.findings.is_empty() {
         print::note("no skills found; add [[skills.sources]] to agent.toml");
     }
     Ok(Exit::Success)

@@ -32,8 +32,8 @@ use bob::llm::RetryPolicy;
 use bob::model_server::Progress;
 use bob::store::{Made, StoreError};
 use bob::{
-    AgentError, CondenseRules, FileStore, InvalidId, MemoryStore, ModelName, Policy, SessionStore, StoreOptions,
-    TurnConfig,
+    AgentError, CondenseRules, FileStore, InvalidId, MemoryStore, ModelName, Policy, PromptFiles, SessionStore,
+    StoreOptions, TurnConfig,
 };
 
 use crate::{Config, builtin};
@@ -118,7 +118,11 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .model_servers(addresses, specs)
         .store(store)
         .turn_config(turn_config)
-        .prompt_files(prompt::files(config, &workspace))
+        .prompt_files(match choices.tape {
+            // A recording would not be found again on another day.
+            Some(_) => PromptFiles { tells_facts: false, ..prompt::files(config, &workspace) },
+            None => prompt::files(config, &workspace),
+        })
         .limits(config.runtime.limits)
         .policy(Policy { tools: config.tools.clone(), ..config.policy.rules.clone() })
         .protection(protection(config, choices.private))
@@ -192,7 +196,14 @@ pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, 
 }
 
 /// Opens the store; `made` is called when the store creates its file or folder.
-fn store_telling(config: &Config, take_over: bool, made: Option<Made>) -> Result<Arc<dyn SessionStore>, StoreError> {
+///
+/// # Errors
+/// As [`store`].
+pub fn store_telling(
+    config: &Config,
+    take_over: bool,
+    made: Option<Made>,
+) -> Result<Arc<dyn SessionStore>, StoreError> {
     let options = StoreOptions { take_over, ..StoreOptions::default() };
     let Some(path) = config.store_path() else { return Ok(Arc::new(MemoryStore::default())) };
     match config.store.kind {

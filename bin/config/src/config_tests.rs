@@ -117,7 +117,7 @@ path = ''
          = note: in the environment variable BOB__LOG__LEVL
          = help: did you mean `level`?
 
-        error: `runtime.turn_timeout_ms` must be between 1 and 604800000
+        error: `--timeout-ms` must be between 1 and 604800000
          |
          = note: in the command line option --timeout-ms
 
@@ -210,7 +210,7 @@ fn a_layer_is_named_in_its_complaints() {
         Environment("BOB__RUNTIME__MAX_STEPS") `runtime.max_steps` must be between 1 and 1000000
         Environment("BOB__RUNTIME____MAX_STEPS") this variable names no key; write it like BOB__RUNTIME__MAX_STEPS
         Environment("BOB__runtime__MAX_STEPS") this key is set twice
-        Option("--model") `runtime.default_model` must have the form provider:model, for example "openai:gpt-4o-mini""#]].assert_eq(&lines.join("\n"));
+        Option("--model") `--model` must have the form provider:model, for example "openai:gpt-4o-mini""#]].assert_eq(&lines.join("\n"));
 }
 
 #[test]

@@ -37,23 +37,18 @@ impl Files {
         Self { cache: cache(environment), user_place: user_place(environment), ..Self::named(file) }
     }
 
-    /// No file, in a process with this environment: built-in defaults only.
-    pub fn none(environment: &Environment) -> Self {
-        Self::about(environment)
-    }
-
     /// The nearest `agent.toml` from `folder` upwards, and the user's. The search goes up to the folder that holds
     /// `.git`; outside of a repository, as far as the folders belong to one person and no other may write to them.
     /// Looks at the disk, and reads no file.
     pub fn find(folder: &Path, environment: &Environment) -> Self {
-        let about = Self::about(environment);
+        let about = Self::none(environment);
         let user = about.user_place.clone();
         let main = above(folder).filter(|main| user.as_deref().is_none_or(|user| !is_same(main, user)));
         Self { main, user: user.filter(|file| is_there(file)), ..about }
     }
 
-    /// The folders of the user's.
-    fn about(environment: &Environment) -> Self {
+    /// No file, in a process with this environment: built-in defaults only.
+    pub fn none(environment: &Environment) -> Self {
         Self {
             main: None,
             user: None,

@@ -204,7 +204,7 @@ impl Config {
             condense_model: _,
         } = prompt;
         let Skills { sources, rules: _ } = skills;
-        let read = files.iter().chain([memory, tool_notes]).filter(|name| !name.is_empty());
+        let read = files.iter().flatten().chain([memory, tool_notes]).filter(|name| !name.is_empty());
         let skills = sources.iter().map(|SkillSource { kind: _, path, recursive: _ }| path);
         for path in read.chain(skills).map(|path| self.resolve(path)) {
             if loosens::is_outside(self, &path) {

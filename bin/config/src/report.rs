@@ -32,6 +32,10 @@ impl ConfigError {
         let place = |finding: Finding| {
             let Finding { span, message, help } = finding;
             let origin = layers.origin(span.start);
+            let message = match &origin {
+                Origin::Option(name) => of_option(&message, name),
+                Origin::File | Origin::Environment(_) => message,
+            };
             let mut problem = Problem { message, help, origin, file: None, line: 0, column: 0, snippet: None };
             let file = files.iter().rev().find(|file| file.holds(span.start)).or(files.last());
             if problem.origin != Origin::File {
@@ -74,7 +78,13 @@ impl ConfigError {
         }
         let hidden = self.count - self.problems.len();
         let noun = if self.count == 1 { "problem" } else { "problems" };
-        report.push_str(&format!("{}: {} {noun}", self.shown_file(), self.count));
+        let is_in_file = self.count > self.problems.len() || self.problems.iter().any(|p| p.origin == Origin::File);
+        match (is_in_file, self.problems.first().map(|problem| &problem.origin)) {
+            (false, Some(Origin::Option(_))) => report.push_str("command line: "),
+            (false, Some(Origin::Environment(_))) => report.push_str("environment: "),
+            _ => report.push_str(&format!("{}: ", self.shown_file())),
+        }
+        report.push_str(&format!("{} {noun}", self.count));
         if hidden > 0 {
             report.push_str(&format!(", {hidden} of them not shown"));
         }
@@ -112,6 +122,12 @@ impl ConfigError {
     fn shown_file(&self) -> String {
         shown(&self.file)
     }
+}
+
+/// A message about a key that an option sets, as one about the option.
+fn of_option(message: &str, option: &str) -> String {
+    let behind = message.strip_prefix('`').and_then(|message| message.split_once('`')).map(|(_key, behind)| behind);
+    behind.map_or_else(|| message.to_owned(), |behind| format!("`{option}`{behind}"))
 }
 
 fn shown(file: &Path) -> String {

@@ -166,8 +166,9 @@ section! {
     pub struct Prompt {
         /// The system text.
         pub instructions: String = DEFAULT_INSTRUCTIONS.to_owned(),
-        /// Files appended to the instructions, relative to the configuration.
-        pub files: Vec<String> = Vec::new() => Text,
+        /// Files appended to the instructions, relative to the configuration. Without a list, in the profile `terminal`:
+        /// the project's own instructions.
+        pub files: Option<Vec<String>> = None => Text,
         /// Text every session begins with.
         pub bootstrap: String = String::new(),
         /// Long-term memory, a file used when it exists; empty: none.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bob::PROJECT_FILES;
 use bob::tools::Protection;
 
 use crate::{Config, StoreKind};
@@ -31,10 +32,12 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
         .chain(skills)
         .collect();
     let prompt = &config.prompt;
-    let names = prompt.files.iter().chain([&prompt.memory, &prompt.tool_notes]);
+    let names = prompt.files.iter().flatten().chain([&prompt.memory, &prompt.tool_notes]);
+    // They are read where no list says otherwise, perhaps by another session.
+    let names = names.cloned().chain(PROJECT_FILES.map(str::to_owned));
     Protection {
         governing,
-        governing_names: names.filter(|name| !name.is_empty()).cloned().collect(),
+        governing_names: names.filter(|name| !name.is_empty()).collect(),
         private: store_files(config).into_iter().map(absolute).chain(private).collect(),
         secret_files: config.policy.secret_files.clone(),
     }
