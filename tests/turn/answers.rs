@@ -57,7 +57,7 @@ async fn tool_then_final() {
         let answer = turn(&runtime, say("which word?")).await;
         assert_eq!((answer.finish_reason, answer.content.as_str()), (FinishReason::Final, "It is heron."), "{kind:?}");
         assert_eq!(answer.steps, 2);
-        assert_eq!(answer.tool_transcript[0].result, "the word is heron");
+        assert_eq!(answer.tool_transcript[0].result, "1\tthe word is heron");
         let told = last_message(&provider.requests()[1].body).clone();
         assert_eq!(told["role"], "user", "{kind:?}");
         assert!(told["content"].to_string().contains("the word is heron"), "{told}");

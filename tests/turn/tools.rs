@@ -45,7 +45,7 @@ async fn two_native_calls_give_two_results() {
         let answer = turn(&runtime, say("read both")).await;
         assert_eq!((answer.finish_reason, answer.content.as_str()), (FinishReason::Final, "Both were read."));
         let seen: Vec<_> = answer.tool_transcript.iter().map(|call| (call.status, call.result.as_str())).collect();
-        assert_eq!(seen, [(CallStatus::Ok, "from a"), (CallStatus::Ok, "from b")], "{kind:?}");
+        assert_eq!(seen, [(CallStatus::Ok, "1\tfrom a"), (CallStatus::Ok, "1\tfrom b")], "{kind:?}");
         let told = results(kind, &provider.requests()[1].body);
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("from a") && told[1].contains("from b"), "in call order: {told:?}");
@@ -63,8 +63,8 @@ async fn same_read_in_two_turns_runs_twice() {
         let first = turn(&runtime, say("read it")).await;
         folder.write("a.txt", "after");
         let second = turn(&runtime, say("read it again")).await;
-        assert_eq!(first.tool_transcript[0].result, "before", "{kind:?}");
-        assert_eq!(second.tool_transcript[0].result, "after", "nothing is remembered between turns");
+        assert_eq!(first.tool_transcript[0].result, "1\tbefore", "{kind:?}");
+        assert_eq!(second.tool_transcript[0].result, "1\tafter", "nothing is remembered between turns");
         assert_ne!(first.tool_transcript[0].id, second.tool_transcript[0].id, "ids are unique in a session");
     }
 }
@@ -120,10 +120,10 @@ async fn tools_work_in_the_folder_of_their_session_and_nowhere_else() {
     let runtime = build(provided(&provider, ProviderKind::OpenAi).turn_config(at(both.path()))).await;
     let request = AgentRequest { options: Some(in_folder(&mine)), ..say("read") };
     let first = turn(&runtime, request).await;
-    assert_eq!(first.tool_transcript[0].result, "mine");
+    assert_eq!(first.tool_transcript[0].result, "1\tmine");
     assert_eq!(first.tool_transcript[1].status, CallStatus::Error, "outside: {:?}", first.tool_transcript[1]);
     let elsewhere = turn(&runtime, AgentRequest::text(session("t"), "read")).await;
-    assert_eq!(elsewhere.tool_transcript[0].result, "other", "another session keeps the folder of the runtime");
+    assert_eq!(elsewhere.tool_transcript[0].result, "1\tother", "another session keeps the folder of the runtime");
 }
 
 #[tokio::test]

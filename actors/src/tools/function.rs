@@ -119,6 +119,7 @@ impl FnTool {
     /// It comes with Bob.
     pub(crate) fn local(mut self) -> Self {
         self.descriptor.source = ToolSource::Local;
+        leave_out_noise(&mut self.descriptor.schema);
         self
     }
 }
@@ -160,4 +161,22 @@ fn schema_of<A: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
     schema.remove("title");
     schema.to_value()
+}
+
+/// Leaves out of a schema what says nothing to a model: the width of integers, which some providers refuse, and defaults
+/// that are nothing.
+fn leave_out_noise(schema: &mut Value) {
+    match schema {
+        Value::Object(keys) => {
+            if keys.get("type").is_some_and(|kind| kind == "integer") {
+                keys.remove("format");
+            }
+            if keys.get("default").is_some_and(|default| default.is_null() || *default == Value::Bool(false)) {
+                keys.remove("default");
+            }
+            keys.values_mut().for_each(leave_out_noise);
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(leave_out_noise),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }

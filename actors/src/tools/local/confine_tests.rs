@@ -41,7 +41,7 @@ async fn no_tool_reaches_out_of_the_workspace() {
             workspace.error(&write::write_file(), json!({"path": way, "content": "x"})).await,
             workspace.error(&write::edit_file(), json!({"path": way, "old": "secret", "new": "x"})).await,
             workspace.error(&search::search_files(Arc::default()), json!({"path": way, "pattern": "secret"})).await,
-            workspace.error(&read::list_dir(), json!({"path": way})).await,
+            workspace.error(&super::super::list::list_dir(), json!({"path": way})).await,
         ];
         for refusal in refusals {
             assert!(!refusal.contains(SECRET), "{way}: {refusal}");
@@ -67,11 +67,11 @@ async fn paths_inside_are_found_in_every_spelling() {
 
     let root = workspace.roots()[0].clone();
     for path in ["sub/a.txt", "./sub/a.txt", "sub/../sub/./a.txt", "link", &format!("{root}/sub/a.txt")] {
-        assert_eq!(workspace.text(&read::read_file(), json!({"path": path})).await, "inside", "{path}");
+        assert_eq!(workspace.text(&read::read_file(), json!({"path": path})).await, "1\tinside", "{path}");
     }
     for folder in [&named, &real] {
         let path = folder.join("b.txt");
-        assert_eq!(workspace.text(&read::read_file(), json!({"path": path})).await, "in the second");
+        assert_eq!(workspace.text(&read::read_file(), json!({"path": path})).await, "1\tin the second");
     }
     let refused = workspace.error(&read::read_file(), json!({"path": "b.txt"})).await;
     assert!(refused.contains("there is no"), "{refused}");
@@ -126,7 +126,7 @@ async fn a_link_swapped_in_a_loop_never_leads_out() {
     });
     for _ in 0..500 {
         if let Ok(output) = workspace.run(&read::read_file(), json!({"path": "swapped"})).await {
-            assert_eq!(output.plain(), "inside");
+            assert_eq!(output.plain(), "1\tinside");
         }
         let found =
             workspace.run(&search::search_files(Arc::default()), json!({"pattern": "secret of", "path": "."})).await;

@@ -3,17 +3,24 @@
 //! Each works on the folders its call brings along (the session's roots) and on
 //! nothing else; `confine` keeps paths inside them. File work blocks, so it runs
 //! on tokio's blocking threads, a few at a time; a call that is dropped lets a started file
-//! operation end, and a search stops at the next file. What governs the agent, what
+//! operation end; reading, finding and searching stop soon. What governs the agent, what
 //! is its own, and what holds secrets is told apart by `protection`, before a call runs.
 
 mod confine;
+#[cfg(any(test, feature = "search"))]
+mod find;
+mod list;
 mod protection;
 mod read;
 #[cfg(any(test, feature = "search"))]
 mod search;
 mod shell;
+#[cfg(any(test, feature = "search"))]
+mod walk;
 mod write;
 
+#[cfg(test)]
+mod descriptions_tests;
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
@@ -24,15 +31,18 @@ pub use protection::{Protection, SECRET_FILES};
 use super::function::FnTool;
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::child::Watcher;
-use bob_messages::tools::ToolOutput;
+use bob_messages::tools::{MODEL_RESULT_BYTES, ToolOutput};
 use protection::{Access, Protected};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
 
-/// The most of one file that is read or edited, in bytes.
+/// The largest file that is edited, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// The most text of files that one call returns, in bytes: it fits into what a model is shown of a result, so that nothing
+/// is cut out of it there.
+const MAX_TEXT_BYTES: usize = MODEL_RESULT_BYTES - 8 * 1024;
 
 /// Bob's own tools, one port each, in the order they are offered. The shell is
 /// among them; it is the policy that keeps it from being offered.
@@ -43,8 +53,10 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 pub fn tools(watcher: &Watcher, protection: &Protection) -> Vec<Arc<dyn ToolPort>> {
     let protected = Arc::new(Protected::new(protection));
     let guarded = [
-        (read::list_dir(), Access::List),
+        (list::list_dir(), Access::List),
         (read::read_file(), Access::Read),
+        #[cfg(any(test, feature = "search"))]
+        (find::find_files(Arc::clone(&protected)), Access::List),
         #[cfg(any(test, feature = "search"))]
         (search::search_files(Arc::clone(&protected)), Access::Read),
         (write::write_file(), Access::Write),
@@ -67,7 +79,6 @@ static AT_ONCE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
 struct Unwanted(Arc<AtomicBool>);
 
 impl Unwanted {
-    #[cfg(any(test, feature = "search"))]
     fn is_so(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

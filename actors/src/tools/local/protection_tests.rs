@@ -115,7 +115,7 @@ async fn g18_what_is_the_agents_own_is_neither_read_nor_listed_nor_searched() {
     let (workspace, protected) = workspace();
     symlink(".bob", workspace.path("mine")).expect("a link");
     std::fs::hard_link(workspace.path(".bob/chat_history"), workspace.path("typed.txt")).expect("a second name");
-    let list = protected.guard(read::list_dir(), Access::List);
+    let list = protected.guard(super::super::list::list_dir(), Access::List);
     let find = protected.guard(search::search_files(Arc::clone(&protected)), Access::Read);
     for path in [
         ".bob/chat_history",

@@ -1,109 +1,242 @@
-//! `local/read_file` and `local/list_dir`.
+//! `local/read_file`.
+//!
+//! A file of any size is read anywhere: what is before the lines that are asked for is passed over, and no more than
+//! is shown is kept in memory.
 
 use super::super::function::{FnTool, tool};
 use super::super::port::ToolError;
-use super::confine::{Place, place, visible};
-use super::{MAX_FILE_BYTES, blocking};
+use super::confine::{Place, place};
+use super::{MAX_TEXT_BYTES, Unwanted, blocking};
 use bob_messages::chat::ContentPart;
 use bob_messages::tools::{ToolKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::io::Read;
+use std::fmt::Write;
+use std::io::{self, BufRead, BufReader, Read};
 
-/// How many entries of one folder are shown.
-const MAX_ENTRIES: usize = 1000;
+/// How many lines are read when the call does not say.
+const DEFAULT_LINES: u64 = 2000;
+/// How far behind the shown lines the others are counted, in bytes.
+const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
+/// After how many lines a call that is no longer wanted is noticed.
+const LOOKED_UP_EVERY: u64 = 4096;
+/// How much of the shown text the number of a line may take, in bytes.
+const ROOM_FOR_NUMBER: usize = 24;
+/// What some programs write at the beginning of a text; it is no part of the first line.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReadFile {
     /// Path of the file
     path: String,
+    /// First line to read
+    #[serde(default = "first")]
+    #[schemars(range(min = 1))]
+    offset: u64,
+    /// Number of lines to read
+    #[serde(default = "lines")]
+    #[schemars(range(min = 1))]
+    limit: u64,
+    /// First byte to read of a line that is too long for one call
+    #[serde(default = "first")]
+    #[schemars(range(min = 1))]
+    column: u64,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListDir {
-    /// Path of the folder
-    #[serde(default = "here")]
-    path: String,
+fn first() -> u64 {
+    1
 }
 
-pub(super) fn here() -> String {
-    ".".to_owned()
+fn lines() -> u64 {
+    DEFAULT_LINES
 }
+
+const DESCRIPTION: &str = "Read the file. Each line is shown behind its number and a tab, which are no part of it. Up to \
+                           56 KB a call; a notice says how to read on";
 
 pub(super) fn read_file() -> FnTool {
-    tool("local/read_file", "Read the file", |arguments: ReadFile, invocation| {
-        blocking(invocation, move |invocation, _| read(&place(&invocation.context.roots, &arguments.path)?))
+    tool("local/read_file", DESCRIPTION, |arguments: ReadFile, invocation| {
+        blocking(invocation, move |invocation, unwanted| {
+            read(&place(&invocation.context.roots, &arguments.path)?, &arguments, unwanted)
+        })
     })
     .kind(ToolKind::Read)
     .read_only()
 }
 
-pub(super) fn list_dir() -> FnTool {
-    tool("local/list_dir", "List the files in the folder", |arguments: ListDir, invocation| {
-        blocking(invocation, move |invocation, _| list(&place(&invocation.context.roots, &arguments.path)?))
-    })
-    .kind(ToolKind::Read)
-    .read_only()
+fn read(place: &Place, wanted: &ReadFile, unwanted: &Unwanted) -> Result<ToolOutput, ToolError> {
+    let file = place.open_file()?;
+    let length = file.metadata().map_err(|error| place.explain(&error))?.len();
+    let mut reader = Lines { from: BufReader::new(file), at: 0, unwanted };
+    let read = window(&mut reader, wanted, length).map_err(|stopped| match stopped {
+        Stopped::System(error) => place.explain(&error),
+        Stopped::Unwanted => ToolError::new("the reading was stopped"),
+        Stopped::NoText(at) => ToolError::new(format!("{:?} is not a text file: byte {at} is not UTF-8", place.shown)),
+    })?;
+    let mut parts = Vec::new();
+    if !read.text.is_empty() {
+        parts.push(ContentPart::text(read.text));
+    }
+    parts.extend(read.notice.map(ContentPart::text));
+    let line = u32::try_from(wanted.offset).ok().filter(|line| *line > 1);
+    Ok(ToolOutput { parts, locations: vec![place.location(line)], ..ToolOutput::default() })
 }
 
-fn read(place: &Place) -> Result<ToolOutput, ToolError> {
-    let (bytes, length) = read_head(place)?;
-    let is_cut = length > bytes.len() as u64;
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        // The cut may go through a character.
-        Err(error) if is_cut && error.utf8_error().error_len().is_none() => {
-            let valid = error.utf8_error().valid_up_to();
-            let mut bytes = error.into_bytes();
-            bytes.truncate(valid);
-            String::from_utf8(bytes).unwrap_or_default()
+/// What is shown of a file.
+#[derive(Debug, PartialEq)]
+struct Window {
+    /// The lines with their numbers.
+    text: String,
+    /// What is not shown, and how to read on; `None` when everything is shown.
+    notice: Option<String>,
+}
+
+/// Why nothing is shown of a file.
+#[derive(Debug)]
+enum Stopped {
+    System(io::Error),
+    Unwanted,
+    /// At this byte.
+    NoText(u64),
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// The lines of a file, from its beginning.
+struct Lines<'a, R> {
+    from: R,
+    /// How many bytes were read.
+    at: u64,
+    unwanted: &'a Unwanted,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// Passes over so many lines, the last of which may have no end; returns how many there were.
+    fn skip(&mut self, count: u64) -> Result<u64, Stopped> {
+        for line in 0..count {
+            if line % LOOKED_UP_EVERY == 0 && self.unwanted.is_so() {
+                return Err(Stopped::Unwanted);
+            }
+            let bytes = self.from.skip_until(b'\n')?;
+            self.at += bytes as u64;
+            if bytes == 0 {
+                return Ok(line);
+            }
         }
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            let shown = &place.shown;
-            return Err(ToolError::new(format!("{shown:?} is not a text file: byte {at} is not UTF-8")));
+        Ok(count)
+    }
+
+    /// Passes over so many bytes, but not over the end of the line.
+    fn skip_in_line(&mut self, count: u64) -> Result<(), Stopped> {
+        let mut left = count;
+        loop {
+            let bytes = self.from.fill_buf()?;
+            let most = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let end = bytes[..most].iter().position(|byte| *byte == b'\n');
+            let passed = end.unwrap_or(most);
+            self.from.consume(passed);
+            self.at += passed as u64;
+            left -= passed as u64;
+            if end.is_some() || passed == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How many lines there still are; the rest of one that was begun counts, too.
+    fn count(&mut self, is_begun: bool) -> Result<u64, Stopped> {
+        let rest = self.skip(u64::MAX)?;
+        Ok(if is_begun { rest.max(1) } else { rest })
+    }
+
+    /// Reads the rest of the line with its end, or its next `most` bytes.
+    fn read(&mut self, most: usize) -> Result<Vec<u8>, Stopped> {
+        let mut line = Vec::new();
+        self.at += (&mut self.from).take(most as u64).read_until(b'\n', &mut line)? as u64;
+        Ok(line)
+    }
+}
+
+/// What follows the lines that are shown.
+enum Rest {
+    Nothing,
+    /// This line, and whether a part of it was read.
+    Line(u64, bool),
+    /// More of the only line, from this byte of it.
+    Column(u64),
+}
+
+fn window<R: BufRead>(lines: &mut Lines<'_, R>, wanted: &ReadFile, length: u64) -> Result<Window, Stopped> {
+    let ReadFile { offset, limit, column, path: _ } = *wanted;
+    let before = lines.skip(offset - 1)?;
+    lines.skip_in_line(column - 1)?;
+    let (mut text, mut next) = (String::new(), offset);
+    let rest = loop {
+        if next - offset == limit {
+            break Rest::Line(next, false);
+        }
+        let (begins_at, is_first) = (lines.at, next == offset);
+        let room = MAX_TEXT_BYTES.saturating_sub(text.len() + ROOM_FOR_NUMBER).max(1);
+        let line = lines.read(room)?;
+        let is_whole = line.ends_with(b"\n") || line.len() < room;
+        if line.is_empty() {
+            break Rest::Nothing;
+        }
+        if !is_whole && !is_first {
+            break Rest::Line(next, true);
+        }
+        let (shown, end) = shown(&line, begins_at, is_first && column > 1, is_whole)?;
+        text.push_str(if is_first { "" } else { "\n" });
+        // Writing to a string does not fail.
+        let _written = write!(text, "{next}\t{shown}");
+        if !is_whole {
+            break Rest::Column(column + end);
+        }
+        next += 1;
+    };
+    let to_the_end =
+        || (offset > 1 || column > 1).then(|| format!("[lines {offset} to {}; the file ends here]", next - 1));
+    let notice = match rest {
+        _ if length == 0 => Some("[the file is empty]".to_owned()),
+        _ if text.is_empty() => Some(format!("[the file has {before} lines; there is no line {offset}]")),
+        Rest::Nothing => to_the_end(),
+        Rest::Line(line, is_begun) => {
+            let is_counted = length.saturating_sub(lines.at) <= MAX_COUNTED_BYTES;
+            let total = if is_counted { Some(line - 1 + lines.count(is_begun)?) } else { None };
+            let of = total.map_or(format!("of a file of {length} bytes"), |total| format!("of {total}"));
+            let on = format!("[lines {offset} to {} {of}; read on with \"offset\": {line}]", line - 1);
+            if total == Some(line - 1) { to_the_end() } else { Some(on) }
+        }
+        Rest::Column(column) => {
+            Some(format!("[line {offset} goes on; read on with \"offset\": {offset}, \"column\": {column}]"))
         }
     };
-    let mut parts = Vec::new();
-    if is_cut {
-        let notice = format!("[only the first {} of {length} bytes follow]", text.len());
-        parts.push(ContentPart::text(notice));
-    }
-    parts.push(ContentPart::text(if text.is_empty() { "[the file is empty]".to_owned() } else { text }));
-    Ok(ToolOutput { parts, locations: vec![place.location(None)], ..ToolOutput::default() })
+    Ok(Window { text, notice })
 }
 
-/// The first bytes of a file, and how long it is. A file that grows while it is
-/// read is no longer than what was read of it.
-pub(super) fn read_head(place: &Place) -> Result<(Vec<u8>, u64), ToolError> {
-    let explain = |error: std::io::Error| place.explain(&error);
-    let mut file = place.open_file()?;
-    let length = file.metadata().map_err(explain)?.len();
-    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_FILE_BYTES)).unwrap_or_default());
-    (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(explain)?;
-    let length = length.max(bytes.len() as u64);
-    Ok((bytes, length))
-}
-
-fn list(place: &Place) -> Result<ToolOutput, ToolError> {
-    let explain = |error: std::io::Error| place.explain(&error);
-    let mut names = Vec::new();
-    for entry in place.root.read_dir(&place.relative).map_err(explain)? {
-        let entry = entry.map_err(explain)?;
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let name = visible(&entry.file_name().to_string_lossy());
-        names.push(if is_folder { format!("{name}/") } else { name });
-    }
-    names.sort_unstable();
-    let all = names.len();
-    names.truncate(MAX_ENTRIES);
-    if all > MAX_ENTRIES {
-        names.push(format!("[{} of {all} entries are not shown]", all - MAX_ENTRIES));
-    }
-    let text = if names.is_empty() { "[the folder is empty]".to_owned() } else { names.join("\n") };
-    Ok(ToolOutput { locations: vec![place.location(None)], ..ToolOutput::text(text) })
+/// The text of a line, and where in it the next one begins when it is not whole.
+fn shown(line: &[u8], begins_at: u64, may_begin_within: bool, is_whole: bool) -> Result<(&str, u64), Stopped> {
+    // A column in the middle of a character shows what is behind it.
+    let is_rest = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+    let begin = if may_begin_within { line.iter().take(3).take_while(|byte| is_rest(byte)).count() } else { 0 };
+    let end = line.strip_suffix(b"\n").map_or(line, |line| line.strip_suffix(b"\r").unwrap_or(line)).len();
+    let bytes = &line[begin..end.max(begin)];
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text,
+        // The cut may go through a character.
+        Err(error) if !is_whole && error.error_len().is_none() => {
+            str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(error) => return Err(Stopped::NoText(begins_at + (begin + error.valid_up_to()) as u64)),
+    };
+    let is_first = begins_at == 0;
+    let shown = if is_first { text.trim_start_matches(BYTE_ORDER_MARK) } else { text };
+    Ok((shown, (begin + text.len()) as u64))
 }
 
 #[cfg(test)]

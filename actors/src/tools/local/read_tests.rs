@@ -2,31 +2,115 @@ use super::*;
 use crate::tools::local::fixture::Workspace;
 use serde_json::json;
 
-#[tokio::test]
-async fn a_file_is_read_whole() {
-    let workspace = Workspace::new();
-    workspace.put("a.txt", "one\ntwo é\n");
-    let output = workspace.run(&read_file(), json!({"path": "a.txt"})).await.expect("it is there");
-    assert_eq!(output.plain(), "one\ntwo é\n");
-    assert_eq!(output.locations.len(), 1);
-    workspace.put("empty.txt", "");
-    assert_eq!(workspace.text(&read_file(), json!({"path": "empty.txt"})).await, "[the file is empty]");
+async fn read(workspace: &Workspace, arguments: serde_json::Value) -> String {
+    workspace.text(&read_file(), arguments).await
 }
 
 #[tokio::test]
-async fn the_cap_of_a_read_is_exact_and_cuts_no_character() {
+async fn a_file_is_read_whole_with_the_numbers_of_its_lines() {
     let workspace = Workspace::new();
-    let cap = usize::try_from(MAX_FILE_BYTES).expect("small");
-    workspace.put("full.txt", "a".repeat(cap));
-    assert_eq!(workspace.text(&read_file(), json!({"path": "full.txt"})).await.len(), cap);
+    workspace.put("a.txt", "one\n\ntwo é\n");
+    let output = workspace.run(&read_file(), json!({"path": "a.txt"})).await.expect("it is there");
+    assert_eq!(output.plain(), "1\tone\n2\t\n3\ttwo é");
+    assert_eq!(output.locations.len(), 1);
+    workspace.put("windows.txt", "\u{feff}one\r\ntwo");
+    assert_eq!(read(&workspace, json!({"path": "windows.txt"})).await, "1\tone\n2\ttwo");
+    workspace.put("empty.txt", "");
+    assert_eq!(read(&workspace, json!({"path": "empty.txt"})).await, "[the file is empty]");
+}
 
-    workspace.put("over.txt", format!("{}é", "a".repeat(cap - 1)));
-    let output = workspace.run(&read_file(), json!({"path": "over.txt"})).await.expect("its head");
-    let [ContentPart::Text { text: notice }, ContentPart::Text { text }] = output.parts.as_slice() else {
-        panic!("a notice and the text")
+#[tokio::test]
+async fn a_range_of_lines_is_read_and_what_is_not_shown_is_told() {
+    let workspace = Workspace::new();
+    workspace.put("a.txt", (1..=10).map(|n| format!("line {n}\n")).collect::<String>());
+    let range = async |offset: u64, limit: u64| {
+        read(&workspace, json!({"path": "a.txt", "offset": offset, "limit": limit})).await
     };
-    assert_eq!(*notice, format!("[only the first {} of {} bytes follow]", cap - 1, cap + 1));
-    assert_eq!(text.len(), cap - 1);
+    assert_eq!(range(1, 2).await, "1\tline 1\n2\tline 2\n[lines 1 to 2 of 10; read on with \"offset\": 3]");
+    assert_eq!(range(3, 2).await, "3\tline 3\n4\tline 4\n[lines 3 to 4 of 10; read on with \"offset\": 5]");
+    assert_eq!(range(9, 2).await, "9\tline 9\n10\tline 10\n[lines 9 to 10; the file ends here]");
+    assert_eq!(range(9, 9).await, "9\tline 9\n10\tline 10\n[lines 9 to 10; the file ends here]");
+    assert!(!range(1, 10).await.contains('['), "it is all there");
+    assert_eq!(range(11, 1).await, "[the file has 10 lines; there is no line 11]");
+    assert_eq!(range(500, 1).await, "[the file has 10 lines; there is no line 500]");
+    workspace.put("no-end.txt", "one\ntwo");
+    let text = read(&workspace, json!({"path": "no-end.txt", "limit": 1})).await;
+    assert_eq!(text, "1\tone\n[lines 1 to 1 of 2; read on with \"offset\": 2]");
+}
+
+/// What the notices say is followed to the end of the file; all that is read on the way.
+async fn read_on(workspace: &Workspace, path: &str) -> (Vec<String>, usize) {
+    let (mut lines, mut calls, mut arguments) = (Vec::<String>::new(), 0, json!({"path": path}));
+    loop {
+        calls += 1;
+        let text = read(workspace, arguments.clone()).await;
+        assert!(text.len() < MAX_TEXT_BYTES + 200, "{}", text.len());
+        let (shown, notice) = text.rsplit_once('\n').filter(|(_, last)| last.starts_with('[')).unwrap_or((&text, ""));
+        let goes_on = arguments["column"].as_u64().is_some();
+        for (at, line) in shown.lines().enumerate() {
+            let (number, line) = line.split_once('\t').expect("a number");
+            match lines.last_mut() {
+                Some(last) if at == 0 && goes_on => last.push_str(line),
+                Some(_) | None => lines.push(line.to_owned()),
+            }
+            assert_eq!(number, lines.len().to_string());
+        }
+        let Some((_, on)) = notice.split_once("read on with ") else { return (lines, calls) };
+        arguments = serde_json::from_str(&format!("{{{}}}", on.trim_end_matches(']'))).expect("arguments");
+        arguments["path"] = json!(path);
+    }
+}
+
+#[tokio::test]
+async fn a_large_file_is_read_anywhere_by_following_the_notices() {
+    let workspace = Workspace::new();
+    let text: Vec<_> = (0..30_000).map(|n| format!("{n} {}", "é".repeat(n % 40))).collect();
+    workspace.put("large.txt", text.join("\r\n"));
+    let (lines, calls) = read_on(&workspace, "large.txt").await;
+    assert!(lines == text && calls > 15, "{} lines in {calls} calls", lines.len());
+    let last = read(&workspace, json!({"path": "large.txt", "offset": 29_999})).await;
+    assert_eq!(
+        last,
+        format!("29999\t{}\n30000\t{}\n[lines 29999 to 30000; the file ends here]", text[29_998], text[29_999])
+    );
+
+    let long =
+        ["short".to_owned(), "aé".repeat(100_000), "after".to_owned(), "b".repeat(MAX_TEXT_BYTES * 2), String::new()];
+    workspace.put("long.txt", long.join("\n"));
+    let (lines, _) = read_on(&workspace, "long.txt").await;
+    assert!(lines == long[..4], "{:?}", lines.iter().map(String::len).collect::<Vec<_>>());
+}
+
+/// A file of so many bytes that take no room on the disk but the last ones.
+fn sparse(workspace: &Workspace, path: &str, bytes: u64, end: &str) {
+    use std::io::{Seek, SeekFrom, Write};
+    let mut file = std::fs::File::create(workspace.path(path)).expect("a file");
+    file.seek(SeekFrom::Start(bytes)).and_then(|_| file.write_all(end.as_bytes())).expect("written");
+}
+
+#[tokio::test]
+async fn of_a_file_larger_than_is_counted_the_bytes_are_told() {
+    let workspace = Workspace::new();
+    sparse(&workspace, "huge.txt", MAX_COUNTED_BYTES + 10, "\nthe end\n");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(workspace.path("huge.txt"))
+        .and_then(|mut file| std::io::Write::write_all(&mut file, b"one\ntwo\n"))
+        .expect("written");
+    let text = read(&workspace, json!({"path": "huge.txt", "limit": 1})).await;
+    assert_eq!(text, "1\tone\n[lines 1 to 1 of a file of 67108883 bytes; read on with \"offset\": 2]");
+    let text = read(&workspace, json!({"path": "huge.txt", "offset": 4})).await;
+    assert_eq!(text, "4\tthe end\n[lines 4 to 4; the file ends here]");
+    let text = read(&workspace, json!({"path": "huge.txt", "offset": 3, "column": MAX_COUNTED_BYTES})).await;
+    assert!(text.ends_with("\n4\tthe end\n[lines 3 to 4; the file ends here]"), "{text:?}");
+}
+
+#[tokio::test]
+async fn a_reading_that_is_not_wanted_stops() {
+    let unwanted = Unwanted::default();
+    unwanted.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut lines = Lines { from: &b"one\ntwo\n"[..], at: 0, unwanted: &unwanted };
+    assert!(matches!(lines.skip(1), Err(Stopped::Unwanted)));
 }
 
 #[tokio::test]
@@ -40,39 +124,4 @@ async fn what_is_no_text_is_refused() {
     assert!(told.contains("byte 3"), "{told}");
     let told = workspace.error(&read_file(), json!({"path": "."})).await;
     assert!(told.contains("is a folder"), "{told}");
-}
-
-#[tokio::test]
-async fn a_folder_is_listed_in_order_with_folders_marked() {
-    let workspace = Workspace::new();
-    workspace.put("b.txt", "");
-    workspace.put("a/inner.txt", "");
-    workspace.put(".hidden", "");
-    workspace.put("new\nline", "");
-    for arguments in [json!({}), json!({"path": "."}), json!({"path": ""})] {
-        assert_eq!(workspace.text(&list_dir(), arguments).await, ".hidden\na/\nb.txt\nnew\\nline");
-    }
-    assert_eq!(workspace.text(&list_dir(), json!({"path": "a"})).await, "inner.txt");
-    let told = workspace.error(&list_dir(), json!({"path": "b.txt"})).await;
-    assert!(told.contains("not a folder"), "{told}");
-    std::fs::create_dir(workspace.path("empty")).expect("a folder");
-    assert_eq!(workspace.text(&list_dir(), json!({"path": "empty"})).await, "[the folder is empty]");
-}
-
-#[tokio::test]
-async fn a_large_folder_is_cut_with_a_notice() {
-    let workspace = Workspace::new();
-    (0..MAX_ENTRIES).for_each(|n| workspace.put(&format!("{n:05}"), ""));
-    assert!(!workspace.text(&list_dir(), json!({})).await.contains('['));
-    workspace.put("zzz", "");
-    let text = workspace.text(&list_dir(), json!({})).await;
-    assert_eq!(text.lines().count(), MAX_ENTRIES + 1);
-    assert!(text.ends_with("[1 of 1001 entries are not shown]"), "{}", &text[text.len() - 60..]);
-}
-
-#[tokio::test]
-async fn unknown_arguments_are_refused() {
-    let workspace = Workspace::new();
-    let told = workspace.error(&list_dir(), json!({"folder": "."})).await;
-    assert!(told.contains("folder"), "{told}");
 }

@@ -1,26 +1,27 @@
 //! `local/search_files`.
 
 use super::super::function::{FnTool, tool};
-use super::super::port::ToolError;
-use super::confine::{Place, place, visible};
+use super::super::port::{Invocation, ToolError};
+use super::confine::{Place, place};
 use super::protection::Protected;
-use super::{Unwanted, blocking};
+use super::walk::{Covered, Found, Pattern, Walk};
+use super::{MAX_TEXT_BYTES, Unwanted, blocking};
 use bob_messages::tools::{Location, ToolKind, ToolOutput};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::sinks::Lossy;
-use grep_searcher::{BinaryDetection, SearcherBuilder};
-use ignore::WalkBuilder;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// How many lines are shown at most.
+/// How many matching lines, or files, are shown at most.
 const MAX_HITS: usize = 200;
+/// How many matching lines are counted before the search ends.
+const MAX_COUNTED: usize = 10_000;
 /// How much of one line is shown, in bytes.
 const MAX_LINE_BYTES: usize = 300;
-/// Files larger than this are passed over, in bytes.
+/// Files larger than this are passed over, unless one is named, in bytes.
 const MAX_SEARCHED_BYTES: u64 = 16 * 1024 * 1024;
 /// How much memory one line or one pattern may take, in bytes.
 const MAX_HEAP_BYTES: usize = 16 * 1024 * 1024;
@@ -31,145 +32,267 @@ struct SearchFiles {
     /// Text or regular expression to find
     pattern: String,
     /// Folder or file to search
-    #[serde(default = "super::read::here")]
+    #[serde(default = "super::list::here")]
     path: String,
+    /// Search only files that match this glob: *.rs, or src/**/*.rs
+    #[serde(default)]
+    #[schemars(with = "String")]
+    glob: Option<String>,
+    /// Lines to show before and after each match
+    #[serde(default)]
+    #[schemars(range(max = 20))]
+    context: usize,
+    /// Whether upper and lower case are the same
+    #[serde(default)]
+    ignore_case: bool,
+    /// What to show
+    #[serde(default)]
+    output: Output,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Output {
+    #[default]
+    Lines,
+    Files,
+    Counts,
+}
+
+const DESCRIPTION: &str = "Find lines in files. Shown as path:number: line, with - instead of : around context. Binary \
+                           files and what git ignores are left out. At most 200 matches are shown";
+
 pub(super) fn search_files(protected: Arc<Protected>) -> FnTool {
-    tool("local/search_files", "Find lines in files", move |arguments: SearchFiles, invocation| {
+    tool("local/search_files", DESCRIPTION, move |arguments: SearchFiles, invocation| {
         let protected = Arc::clone(&protected);
-        blocking(invocation, move |invocation, unwanted| {
-            search(&place(&invocation.context.roots, &arguments.path)?, &arguments.pattern, &protected, unwanted)
-        })
+        blocking(invocation, move |invocation, unwanted| search(invocation, &arguments, &protected, unwanted))
     })
     .kind(ToolKind::Search)
     .read_only()
 }
 
-/// What was found so far.
-#[derive(Default)]
-struct Hits {
-    lines: Vec<String>,
-    locations: Vec<Location>,
-    is_cut: bool,
-}
-
 fn search(
-    place: &Place,
-    pattern: &str,
+    invocation: &Invocation,
+    wanted: &SearchFiles,
     protected: &Arc<Protected>,
     unwanted: &Unwanted,
 ) -> Result<ToolOutput, ToolError> {
-    let matcher = matcher(pattern)?;
-    // Links in the path are followed here, inside the root; the walk follows none.
-    let start = place.root.canonicalize(&place.relative).map_err(|error| place.explain(&error))?;
-    let mut hits = Hits::default();
-    for entry in walk(&place.root_path, &start, protected).flatten() {
-        if unwanted.is_so() {
-            return Err(ToolError::new("the search was stopped"));
+    let place = place(&invocation.context.roots, &wanted.path)?;
+    let matcher = matcher(&wanted.pattern, wanted.ignore_case)?;
+    let pattern = wanted.glob.as_deref().map(Pattern::new).transpose()?;
+    let walk = Walk::new(&place, protected, invocation, unwanted)?;
+    let mut searcher = SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(MAX_HEAP_BYTES))
+        .line_number(true)
+        .before_context(if wanted.output == Output::Lines { wanted.context } else { 0 })
+        .after_context(if wanted.output == Output::Lines { wanted.context } else { 0 })
+        .build();
+    let mut hits = Hits { output: wanted.output, has_context: wanted.context > 0, ..Hits::default() };
+    let covered = walk.each(|found| {
+        let is_named = found.below.as_os_str().is_empty();
+        if found.is_folder || !(is_named || pattern.as_ref().is_none_or(|pattern| pattern.is_match(found))) {
+            return ControlFlow::Continue(());
         }
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        // The walk leaves out folders only. One name of a file may be protected, and another one not.
-        let has_names = || entry.metadata().is_ok_and(|found| found.nlink() > 1);
-        let is_left_out = |relative: &Path| {
-            protected.is_left_out(&place.root_path, relative)
-                || (has_names() && protected.is_otherwise_left_out(place, relative))
-        };
-        if let Ok(relative) = entry.path().strip_prefix(&place.root_path)
-            && is_file
-            && !(entry.depth() > 0 && is_left_out(relative))
-        {
-            search_file(place, relative, &start, &matcher, &mut hits);
+        if !is_named && found.size() > MAX_SEARCHED_BYTES {
+            hits.too_large += 1;
+            return ControlFlow::Continue(());
         }
-        if hits.is_cut {
-            break;
-        }
+        search_file(&walk, found, &mut searcher, &matcher, &mut hits);
+        if hits.is_counted_out() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let (mut lines, locations) = (hits.notices(covered, &wanted.pattern), hits.locations);
+    lines.splice(0..0, hits.lines);
+    let mut output = ToolOutput { locations, ..ToolOutput::text(lines.join("\n")) };
+    if output.locations.is_empty() {
+        output.locations.push(place.location(None));
     }
-    let Hits { mut lines, locations, is_cut } = hits;
-    if is_cut {
-        lines.push(format!("[only the first {MAX_HITS} lines are shown; search for something narrower]"));
-    }
-    let text = if lines.is_empty() { format!("[no line has {pattern:?}]") } else { lines.join("\n") };
-    Ok(ToolOutput { locations, ..ToolOutput::text(text) })
+    Ok(output)
 }
 
-fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
-    let bounded = |builder: &mut RegexMatcherBuilder| {
-        builder.line_terminator(Some(b'\n')).size_limit(MAX_HEAP_BYTES).dfa_size_limit(MAX_HEAP_BYTES);
-    };
+fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
-    bounded(&mut builder);
-    builder.build(pattern).map_err(|error| {
+    builder.line_terminator(Some(b'\n')).size_limit(MAX_HEAP_BYTES).dfa_size_limit(MAX_HEAP_BYTES);
+    builder.case_insensitive(ignore_case).build(pattern).map_err(|error| {
         let reason = error.to_string();
         let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
         ToolError::new(format!("{pattern:?} is not a regular expression for one line: {reason}"))
     })
 }
 
-/// Every file beneath, in order of names; what ignore files leave out is left out, and so is what is
-/// protected, but where the search begins: that was looked at before the call ran. Nothing outside the
-/// folder is asked for more of them.
-fn walk(root: &Path, start: &Path, protected: &Arc<Protected>) -> ignore::Walk {
-    let (within, protected) = (root.to_owned(), Arc::clone(protected));
-    let is_left_out = move |path: &Path| {
-        let relative = path.strip_prefix(&within).unwrap_or(path);
-        protected.is_left_out(&within, relative)
-    };
-    WalkBuilder::new(root.join(start))
-        .follow_links(false)
-        .hidden(false)
-        .parents(false)
-        .git_global(false)
-        .require_git(false)
-        .max_filesize(Some(MAX_SEARCHED_BYTES))
-        .filter_entry(move |entry| entry.depth() == 0 || !is_left_out(entry.path()))
-        .sort_by_file_name(std::ffi::OsStr::cmp)
-        .build()
-}
-
 /// Adds the hits of one file. It is opened through the root, so that a link swapped
 /// in after the walk saw it leads nowhere; a file that cannot be read has no hits.
-fn search_file(place: &Place, relative: &Path, start: &Path, matcher: &RegexMatcher, hits: &mut Hits) {
-    let shown = shown(place, relative, start);
+fn search_file(walk: &Walk<'_>, found: &Found, searcher: &mut Searcher, matcher: &RegexMatcher, hits: &mut Hits) {
+    let shown = walk.shown(found);
     let here = Place {
-        root: match place.root.try_clone() {
+        root: match walk.place.root.try_clone() {
             Ok(root) => root,
             Err(_out_of_descriptors) => return,
         },
-        root_path: place.root_path.clone(),
-        relative: relative.to_owned(),
+        root_path: walk.place.root_path.clone(),
+        relative: found.relative.clone(),
         shown: shown.clone(),
     };
     let Ok(file) = here.open_file() else { return };
-    let sink = Lossy(|number, line| {
-        if hits.lines.len() == MAX_HITS {
-            hits.is_cut = true;
-            return Ok(false);
-        }
-        hits.lines.push(format!("{shown}:{number}: {}", cut(line.trim_end_matches(['\n', '\r']))));
-        hits.locations.push(Location { path: shown.clone(), line: u32::try_from(number).ok() });
-        Ok(true)
-    });
-    let mut searcher = SearcherBuilder::new()
-        .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(MAX_HEAP_BYTES))
-        .line_number(true)
-        .build();
-    if let Err(error) = searcher.search_file(matcher, &file.into_std(), sink) {
+    let mut of_file = OfFile { hits, shown: &shown, matches: 0, is_begun: false };
+    if let Err(error) = searcher.search_file(matcher, &file.into_std(), &mut of_file) {
         tracing::debug!(%error, "a file could not be searched to its end");
+    }
+    of_file.end();
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Hits {
+    output: Output,
+    has_context: bool,
+    lines: Vec<String>,
+    bytes: usize,
+    locations: Vec<Location>,
+    /// Matching lines in all; at most one for each file when only files are asked for.
+    matches: usize,
+    /// Files with matches.
+    files: usize,
+    /// Matching lines, or files, that are shown.
+    shown: usize,
+    /// Files that were passed over for their size.
+    too_large: usize,
+}
+
+impl Hits {
+    /// Shows a line of the result, if there is room for it.
+    fn push(&mut self, line: String) -> bool {
+        if self.bytes + line.len() > MAX_TEXT_BYTES {
+            self.bytes = MAX_TEXT_BYTES;
+            return false;
+        }
+        self.bytes += line.len() + 1;
+        self.lines.push(line);
+        true
+    }
+
+    fn is_counted_out(&self) -> bool {
+        self.output == Output::Lines && self.matches > MAX_COUNTED
+    }
+
+    /// What is not shown, and what to do about it.
+    fn notices(&self, covered: Covered, pattern: &str) -> Vec<String> {
+        let mut notices = Vec::new();
+        let (all, what) = match self.output {
+            Output::Lines => (self.matches, "matching lines"),
+            Output::Files | Output::Counts => (self.files, "files with matches"),
+        };
+        if all == 0 && covered == Covered::All {
+            notices.push(format!("[no line has {pattern:?}]"));
+        }
+        if self.shown < all {
+            let all = if self.is_counted_out() { format!("more than {MAX_COUNTED}") } else { all.to_string() };
+            let narrow = "narrow `pattern`, `path` or `glob`, or ask for \"output\": \"files\"";
+            notices.push(format!("[only the first {} of {all} {what} are shown; {narrow}]", self.shown));
+        }
+        if self.too_large > 0 {
+            let mib = MAX_SEARCHED_BYTES >> 20;
+            let many =
+                if self.too_large == 1 { "1 file is".to_owned() } else { format!("{} files are", self.too_large) };
+            notices.push(format!("[{many} larger than {mib} MiB and not searched; name one as `path` to search it]"));
+        }
+        if covered == Covered::Part {
+            notices.push("[the time was over before everything was searched; narrow `path` or `glob`]".to_owned());
+        }
+        notices
     }
 }
 
-/// The file as the model may name it in its next call: beneath the path it gave.
-fn shown(place: &Place, relative: &Path, start: &Path) -> String {
-    let given = Path::new(&place.shown);
-    let path: PathBuf = match relative.strip_prefix(start) {
-        Ok(rest) if rest.as_os_str().is_empty() => given.to_owned(),
-        Ok(rest) => given.join(rest),
-        Err(_start_is_the_root) if given == Path::new(".") => relative.to_owned(),
-        Err(_start_is_the_root) => given.join(relative),
-    };
-    visible(&path.strip_prefix(".").unwrap_or(&path).to_string_lossy())
+/// The hits of one file.
+struct OfFile<'a> {
+    hits: &'a mut Hits,
+    shown: &'a str,
+    matches: usize,
+    is_begun: bool,
+}
+
+impl OfFile<'_> {
+    fn end(self) {
+        let Self { hits, shown, matches, is_begun: _ } = self;
+        if matches == 0 {
+            return;
+        }
+        hits.files += 1;
+        let line = match hits.output {
+            Output::Lines => return,
+            Output::Files => shown.to_owned(),
+            Output::Counts => format!("{shown}: {matches}"),
+        };
+        // Once one has no room the later ones are not shown either: what is shown is the beginning.
+        if hits.shown + 1 == hits.files && hits.shown < MAX_HITS && hits.push(line) {
+            hits.shown += 1;
+            hits.locations.push(Location { path: shown.to_owned(), line: None });
+        }
+    }
+
+    /// Whether every match until now is shown, and the next one may be, too.
+    fn is_open(&self) -> bool {
+        self.hits.shown == self.hits.matches && self.hits.shown < MAX_HITS
+    }
+
+    /// Separates what is shown of this file from what is shown of another one.
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.is_begun, true) && self.hits.has_context && !self.hits.lines.is_empty() {
+            self.hits.push("--".to_owned());
+        }
+    }
+}
+
+impl Sink for OfFile<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let is_open = self.is_open();
+        self.matches += 1;
+        self.hits.matches += 1;
+        match self.hits.output {
+            Output::Files => return Ok(false),
+            Output::Counts => return Ok(true),
+            Output::Lines => {}
+        }
+        if is_open {
+            self.begin();
+            let number = found.line_number().unwrap_or_default();
+            let line = format!("{}:{number}: {}", self.shown, text(found.bytes()));
+            if self.hits.push(line) {
+                self.hits.shown += 1;
+                let line = u32::try_from(number).ok();
+                self.hits.locations.push(Location { path: self.shown.to_owned(), line });
+            }
+        }
+        Ok(!self.hits.is_counted_out())
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        let is_of_shown = match context.kind() {
+            SinkContextKind::After => self.hits.shown == self.hits.matches,
+            SinkContextKind::Before | SinkContextKind::Other => self.is_open(),
+        };
+        if is_of_shown {
+            self.begin();
+            let number = context.line_number().unwrap_or_default();
+            self.hits.push(format!("{}-{number}- {}", self.shown, text(context.bytes())));
+        }
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        if self.is_open() {
+            self.hits.push("--".to_owned());
+        }
+        Ok(true)
+    }
+}
+
+/// A line without its end, as text, and not longer than is shown.
+fn text(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    cut(&String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)))
 }
 
 fn cut(line: &str) -> String {

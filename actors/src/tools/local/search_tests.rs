@@ -56,7 +56,10 @@ async fn hits_are_capped_exactly_and_long_lines_cut() {
     assert_eq!(text.lines().count(), MAX_HITS);
     workspace.put("b.txt", format!("hit {}\n", "é".repeat(MAX_LINE_BYTES)));
     let text = workspace.text(&search_files(Arc::default()), json!({"pattern": "hit"})).await;
-    assert!(text.ends_with("narrower]") && text.lines().count() == MAX_HITS + 1);
+    assert!(
+        text.contains("\n[only the first 200 of 201 matching lines are shown; ")
+            && text.lines().count() == MAX_HITS + 1
+    );
     let text = workspace.text(&search_files(Arc::default()), json!({"pattern": "hit", "path": "b.txt"})).await;
     assert!(text.ends_with("é […]") && text.len() < MAX_LINE_BYTES + 40, "{}", text.len());
 }
@@ -71,12 +74,100 @@ async fn a_pattern_that_is_none_is_told() {
     }
 }
 
-#[test]
-fn a_search_nobody_wants_stops() {
+#[tokio::test]
+async fn a_search_that_is_not_wanted_stops() {
     let workspace = garden();
-    let place = place(workspace.roots(), ".").expect("the workspace");
+    let arguments = json!({"pattern": "plant"});
+    let mut invocation = workspace.invocation("local/search_files", arguments.clone());
+    let wanted: SearchFiles = serde_json::from_value(arguments).expect("arguments");
     let unwanted = Unwanted::default();
+    invocation.deadline = tokio::time::Instant::now();
+    let late = search(&invocation, &wanted, &Arc::default(), &unwanted).expect("what was found").plain();
+    assert_eq!(late, "[the time was over before everything was searched; narrow `path` or `glob`]");
     unwanted.0.store(true, std::sync::atomic::Ordering::Relaxed);
-    let stopped = search(&place, "plant", &Arc::default(), &unwanted).expect_err("stopped").to_string();
+    let stopped = search(&invocation, &wanted, &Arc::default(), &unwanted).expect_err("stopped").to_string();
     assert_eq!(stopped, "the search was stopped");
+}
+
+#[tokio::test]
+async fn context_is_shown_around_matches_and_groups_are_apart() {
+    let workspace = Workspace::new();
+    workspace.put("a.txt", "one\ntwo\nthree\nfour\nfive\nsix two\n");
+    workspace.put("b.txt", "two\nend\n");
+    let found = workspace.text(&search_files(Arc::default()), json!({"pattern": "two", "context": 1})).await;
+    assert_eq!(
+        found,
+        "a.txt-1- one\na.txt:2: two\na.txt-3- three\n--\na.txt-5- five\na.txt:6: six two\n--\nb.txt:1: two\nb.txt-2- end"
+    );
+}
+
+#[tokio::test]
+async fn files_are_chosen_by_glob_and_shown_alone_or_counted() {
+    let workspace = garden();
+    let search = async |arguments| workspace.text(&search_files(Arc::default()), arguments).await;
+    assert_eq!(
+        search(json!({"pattern": "PLANT", "ignore_case": true, "glob": "*.txt"})).await,
+        "notes.txt:1: plant a tree"
+    );
+    assert_eq!(search(json!({"pattern": "PLANT", "glob": "*.txt"})).await, r#"[no line has "PLANT"]"#);
+    let files = search(json!({"pattern": "plant", "output": "files", "glob": "src/**/*.rs"})).await;
+    assert_eq!(files, "src/deep/tree.rs\nsrc/main.rs");
+    let counts = search(json!({"pattern": "plant", "output": "counts"})).await;
+    assert_eq!(counts, "notes.txt: 1\nsrc/deep/tree.rs: 2\nsrc/main.rs: 1");
+    let told = workspace.error(&search_files(Arc::default()), json!({"pattern": "a", "glob": "[x"})).await;
+    assert!(told.starts_with("\"[x\" is not a glob: "), "{told}");
+}
+
+#[tokio::test]
+async fn ignore_files_above_the_path_count_and_an_ignored_path_can_be_named() {
+    let workspace = garden();
+    workspace.put("src/ignored/y.rs", "plant\n");
+    let search = async |path: &str| {
+        workspace
+            .text(&search_files(Arc::default()), json!({"pattern": "plant", "path": path, "output": "files"}))
+            .await
+    };
+    assert_eq!(search("src").await, "src/deep/tree.rs\nsrc/main.rs");
+    assert_eq!(search("src/ignored").await, "src/ignored/y.rs");
+    assert_eq!(search("ignored/x.rs").await, "ignored/x.rs");
+}
+
+#[tokio::test]
+async fn a_large_file_is_searched_when_it_is_named() {
+    let workspace = Workspace::new();
+    let large = usize::try_from(MAX_SEARCHED_BYTES).expect("small") + 1;
+    workspace.put("large.txt", format!("{}\nhit\n", "a\n".repeat(large / 2)));
+    let found = workspace.text(&search_files(Arc::default()), json!({"pattern": "hit"})).await;
+    assert_eq!(
+        found,
+        "[no line has \"hit\"]\n[1 file is larger than 16 MiB and not searched; name one as `path` to search it]"
+    );
+    let found = workspace.text(&search_files(Arc::default()), json!({"pattern": "hit", "path": "large.txt"})).await;
+    assert_eq!(found, format!("large.txt:{}: hit", large / 2 + 2));
+}
+
+#[tokio::test]
+async fn of_too_many_hits_the_number_is_told() {
+    let workspace = Workspace::new();
+    workspace.put("a.txt", "hit\n".repeat(300));
+    workspace.put("b.txt", "hit\n".repeat(MAX_COUNTED));
+    let search = async |arguments| workspace.text(&search_files(Arc::default()), arguments).await;
+    let some = search(json!({"pattern": "hit", "path": "a.txt"})).await;
+    assert!(
+        some.contains("[only the first 200 of 300 matching lines are shown; narrow"),
+        "{}",
+        &some[some.len() - 200..]
+    );
+    let many = search(json!({"pattern": "hit", "context": 3})).await;
+    assert!(many.contains("[only the first 200 of more than 10000 matching lines"), "{}", &many[many.len() - 200..]);
+    (0..300).for_each(|n| workspace.put(&format!("c/{n:03}"), "hit\n"));
+    let files = search(json!({"pattern": "hit", "output": "files"})).await;
+    assert!(
+        files.contains("[only the first 200 of 302 files with matches are shown"),
+        "{}",
+        &files[files.len() - 200..]
+    );
+    workspace.put("wide.txt", format!("{}\n", "x".repeat(400)).repeat(200));
+    let wide = search(json!({"pattern": "x", "path": "wide.txt"})).await;
+    assert!(wide.len() < MAX_TEXT_BYTES + 200 && wide.contains("of 200 matching lines"), "{}", wide.len());
 }

@@ -3,14 +3,13 @@
 use super::super::function::{FnTool, tool};
 use super::super::port::ToolError;
 use super::confine::{Place, place};
-use super::read::read_head;
 use super::{MAX_FILE_BYTES, blocking};
 use bob_messages::tools::{FileChange, ToolKind, ToolOutput};
 use cap_std::fs::{Dir, OpenOptions, Permissions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -89,6 +88,18 @@ fn edit(place: &Place, old: &str, new: &str) -> Result<ToolOutput, ToolError> {
     let mut output = changed(place, format!("replaced one text in {shown} at line {line}"), Some(before), after);
     output.locations = vec![place.location(u32::try_from(line).ok())];
     Ok(output)
+}
+
+/// The first bytes of a file, and how long it is. A file that grows while it is
+/// read is no longer than what was read of it.
+fn read_head(place: &Place) -> Result<(Vec<u8>, u64), ToolError> {
+    let explain = |error: io::Error| place.explain(&error);
+    let mut file = place.open_file()?;
+    let length = file.metadata().map_err(explain)?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_FILE_BYTES)).unwrap_or_default());
+    (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(explain)?;
+    let length = length.max(bytes.len() as u64);
+    Ok((bytes, length))
 }
 
 /// Where a text first is, and how often; places that overlap count each.
