@@ -92,6 +92,11 @@ impl Place {
         real
     }
 
+    /// The whole path, with the links in it followed: one file has one.
+    pub(super) fn full(&self) -> PathBuf {
+        self.root_path.join(self.real())
+    }
+
     /// Opens a regular file for reading. Never waits for the other end of a pipe.
     pub(super) fn open_file(&self) -> Result<File, ToolError> {
         let mut options = OpenOptions::new();

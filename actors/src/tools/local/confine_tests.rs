@@ -37,9 +37,14 @@ async fn no_tool_reaches_out_of_the_workspace() {
     let workspace = Workspace::new();
     for way in ways_out(&workspace) {
         let refusals = [
-            workspace.error(&read::read_file(), json!({"path": way})).await,
-            workspace.error(&write::write_file(), json!({"path": way, "content": "x"})).await,
-            workspace.error(&write::edit_file(), json!({"path": way, "old": "secret", "new": "x"})).await,
+            workspace.error(&read::read_file(&Arc::default()), json!({"path": way})).await,
+            workspace.error(&write::write_file(&Arc::default()), json!({"path": way, "content": "x"})).await,
+            workspace
+                .error(
+                    &super::super::edit::edit_file(&Arc::default()),
+                    json!({"path": way, "old": "secret", "new": "x"}),
+                )
+                .await,
             workspace.error(&search::search_files(Arc::default()), json!({"path": way, "pattern": "secret"})).await,
             workspace.error(&super::super::list::list_dir(), json!({"path": way})).await,
         ];
@@ -67,13 +72,17 @@ async fn paths_inside_are_found_in_every_spelling() {
 
     let root = workspace.roots()[0].clone();
     for path in ["sub/a.txt", "./sub/a.txt", "sub/../sub/./a.txt", "link", &format!("{root}/sub/a.txt")] {
-        assert_eq!(workspace.text(&read::read_file(), json!({"path": path})).await, "1\tinside", "{path}");
+        assert_eq!(
+            workspace.text(&read::read_file(&Arc::default()), json!({"path": path})).await,
+            "1\tinside",
+            "{path}"
+        );
     }
     for folder in [&named, &real] {
         let path = folder.join("b.txt");
-        assert_eq!(workspace.text(&read::read_file(), json!({"path": path})).await, "1\tin the second");
+        assert_eq!(workspace.text(&read::read_file(&Arc::default()), json!({"path": path})).await, "1\tin the second");
     }
-    let refused = workspace.error(&read::read_file(), json!({"path": "b.txt"})).await;
+    let refused = workspace.error(&read::read_file(&Arc::default()), json!({"path": "b.txt"})).await;
     assert!(refused.contains("there is no"), "{refused}");
 }
 
@@ -91,9 +100,11 @@ async fn what_is_no_file_is_refused_without_waiting() {
     let _socket = std::os::unix::net::UnixListener::bind(workspace.path("socket")).expect("a socket");
     for path in ["pipe", "socket"] {
         for refusal in [
-            workspace.error(&read::read_file(), json!({"path": path})).await,
-            workspace.error(&write::edit_file(), json!({"path": path, "old": "a", "new": "b"})).await,
-            workspace.error(&write::write_file(), json!({"path": path, "content": "x"})).await,
+            workspace.error(&read::read_file(&Arc::default()), json!({"path": path})).await,
+            workspace
+                .error(&super::super::edit::edit_file(&Arc::default()), json!({"path": path, "old": "a", "new": "b"}))
+                .await,
+            workspace.error(&write::write_file(&Arc::default()), json!({"path": path, "content": "x"})).await,
         ] {
             assert!(refusal.contains("not a regular file") || refusal.contains("cannot be used"), "{path}: {refusal}");
         }
@@ -125,7 +136,7 @@ async fn a_link_swapped_in_a_loop_never_leads_out() {
         }
     });
     for _ in 0..500 {
-        if let Ok(output) = workspace.run(&read::read_file(), json!({"path": "swapped"})).await {
+        if let Ok(output) = workspace.run(&read::read_file(&Arc::default()), json!({"path": "swapped"})).await {
             assert_eq!(output.plain(), "1\tinside");
         }
         let found =
@@ -139,16 +150,16 @@ async fn a_link_swapped_in_a_loop_never_leads_out() {
 #[tokio::test]
 async fn a_missing_file_is_told_with_its_neighbours() {
     let workspace = Workspace::new();
-    let told = workspace.error(&read::read_file(), json!({"path": "notes.txt"})).await;
+    let told = workspace.error(&read::read_file(&Arc::default()), json!({"path": "notes.txt"})).await;
     assert_eq!(told, r#"there is no "notes.txt"; its folder is empty"#);
     workspace.put("readme.md", "");
     workspace.put("notes.md", "");
-    let told = workspace.error(&read::read_file(), json!({"path": "notes.txt"})).await;
+    let told = workspace.error(&read::read_file(&Arc::default()), json!({"path": "notes.txt"})).await;
     assert_eq!(told, r#"there is no "notes.txt"; its folder has notes.md, readme.md"#);
     (0..20).for_each(|n| workspace.put(&format!("{n}-other"), ""));
-    let told = workspace.error(&read::read_file(), json!({"path": "notes.txt"})).await;
+    let told = workspace.error(&read::read_file(&Arc::default()), json!({"path": "notes.txt"})).await;
     assert_eq!(told, r#"there is no "notes.txt"; did you mean notes.md?"#);
-    let told = workspace.error(&read::read_file(), json!({"path": "nowhere/at/all"})).await;
+    let told = workspace.error(&read::read_file(&Arc::default()), json!({"path": "nowhere/at/all"})).await;
     assert_eq!(told, r#"there is no "nowhere/at/all""#);
 }
 

@@ -7,6 +7,8 @@
 //! is its own, and what holds secrets is told apart by `protection`, before a call runs.
 
 mod confine;
+mod edit;
+mod edits;
 #[cfg(any(test, feature = "search"))]
 mod find;
 mod list;
@@ -14,6 +16,7 @@ mod protection;
 mod read;
 #[cfg(any(test, feature = "search"))]
 mod search;
+mod seen;
 mod shell;
 #[cfg(any(test, feature = "search"))]
 mod walk;
@@ -52,15 +55,16 @@ const MAX_TEXT_BYTES: usize = MODEL_RESULT_BYTES - 8 * 1024;
 /// every tool here but the shell.
 pub fn tools(watcher: &Watcher, protection: &Protection) -> Vec<Arc<dyn ToolPort>> {
     let protected = Arc::new(Protected::new(protection));
+    let seen = Arc::default();
     let guarded = [
         (list::list_dir(), Access::List),
-        (read::read_file(), Access::Read),
+        (read::read_file(&seen), Access::Read),
         #[cfg(any(test, feature = "search"))]
         (find::find_files(Arc::clone(&protected)), Access::List),
         #[cfg(any(test, feature = "search"))]
         (search::search_files(Arc::clone(&protected)), Access::Read),
-        (write::write_file(), Access::Write),
-        (write::edit_file(), Access::Write),
+        (write::write_file(&seen), Access::Write),
+        (edit::edit_file(&seen), Access::Write),
     ];
     let guarded = guarded.map(|(tool, access)| protected.guard(tool, access));
     let tools = guarded.into_iter().chain([shell::shell_exec(shell::inherited(), watcher.clone())]);

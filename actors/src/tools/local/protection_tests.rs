@@ -40,12 +40,12 @@ async fn concern(workspace: &Workspace, tool: &FnTool, arguments: Value) -> Opti
 }
 
 async fn writing(workspace: &Workspace, protected: &Arc<Protected>, path: &str) -> Option<Concern> {
-    let tool = protected.guard(write::write_file(), Access::Write);
+    let tool = protected.guard(write::write_file(&Arc::default()), Access::Write);
     concern(workspace, &tool, json!({"path": path, "content": ""})).await
 }
 
 async fn reading(workspace: &Workspace, protected: &Arc<Protected>, path: &str) -> Option<Concern> {
-    let tool = protected.guard(read::read_file(), Access::Read);
+    let tool = protected.guard(read::read_file(&Arc::default()), Access::Read);
     concern(workspace, &tool, json!({ "path": path })).await
 }
 
@@ -92,7 +92,7 @@ async fn g18_what_governs_the_agent_is_written_by_no_way_without_a_yes() {
         match wanted {
             Some(Concern::Ask(why)) => assert!(why.contains("governs the agent"), "{path}: {why}"),
             None if is_out => {
-                workspace.error(&write::write_file(), json!({"path": path, "content": ""})).await;
+                workspace.error(&write::write_file(&Arc::default()), json!({"path": path, "content": ""})).await;
             }
             other => panic!("{path}: {other:?}"),
         }

@@ -4,15 +4,17 @@
 //! is shown is kept in memory.
 
 use super::super::function::{FnTool, tool};
-use super::super::port::ToolError;
-use super::confine::{Place, place};
-use super::{MAX_TEXT_BYTES, Unwanted, blocking};
+use super::super::port::{Invocation, ToolError};
+use super::confine::place;
+use super::seen::Seen;
+use super::{MAX_FILE_BYTES, MAX_TEXT_BYTES, Unwanted, blocking};
 use bob_messages::chat::ContentPart;
 use bob_messages::tools::{ToolKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
 
 /// How many lines are read when the call does not say.
 const DEFAULT_LINES: u64 = 2000;
@@ -55,21 +57,29 @@ fn lines() -> u64 {
 const DESCRIPTION: &str = "Read the file. Each line is shown behind its number and a tab, which are no part of it. Up to \
                            56 KB a call; a notice says how to read on";
 
-pub(super) fn read_file() -> FnTool {
-    tool("local/read_file", DESCRIPTION, |arguments: ReadFile, invocation| {
-        blocking(invocation, move |invocation, unwanted| {
-            read(&place(&invocation.context.roots, &arguments.path)?, &arguments, unwanted)
-        })
+pub(super) fn read_file(seen: &Arc<Seen>) -> FnTool {
+    let seen = Arc::clone(seen);
+    tool("local/read_file", DESCRIPTION, move |arguments: ReadFile, invocation| {
+        let seen = Arc::clone(&seen);
+        blocking(invocation, move |invocation, unwanted| read(invocation, &arguments, &seen, unwanted))
     })
     .kind(ToolKind::Read)
     .read_only()
 }
 
-fn read(place: &Place, wanted: &ReadFile, unwanted: &Unwanted) -> Result<ToolOutput, ToolError> {
-    let file = place.open_file()?;
+fn read(invocation: &Invocation, wanted: &ReadFile, seen: &Seen, unwanted: &Unwanted) -> Result<ToolOutput, ToolError> {
+    let place = place(&invocation.context.roots, &wanted.path)?;
+    let mut file = place.open_file()?;
     let length = file.metadata().map_err(|error| place.explain(&error))?.len();
-    let mut reader = Lines { from: BufReader::new(file), at: 0, unwanted };
-    let read = window(&mut reader, wanted, length).map_err(|stopped| match stopped {
+    let read = if length <= MAX_FILE_BYTES {
+        let mut bytes = Vec::new();
+        (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(|error| place.explain(&error))?;
+        seen.note(&invocation.context.session, &place.full(), &bytes);
+        window(&mut Lines { from: bytes.as_slice(), at: 0, unwanted }, wanted, bytes.len() as u64)
+    } else {
+        window(&mut Lines { from: BufReader::new(file), at: 0, unwanted }, wanted, length)
+    };
+    let read = read.map_err(|stopped| match stopped {
         Stopped::System(error) => place.explain(&error),
         Stopped::Unwanted => ToolError::new("the reading was stopped"),
         Stopped::NoText(at) => ToolError::new(format!("{:?} is not a text file: byte {at} is not UTF-8", place.shown)),

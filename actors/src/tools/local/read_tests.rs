@@ -3,14 +3,14 @@ use crate::tools::local::fixture::Workspace;
 use serde_json::json;
 
 async fn read(workspace: &Workspace, arguments: serde_json::Value) -> String {
-    workspace.text(&read_file(), arguments).await
+    workspace.text(&read_file(&Arc::default()), arguments).await
 }
 
 #[tokio::test]
 async fn a_file_is_read_whole_with_the_numbers_of_its_lines() {
     let workspace = Workspace::new();
     workspace.put("a.txt", "one\n\ntwo é\n");
-    let output = workspace.run(&read_file(), json!({"path": "a.txt"})).await.expect("it is there");
+    let output = workspace.run(&read_file(&Arc::default()), json!({"path": "a.txt"})).await.expect("it is there");
     assert_eq!(output.plain(), "1\tone\n2\t\n3\ttwo é");
     assert_eq!(output.locations.len(), 1);
     workspace.put("windows.txt", "\u{feff}one\r\ntwo");
@@ -117,11 +117,11 @@ async fn a_reading_that_is_not_wanted_stops() {
 async fn what_is_no_text_is_refused() {
     let workspace = Workspace::new();
     workspace.put("picture.png", b"\x89PNG\xff\xfe");
-    let told = workspace.error(&read_file(), json!({"path": "picture.png"})).await;
+    let told = workspace.error(&read_file(&Arc::default()), json!({"path": "picture.png"})).await;
     assert_eq!(told, r#""picture.png" is not a text file: byte 0 is not UTF-8"#);
     workspace.put("cut.txt", b"abc\xc3");
-    let told = workspace.error(&read_file(), json!({"path": "cut.txt"})).await;
+    let told = workspace.error(&read_file(&Arc::default()), json!({"path": "cut.txt"})).await;
     assert!(told.contains("byte 3"), "{told}");
-    let told = workspace.error(&read_file(), json!({"path": "."})).await;
+    let told = workspace.error(&read_file(&Arc::default()), json!({"path": "."})).await;
     assert!(told.contains("is a folder"), "{told}");
 }

@@ -1,8 +1,9 @@
-//! `local/write_file` and `local/edit_file`.
+//! `local/write_file`.
 
 use super::super::function::{FnTool, tool};
-use super::super::port::ToolError;
+use super::super::port::{Invocation, ToolError};
 use super::confine::{Place, place};
+use super::seen::Seen;
 use super::{MAX_FILE_BYTES, blocking};
 use bob_messages::tools::{FileChange, ToolKind, ToolOutput};
 use cap_std::fs::{Dir, OpenOptions, Permissions};
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,78 +23,47 @@ struct WriteFile {
     content: String,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct EditFile {
-    /// Path of the file
-    path: String,
-    /// Text to replace; it must be in the file once
-    old: String,
-    /// Text to put there
-    new: String,
-}
+const DESCRIPTION: &str =
+    "Write the file. The whole of it; its folders are made. Refused when the file changed since you read it";
 
-pub(super) fn write_file() -> FnTool {
-    tool("local/write_file", "Write the file", |arguments: WriteFile, invocation| {
-        blocking(invocation, move |invocation, _| {
-            write(&place(&invocation.context.roots, &arguments.path)?, arguments.content)
-        })
+pub(super) fn write_file(seen: &Arc<Seen>) -> FnTool {
+    let seen = Arc::clone(seen);
+    tool("local/write_file", DESCRIPTION, move |arguments: WriteFile, invocation| {
+        let seen = Arc::clone(&seen);
+        blocking(invocation, move |invocation, _| write(invocation, arguments, &seen))
     })
     .kind(ToolKind::Edit)
     .idempotent()
 }
 
-pub(super) fn edit_file() -> FnTool {
-    tool("local/edit_file", "Replace a text in the file", |arguments: EditFile, invocation| {
-        blocking(invocation, move |invocation, _| {
-            edit(&place(&invocation.context.roots, &arguments.path)?, &arguments.old, &arguments.new)
-        })
-    })
-    .kind(ToolKind::Edit)
-}
-
-fn write(place: &Place, content: String) -> Result<ToolOutput, ToolError> {
-    let target = Target::find(place)?;
+fn write(invocation: &Invocation, arguments: WriteFile, seen: &Seen) -> Result<ToolOutput, ToolError> {
+    let (place, content) = (place(&invocation.context.roots, &arguments.path)?, arguments.content);
+    let (session, full) = (&invocation.context.session, place.full());
+    let target = Target::find(&place)?;
     let before = match target.mode {
-        Some(_) => Some(text_before(place)?),
+        Some(_) => {
+            let (bytes, length) = read_head(&place)?;
+            if length <= MAX_FILE_BYTES {
+                seen.check(session, &full, &place.shown, &bytes)?;
+            }
+            Some(as_text(bytes))
+        }
         None => None,
     };
     target.replace(content.as_bytes()).map_err(|error| place.explain(&error))?;
+    seen.note(session, &full, content.as_bytes());
     let done = if before.is_some() { "replaced" } else { "created" };
-    Ok(changed(place, format!("{done} {} ({} bytes)", place.shown, content.len()), before, content))
+    Ok(changed(&place, format!("{done} {} ({} bytes)", place.shown, content.len()), before, content))
 }
 
-fn edit(place: &Place, old: &str, new: &str) -> Result<ToolOutput, ToolError> {
-    let shown = &place.shown;
-    if old.is_empty() || old == new {
-        return Err(ToolError::new("`old` must be a text of the file, and `new` another one"));
-    }
-    let (bytes, length) = read_head(place)?;
-    if length > MAX_FILE_BYTES {
-        return Err(ToolError::new(format!("{shown:?} is {length} bytes; at most {MAX_FILE_BYTES} can be edited")));
-    }
-    let before = String::from_utf8(bytes)
-        .map_err(|_| ToolError::new(format!("{shown:?} is not a text file: it is not UTF-8")))?;
-    let at = match occurrences(&before, old) {
-        (Some(at), 1) => at,
-        (_, 0) => return Err(ToolError::new(format!("{shown:?} does not have the text in `old`; read it first"))),
-        (_, many) => {
-            return Err(ToolError::new(format!(
-                "{shown:?} has the text in `old` {many} times; add lines around it until it is there once"
-            )));
-        }
-    };
-    let after = format!("{}{new}{}", &before[..at], &before[at + old.len()..]);
-    Target::find(place)?.replace(after.as_bytes()).map_err(|error| place.explain(&error))?;
-    let line = before[..at].matches('\n').count() + 1;
-    let mut output = changed(place, format!("replaced one text in {shown} at line {line}"), Some(before), after);
-    output.locations = vec![place.location(u32::try_from(line).ok())];
-    Ok(output)
+/// The text a file had, for those who look at the change, with signs in place of what is no text.
+fn as_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The first bytes of a file, and how long it is. A file that grows while it is
 /// read is no longer than what was read of it.
-fn read_head(place: &Place) -> Result<(Vec<u8>, u64), ToolError> {
+pub(super) fn read_head(place: &Place) -> Result<(Vec<u8>, u64), ToolError> {
     let explain = |error: io::Error| place.explain(&error);
     let mut file = place.open_file()?;
     let length = file.metadata().map_err(explain)?.len();
@@ -102,32 +73,13 @@ fn read_head(place: &Place) -> Result<(Vec<u8>, u64), ToolError> {
     Ok((bytes, length))
 }
 
-/// Where a text first is, and how often; places that overlap count each.
-fn occurrences(text: &str, wanted: &str) -> (Option<usize>, usize) {
-    let first = text.find(wanted);
-    let step = wanted.chars().next().map_or(1, char::len_utf8);
-    let (mut count, mut from) = (0, first);
-    while let Some(at) = from {
-        count += 1;
-        from = text[at + step..].find(wanted).map(|next| at + step + next);
-    }
-    (first, count)
-}
-
-fn changed(place: &Place, text: String, before: Option<String>, after: String) -> ToolOutput {
+pub(super) fn changed(place: &Place, text: String, before: Option<String>, after: String) -> ToolOutput {
     let change = FileChange { path: place.shown.clone(), before, after: Some(after) };
     ToolOutput { locations: vec![place.location(None)], changes: vec![change], ..ToolOutput::text(text) }
 }
 
-/// The text a file had, for those who look at the change: as much as a file may be
-/// read of, with signs in place of what is no text.
-fn text_before(place: &Place) -> Result<String, ToolError> {
-    let (bytes, _) = read_head(place)?;
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
-}
-
 /// The folder entry a file is written to.
-struct Target {
+pub(super) struct Target {
     folder: Dir,
     name: OsString,
     /// The permissions of the file that is there; `None` when none is.
@@ -137,7 +89,7 @@ struct Target {
 impl Target {
     /// Follows links inside the root to the file itself, so that writing through a
     /// link changes the file and keeps the link; makes missing folders.
-    fn find(place: &Place) -> Result<Self, ToolError> {
+    pub(super) fn find(place: &Place) -> Result<Self, ToolError> {
         let explain = |error: io::Error| place.explain(&error);
         let (relative, mode) = match place.root.metadata(&place.relative) {
             Ok(kind) if kind.is_file() => {
@@ -169,7 +121,7 @@ impl Target {
 
     /// Puts the bytes there in one step: a reader sees the old file or the new one,
     /// and a crash leaves one of them.
-    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let scratch = format!(".bob-{:016x}.tmp", fastrand::u64(..));
         let written = self.fill(&scratch, bytes).and_then(|()| self.folder.rename(&scratch, &self.folder, &self.name));
         if written.is_err() {

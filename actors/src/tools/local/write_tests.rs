@@ -1,5 +1,7 @@
 use super::*;
 use crate::tools::local::fixture::Workspace;
+use crate::tools::local::read::read_file;
+use bob_messages::tools::FileChange;
 use serde_json::json;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -14,7 +16,7 @@ fn names(workspace: &Workspace) -> Vec<String> {
 async fn a_new_file_is_made_with_its_folders() {
     let workspace = Workspace::new();
     let arguments = json!({"path": "a/b/c.txt", "content": "hello"});
-    let output = workspace.run(&write_file(), arguments).await.expect("written");
+    let output = workspace.run(&write_file(&Arc::default()), arguments).await.expect("written");
     assert_eq!(workspace.get("a/b/c.txt"), "hello");
     let change = FileChange { path: "a/b/c.txt".to_owned(), before: None, after: Some("hello".to_owned()) };
     assert_eq!(output.changes, [change]);
@@ -29,7 +31,10 @@ async fn an_old_file_is_replaced_and_keeps_its_mode() {
     let mode = std::fs::Permissions::from_mode(0o750);
     std::fs::set_permissions(workspace.path("run.sh"), mode).expect("a mode");
     std::fs::hard_link(workspace.path("run.sh"), workspace.path("other-name")).expect("a name");
-    let output = workspace.run(&write_file(), json!({"path": "run.sh", "content": "new"})).await.expect("written");
+    let output = workspace
+        .run(&write_file(&Arc::default()), json!({"path": "run.sh", "content": "new"}))
+        .await
+        .expect("written");
     assert_eq!(output.changes[0].before.as_deref(), Some("old"));
     assert_eq!(workspace.get("run.sh"), "new");
     assert_eq!(std::fs::metadata(workspace.path("run.sh")).expect("there").mode() & 0o777, 0o750);
@@ -43,10 +48,10 @@ async fn writing_through_a_link_keeps_the_link() {
     workspace.put("real/a.txt", "old");
     symlink("real/a.txt", workspace.path("link")).expect("a link");
     symlink("nowhere", workspace.path("dangling")).expect("a link");
-    workspace.text(&write_file(), json!({"path": "link", "content": "new"})).await;
+    workspace.text(&write_file(&Arc::default()), json!({"path": "link", "content": "new"})).await;
     assert_eq!(workspace.get("real/a.txt"), "new");
     assert!(std::fs::symlink_metadata(workspace.path("link")).expect("there").is_symlink());
-    let told = workspace.error(&write_file(), json!({"path": "dangling", "content": "new"})).await;
+    let told = workspace.error(&write_file(&Arc::default()), json!({"path": "dangling", "content": "new"})).await;
     assert!(told.contains("link to nothing"), "{told}");
 }
 
@@ -62,42 +67,23 @@ async fn what_cannot_be_written_is_told() {
         ("file/inner", "not a folder"),
         (&"x".repeat(300), "cannot be used"),
     ] {
-        let told = workspace.error(&write_file(), json!({"path": path, "content": ""})).await;
+        let told = workspace.error(&write_file(&Arc::default()), json!({"path": path, "content": ""})).await;
         assert!(told.contains(expected), "{path}: {told}");
     }
     assert_eq!(names(&workspace), ["file", "folder"]);
 }
 
 #[tokio::test]
-async fn one_text_is_replaced() {
-    let workspace = Workspace::new();
-    workspace.put("a.txt", "one\ntwo\nthree\n");
-    let arguments = json!({"path": "a.txt", "old": "two", "new": "2"});
-    let output = workspace.run(&edit_file(), arguments).await.expect("edited");
-    assert_eq!(workspace.get("a.txt"), "one\n2\nthree\n");
-    assert_eq!(output.locations[0].line, Some(2));
-    assert_eq!(output.changes[0].before.as_deref(), Some("one\ntwo\nthree\n"));
-    assert_eq!(output.changes[0].after.as_deref(), Some("one\n2\nthree\n"));
-    workspace.text(&edit_file(), json!({"path": "a.txt", "old": "\n2", "new": ""})).await;
-    assert_eq!(workspace.get("a.txt"), "one\nthree\n");
-}
-
-#[tokio::test]
-async fn a_text_that_is_not_there_once_changes_nothing() {
-    let workspace = Workspace::new();
-    workspace.put("a.txt", "aaa b b éé");
-    for (old, expected) in
-        [("x", "does not have"), ("b", "2 times"), ("aa", "2 times"), ("é", "2 times"), ("", "must be a text")]
-    {
-        let told = workspace.error(&edit_file(), json!({"path": "a.txt", "old": old, "new": "y"})).await;
-        assert!(told.contains(expected), "{old:?}: {told}");
-    }
-    workspace.error(&edit_file(), json!({"path": "a.txt", "old": "aaa", "new": "aaa"})).await;
-    workspace.put("large.txt", "a".repeat(usize::try_from(MAX_FILE_BYTES).expect("small") + 1));
-    let told = workspace.error(&edit_file(), json!({"path": "large.txt", "old": "b", "new": "y"})).await;
-    assert!(told.contains("at most"), "{told}");
-    workspace.put("binary", b"\xff");
-    let told = workspace.error(&edit_file(), json!({"path": "binary", "old": "b", "new": "y"})).await;
-    assert!(told.contains("not a text file"), "{told}");
-    assert_eq!(workspace.get("a.txt"), "aaa b b éé");
+async fn a_file_that_changed_since_it_was_read_is_not_written_over() {
+    let (workspace, seen) = (Workspace::new(), Arc::default());
+    workspace.put("a.txt", "one\n");
+    workspace.text(&read_file(&seen), json!({"path": "a.txt"})).await;
+    workspace.put("a.txt", "another one\n");
+    let arguments = json!({"path": "a.txt", "content": "mine"});
+    let told = workspace.error(&write_file(&seen), arguments.clone()).await;
+    assert!(told.contains("has changed since") && told.contains("+another one"), "{told}");
+    assert_eq!(workspace.get("a.txt"), "another one\n");
+    let output = workspace.run(&write_file(&seen), arguments).await.expect("it was told what changed");
+    assert_eq!(output.changes[0].before.as_deref(), Some("another one\n"));
+    workspace.text(&write_file(&seen), json!({"path": "a.txt", "content": "mine, too"})).await;
 }
