@@ -118,7 +118,7 @@ fn g2_children_see_a_short_list_and_what_they_are_given() {
 
     let told: Vec<Value> = provider.requests().into_iter().map(|request| request.body).collect();
     let last = told.last().expect("requests").to_string();
-    assert!(last.contains("DRILL_TOKEN") && last.contains("exit status 0"), "{last}");
+    assert!(last.contains("DRILL_TOKEN") && last.contains("exit code 0"), "{last}");
     let results = told.last().expect("requests")["messages"].as_array().expect("messages").iter();
     for result in results.filter(|message| message["role"] == "tool") {
         assert_no_canary("the result of a tool", result["content"].as_str().unwrap_or_default().as_bytes());

@@ -65,6 +65,25 @@ impl ToolPort for TapeTools {
         }
     }
 
+    fn limit_ms(&self, call: &ToolCall, ruled_ms: Option<u64>) -> Option<u64> {
+        match &self.0 {
+            Side::Recording(_, port) => port.limit_ms(call, ruled_ms),
+            Side::Replaying(_) => None,
+        }
+    }
+
+    fn host_ended(&self) {
+        if let Side::Recording(_, port) = &self.0 {
+            port.host_ended();
+        }
+    }
+
+    fn session_ended(&self, session: &SessionId) {
+        if let Side::Recording(_, port) = &self.0 {
+            port.session_ended(session);
+        }
+    }
+
     fn list_tools(&self) -> Vec<ToolDescriptor> {
         match &self.0 {
             Side::Recording(recorder, port) => {

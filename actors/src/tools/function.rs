@@ -3,9 +3,9 @@
 //! The short way to a tool for an embedding program, and the way Bob's own tools
 //! are made: the schema is derived from the type of the arguments.
 
-use super::port::{Concern, Invocation, ToolError, ToolPort};
+use super::port::{Concern, Invocation, Leaving, ToolError, ToolPort};
 use bob_messages::chat::ToolCall;
-use bob_messages::ids::ToolName;
+use bob_messages::ids::{SessionId, ToolName};
 use bob_messages::tools::{CallContext, Risk, RiskSource, ToolDescriptor, ToolKind, ToolOutput, ToolSource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -21,11 +21,15 @@ type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError
 
 type Look = dyn Fn(&ToolCall, &CallContext) -> Option<Concern> + Send + Sync;
 
+type Limit = dyn Fn(&ToolCall, Option<u64>) -> u64 + Send + Sync;
+
 /// A port with one tool, made by [`tool`].
 pub struct FnTool {
     descriptor: ToolDescriptor,
     run: Box<Run>,
     look: Option<Arc<Look>>,
+    limit: Option<Box<Limit>>,
+    leaves: Option<Arc<dyn Leaving>>,
 }
 
 /// Makes a tool of a closure that takes typed arguments and the call's invocation.
@@ -70,7 +74,7 @@ where
         Ok(arguments) => run(arguments, invocation).boxed(),
         Err(error) => std::future::ready(Err(error)).boxed(),
     };
-    FnTool { descriptor, run: Box::new(run), look: None }
+    FnTool { descriptor, run: Box::new(run), look: None, limit: None, leaves: None }
 }
 
 impl FnTool {
@@ -116,6 +120,18 @@ impl FnTool {
         self
     }
 
+    /// How long a call may run, in milliseconds, see [`ToolPort::limit_ms`].
+    pub fn limited(mut self, limit_ms: impl Fn(&ToolCall, Option<u64>) -> u64 + Send + Sync + 'static) -> Self {
+        self.limit = Some(Box::new(limit_ms));
+        self
+    }
+
+    /// Its calls leave this running.
+    pub(crate) fn leaving(mut self, leaves: Arc<dyn Leaving>) -> Self {
+        self.leaves = Some(leaves);
+        self
+    }
+
     /// It comes with Bob.
     pub(crate) fn local(mut self) -> Self {
         self.descriptor.source = ToolSource::Local;
@@ -148,6 +164,18 @@ impl ToolPort for FnTool {
             })
         };
         Some(looked.boxed())
+    }
+
+    fn limit_ms(&self, call: &ToolCall, ruled_ms: Option<u64>) -> Option<u64> {
+        self.limit.as_ref().map(|limit| limit(call, ruled_ms))
+    }
+
+    fn host_ended(&self) {
+        self.leaves.iter().for_each(|leaves| leaves.host_ended());
+    }
+
+    fn session_ended(&self, session: &SessionId) {
+        self.leaves.iter().for_each(|leaves| leaves.session_ended(session));
     }
 }
 

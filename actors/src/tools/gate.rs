@@ -77,6 +77,8 @@ pub(crate) struct Admitted {
     pub(crate) port: usize,
     /// How long it may run, in milliseconds.
     pub(crate) timeout_ms: u64,
+    /// What the rules say of that, if they do; else its tool may say more.
+    pub(crate) ruled_ms: Option<u64>,
     /// Whether it changes nothing, however it ends.
     pub(crate) read_only: bool,
     /// Whether running it again does no more than running it once.
@@ -177,9 +179,10 @@ impl Gate {
     }
 
     fn admitted(&self, tool: &Tool, context: &CallContext) -> Admitted {
-        let timeout_ms = self.rules.timeout_ms(&tool.descriptor.id, context);
+        let ruled_ms = self.rules.ruled_timeout_ms(&tool.descriptor.id);
+        let timeout_ms = ruled_ms.unwrap_or(context.tool_timeout_ms);
         let ToolDescriptor { read_only, idempotent, .. } = *tool.descriptor;
-        Admitted { port: tool.port, timeout_ms, read_only, may_repeat: read_only || idempotent }
+        Admitted { port: tool.port, timeout_ms, ruled_ms, read_only, may_repeat: read_only || idempotent }
     }
 
     /// The tool of this name, allowed or not.

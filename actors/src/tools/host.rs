@@ -32,9 +32,18 @@ const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The tools of one actor, and the way to them.
 pub(crate) struct Host {
-    ports: Vec<Arc<dyn ToolPort>>,
+    ports: Ports,
     gate: Gate,
     progress: ProgressRoom,
+}
+
+/// The ports of a host. They hear of its end, however it ends.
+struct Ports(Vec<Arc<dyn ToolPort>>);
+
+impl Drop for Ports {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|port| port.host_ended());
+    }
 }
 
 impl fmt::Debug for Host {
@@ -51,7 +60,7 @@ impl Host {
     /// when the system gives no key.
     pub(crate) fn new(ports: Vec<Arc<dyn ToolPort>>, policy: Policy, key: &KeyPlace) -> Result<Self, GateError> {
         let gate = Gate::new(ports.iter().map(|port| port.list_tools()), policy)?.succeeding(key);
-        Ok(Self { ports, gate, progress: ProgressRoom::nobody() })
+        Ok(Self { ports: Ports(ports), gate, progress: ProgressRoom::nobody() })
     }
 
     /// Hosts nothing yet, under these rules.
@@ -61,7 +70,7 @@ impl Host {
     #[cfg(feature = "mcp")]
     pub(crate) fn empty(rules: Arc<Rules>, key: &KeyPlace) -> Result<Self, GateError> {
         let gate = Gate::with_rules([], rules)?.succeeding(key);
-        Ok(Self { ports: Vec::new(), gate, progress: ProgressRoom::nobody() })
+        Ok(Self { ports: Ports(Vec::new()), gate, progress: ProgressRoom::nobody() })
     }
 
     /// Sends the progress of calls to `progress`.
@@ -76,7 +85,7 @@ impl Host {
     #[cfg(feature = "mcp")]
     pub(crate) fn renew(&mut self, ports: Vec<Arc<dyn ToolPort>>) -> Result<(), GateError> {
         self.gate.renew(ports.iter().map(|port| port.list_tools()))?;
-        self.ports = ports;
+        self.ports = Ports(ports);
         Ok(())
     }
 
@@ -100,7 +109,7 @@ impl Host {
     fn judge(&mut self, check: CheckRequest, context: Arc<CallContext>, mut reply: Reply<Verdict>, owner: &ActorCell) {
         let judged = self.gate.judge(&check, &context);
         let is_refused = matches!(judged, Judged::Told(Verdict::Deny { .. } | Verdict::Invalid { .. }));
-        let port = self.gate.port_of(&check).filter(|_| !is_refused).and_then(|port| self.ports.get(port)).cloned();
+        let port = self.gate.port_of(&check).filter(|_| !is_refused).and_then(|port| self.ports.0.get(port)).cloned();
         let looking = port.as_ref().and_then(|port| port.concern(&check.call, &context));
         let (Some(port), Some(looking)) = (port, looking) else {
             return match judged {
@@ -120,7 +129,7 @@ impl Host {
                 Judged::Told(verdict) => reply.send(verdict),
                 Judged::MayRun(admitted) => {
                     let asker = Asker::Check(reply);
-                    let (invocation, limit) = admitted.prepared(check.call, context, &progress, asker.so_far());
+                    let (invocation, limit) = admitted.prepared(&*port, check.call, context, &progress, asker.so_far());
                     run(port, invocation, limit, asker, owner).await;
                 }
             }
@@ -128,8 +137,8 @@ impl Host {
     }
 
     fn run(&self, admitted: Admitted, call: Arc<ToolCall>, context: Arc<CallContext>, asker: Asker, owner: &ActorCell) {
-        let port = Arc::clone(&self.ports[admitted.port]);
-        let (invocation, limit) = admitted.prepared(call, context, &self.progress, asker.so_far());
+        let port = Arc::clone(&self.ports.0[admitted.port]);
+        let (invocation, limit) = admitted.prepared(&*port, call, context, &self.progress, asker.so_far());
         // In a box, since a task moves what it is given several times.
         tokio::spawn(Box::pin(run(port, invocation, limit, asker, owner.clone())));
     }
@@ -139,12 +148,14 @@ impl Admitted {
     /// The call as its tool gets it, and how long it may run from now on.
     fn prepared(
         self,
+        port: &dyn ToolPort,
         call: Arc<ToolCall>,
         context: Arc<CallContext>,
         progress: &ProgressRoom,
         so_far: SoFar,
     ) -> (Invocation, Limit) {
-        let Self { port: _, timeout_ms, read_only, may_repeat } = self;
+        let Self { port: _, timeout_ms, ruled_ms, read_only, may_repeat } = self;
+        let timeout_ms = port.limit_ms(&call, ruled_ms).unwrap_or(timeout_ms);
         let started = Instant::now();
         let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
         let progress = progress.keeping(&so_far);

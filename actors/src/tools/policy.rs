@@ -162,8 +162,13 @@ impl Rules {
 
     /// How long a call of this tool may run, in milliseconds.
     pub fn timeout_ms(&self, name: &ToolName, context: &CallContext) -> u64 {
+        self.ruled_timeout_ms(name).unwrap_or(context.tool_timeout_ms)
+    }
+
+    /// What the rules say of how long a call of this tool may run, in milliseconds; `None`: nothing.
+    pub(crate) fn ruled_timeout_ms(&self, name: &ToolName) -> Option<u64> {
         let said = self.said_of(name, |said| said.timeout_ms).map(|(_, timeout_ms)| timeout_ms);
-        said.or(self.timeout_ms).unwrap_or(context.tool_timeout_ms)
+        said.or(self.timeout_ms)
     }
 
     /// Why a person must be asked before a call of this tool; `None`: nobody must.

@@ -6,6 +6,7 @@
 
 use super::progress::{ProgressRoom, ProgressSink};
 use bob_messages::chat::ToolCall;
+use bob_messages::ids::SessionId;
 use bob_messages::reply::SoFar;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
@@ -44,6 +45,27 @@ pub trait ToolPort: Send + Sync + 'static {
     ) -> Option<BoxFuture<'static, Option<Concern>>> {
         None
     }
+
+    /// How long this call may run, in milliseconds; `ruled_ms` is what the rules say of its tool, if they do. `None`, and
+    /// the default: as long as the rules say, else as long as its context does.
+    fn limit_ms(&self, _call: &ToolCall, _ruled_ms: Option<u64>) -> Option<u64> {
+        None
+    }
+
+    /// The actor that hosts the tools has ended, however: what its calls left running ends now. Must not block.
+    fn host_ended(&self) {}
+
+    /// A session was closed or deleted: what its calls left running ends now. Must not block.
+    fn session_ended(&self, _session: &SessionId) {}
+}
+
+/// What calls leave running behind them.
+pub(crate) trait Leaving: Send + Sync + 'static {
+    /// See [`ToolPort::host_ended`].
+    fn host_ended(&self);
+
+    /// See [`ToolPort::session_ended`].
+    fn session_ended(&self, session: &SessionId);
 }
 
 /// Why a call that the rules let through does not run at once.

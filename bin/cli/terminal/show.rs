@@ -16,7 +16,7 @@ use bob::{
 use bob_config::sanitise::Sanitiser;
 use serde_json::Value;
 
-use crate::terminal::{advice, print};
+use crate::terminal::{advice, brief, print};
 
 /// How many characters of a call's arguments and of its result are shown, so that they fit a line.
 const MOST_ARGUMENTS: usize = 60;
@@ -104,11 +104,18 @@ impl Show {
         let line = match event {
             AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
             AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
+                // Its result is the plan.
+                if brief::is_plan(&call.name) {
+                    return Vec::new();
+                }
                 self.running.push(call.id.clone());
                 let piece = Piece::Call { id: call.id.clone(), line: called(call) };
                 return self.beside(piece);
             }
             AgentEvent::ToolCompleted { result, .. } => {
+                if let Some(plan) = brief::plan(result) {
+                    return plan.into_iter().flat_map(|line| self.note(line)).collect();
+                }
                 let piece = self.result(result);
                 return self.beside(piece);
             }
@@ -220,12 +227,13 @@ impl Show {
             self.running.remove(at);
         }
         let name = (!is_alone).then(|| result.name.to_string());
-        let line = self.returned(result.status, &result.output.plain(), result.duration_ms);
+        let line = self.returned(result);
         Piece::Result { id: result.call.clone(), name, status: result.status, line }
     }
 
     /// The status of a call, its duration, and the first line of its result.
-    fn returned(&mut self, status: CallStatus, output: &str, duration_ms: u64) -> String {
+    fn returned(&mut self, result: &ToolResult) -> String {
+        let status = result.status;
         let word = match status {
             CallStatus::Ok => "ok",
             CallStatus::Error => "error",
@@ -233,14 +241,16 @@ impl Show {
             CallStatus::Unknown => "unknown",
             CallStatus::Cancelled => "cancelled",
         };
-        let first = print::first_line(output, MOST_RESULT);
+        let first = || print::first_line(&result.output.plain(), MOST_RESULT);
+        let first = brief::result(result).unwrap_or_else(first);
         let said = if first.is_empty() { String::new() } else { format!(": {first}") };
         self.has_denied |= status == CallStatus::Denied;
         match status {
             // A denied call has no duration, and its result has the status.
             CallStatus::Denied => first.strip_prefix("denied").map_or(format!("denied{said}"), |_| first.clone()),
             CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
-                format!("{word}, {}{said}", took(duration_ms))
+                let word = brief::exit(result).unwrap_or_else(|| word.to_owned());
+                format!("{word}, {}{said}", took(result.duration_ms))
             }
         }
     }

@@ -134,7 +134,7 @@ fn results_of_calls_side_by_side_say_whose_they_are() {
             err > local/read_file {"path":"a"}
             err > local/read_file {"path":"b"}
             err   local/read_file: error, 3 ms: no such file
-            err   ok, 3 ms: text
+            err   ok, 3 ms: 1 line
             err   local/shell_exec: denied: the policy denies it
             out "Done.\n"
         "#]],

@@ -2,17 +2,20 @@
 
 use super::{Protection, tools};
 use crate::child::Watcher;
+use crate::tools::Policy;
 
 /// Every byte of it is part of every prompt.
 #[test]
 fn the_tools_and_their_arguments_are_described() {
+    let policy = Policy { deny_tools: Vec::new(), deny_commands: vec!["rm".to_owned()], ..Policy::default() };
     let mut described = String::new();
-    for tool in tools(&Watcher::new(), &Protection::default()) {
+    for tool in tools(&Watcher::new(), &Protection::default(), &policy) {
         let tool = tool.list_tools().remove(0);
         // In canonical form: the order of keys in a schema depends on the build's features.
         let schema = serde_jcs::to_string(&tool.schema).expect("a schema is JSON");
         let (kind, risk) = (tool.kind, tool.risk);
-        described.push_str(&format!("{} ({kind:?}, {risk:?}): {}\n  {schema}\n", tool.id, tool.description));
+        let description = tool.description.replace(std::env::consts::OS, "linux");
+        described.push_str(&format!("{} ({kind:?}, {risk:?}): {}\n  {schema}\n", tool.id, description));
     }
     expect_test::expect![[r#"
         local/list_dir (Read, Low): List the files in the folder

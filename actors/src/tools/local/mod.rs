@@ -1,4 +1,4 @@
-//! The tools that come with Bob: files, search, and the shell.
+//! The tools that come with Bob: files, search, the shell, and a plan.
 //!
 //! Each works on the folders its call brings along (the session's roots) and on
 //! nothing else; `confine` keeps paths inside them. File work blocks, so it runs
@@ -18,6 +18,7 @@ mod read;
 mod search;
 mod seen;
 mod shell;
+mod todo;
 #[cfg(any(test, feature = "search"))]
 mod walk;
 mod write;
@@ -32,10 +33,12 @@ mod so_far_tests;
 pub use protection::{Protection, SECRET_FILES};
 
 use super::function::FnTool;
+use super::policy::{Policy, Rules};
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::child::Watcher;
 use bob_messages::tools::{MODEL_RESULT_BYTES, ToolOutput};
 use protection::{Access, Protected};
+use shell::{Jobs, Shell};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -48,12 +51,13 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 const MAX_TEXT_BYTES: usize = MODEL_RESULT_BYTES - 8 * 1024;
 
 /// Bob's own tools, one port each, in the order they are offered. The shell is
-/// among them; it is the policy that keeps it from being offered.
+/// among them; it is the policy that keeps it from being offered, and then also what follows
+/// its commands is not among them.
 ///
 /// The shell's environment is taken from this process now, once; its commands are
 /// registered with the watcher. What is protected is looked up now, too; it is kept from
 /// every tool here but the shell.
-pub fn tools(watcher: &Watcher, protection: &Protection) -> Vec<Arc<dyn ToolPort>> {
+pub fn tools(watcher: &Watcher, protection: &Protection, policy: &Policy) -> Vec<Arc<dyn ToolPort>> {
     let protected = Arc::new(Protected::new(protection));
     let seen = Arc::default();
     let guarded = [
@@ -67,7 +71,11 @@ pub fn tools(watcher: &Watcher, protection: &Protection) -> Vec<Arc<dyn ToolPort
         (edit::edit_file(&seen), Access::Write),
     ];
     let guarded = guarded.map(|(tool, access)| protected.guard(tool, access));
-    let tools = guarded.into_iter().chain([shell::shell_exec(shell::inherited(), watcher.clone())]);
+    let (shell, jobs) = (Shell::new(shell::inherited(), watcher.clone()), Arc::<Jobs>::default());
+    let exec = shell::shell_exec(&shell, &jobs, &policy.deny_commands);
+    let may_run = Rules::new(policy.clone()).is_ok_and(|rules| rules.allows(&exec.list_tools()[0].id));
+    let following = may_run.then(|| [shell::shell_output(&jobs), shell::shell_stop(&jobs)]);
+    let tools = guarded.into_iter().chain([todo::todo(), exec]).chain(following.into_iter().flatten());
     tools.map(|tool: FnTool| -> Arc<dyn ToolPort> { Arc::new(tool.local()) }).collect()
 }
 

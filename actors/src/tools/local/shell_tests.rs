@@ -1,9 +1,14 @@
+use super::command::INHERITED;
+use super::kept::MAX_OUTPUT_BYTES;
 use super::*;
+use crate::child::Watcher;
 use crate::tools::local::fixture::Workspace;
+use bob_messages::ids::ToolName;
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 fn shell() -> FnTool {
-    shell_exec(inherited(), Watcher::new())
+    shell_exec(&Shell::new(inherited(), Watcher::new()), &Arc::default(), &[])
 }
 
 async fn run(workspace: &Workspace, command: &str) -> ToolOutput {
@@ -44,11 +49,11 @@ async fn a_command_runs_in_the_workspace_and_tells_how_it_ended() {
     workspace.put("a.txt", "hello\n");
     let output = run(&workspace, "cat a.txt; pwd").await;
     let root = std::fs::canonicalize(workspace.path("")).expect("there");
-    assert_eq!(output.plain(), format!("hello\n{}\n[exit status 0]", root.display()));
+    assert_eq!(output.plain(), format!("hello\n{}\n[exit code 0]", root.display()));
     assert!(!output.is_error);
     let output = run(&workspace, "echo out; echo err >&2; exit 3").await;
-    assert_eq!(output.plain(), "out\n[stderr]\nerr\n[exit status 3]");
-    assert!(output.is_error);
+    assert_eq!(output.plain(), "out\n[stderr]\nerr\n[exit code 3]");
+    assert!(!output.is_error, "it is a result");
     assert_eq!(output.structured, Some(json!({"exit_status": 3, "signal": null})));
     let output = run(&workspace, "kill -TERM $$").await;
     assert_eq!(output.plain(), "[killed by signal 15]");
@@ -57,11 +62,11 @@ async fn a_command_runs_in_the_workspace_and_tells_how_it_ended() {
 #[tokio::test]
 async fn g2_a_command_gets_no_input_and_little_environment() {
     let workspace = Workspace::new();
-    assert_eq!(run(&workspace, "cat").await.plain(), "[exit status 0]");
+    assert_eq!(run(&workspace, "cat").await.plain(), "[exit code 0]");
     // The test runner sets this for every test; no command may see it.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let seen = run(&workspace, "env | cut -d= -f1").await.plain();
-    let set_by_the_shell = ["PWD", "OLDPWD", "SHLVL", "_", "[exit status 0]"];
+    let set_by_the_shell = ["PWD", "OLDPWD", "SHLVL", "_", "[exit code 0]"];
     for name in seen.lines() {
         assert!(INHERITED.contains(&name) || set_by_the_shell.contains(&name), "{name}");
     }
@@ -87,7 +92,7 @@ async fn a_dropped_call_leaves_no_process() {
 #[tokio::test]
 async fn the_watcher_knows_a_command_for_as_long_as_it_runs() {
     let (workspace, watcher) = (Workspace::new(), Watcher::new());
-    let shell = shell_exec(inherited(), watcher.clone());
+    let shell = shell_exec(&Shell::new(inherited(), watcher.clone()), &Arc::default(), &[]);
     {
         let mut call = std::pin::pin!(workspace.run(&shell, json!({"command": "echo $$ >> pids; sleep 1000"})));
         tokio::select! {
@@ -103,7 +108,7 @@ async fn the_watcher_knows_a_command_for_as_long_as_it_runs() {
 async fn what_a_command_leaves_running_ends_with_it() {
     let workspace = Workspace::new();
     let output = run(&workspace, "sleep 1000 & echo $! >> pids; echo started").await;
-    assert_eq!(output.plain(), "started\n[exit status 0]");
+    assert_eq!(output.plain(), "started\n[exit code 0]");
     let left = pids(&workspace, 1).await;
     until("the background process is gone", || !is_running(left[0])).await;
 }
@@ -113,7 +118,7 @@ async fn a_long_output_keeps_its_head_and_tail() {
     let workspace = Workspace::new();
     let text = run(&workspace, "echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last").await.plain();
     assert!(text.len() < MAX_OUTPUT_BYTES + 200, "{}", text.len());
-    assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n[exit status 0]"));
+    assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n[exit code 0]"));
     assert!(text.contains("of 3000012 bytes are not shown"), "{}", &text[MAX_OUTPUT_BYTES / 2..][..80]);
 }
 
@@ -138,8 +143,57 @@ async fn a_process_that_left_the_group_holds_nobody_up() {
     let command =
         "setsid sh -c 'echo $$ >> pids; exec sleep 1000' & while [ ! -s pids ]; do sleep 0.01; done; echo done";
     let output = run(&workspace, command).await;
-    assert_eq!(output.plain(), "done\n[exit status 0]");
+    assert_eq!(output.plain(), "done\n[exit code 0]");
     for escaped in pids(&workspace, 1).await {
         rustix::process::kill_process(escaped, Signal::KILL).expect("it was still there");
     }
+}
+
+#[tokio::test]
+async fn a_command_runs_in_a_folder_inside_the_roots_only() {
+    let workspace = Workspace::new();
+    workspace.put("sub/deep/a.txt", "");
+    workspace.put("b.txt", "");
+    std::os::unix::fs::symlink(workspace.outside(""), workspace.path("out")).expect("a link");
+    std::os::unix::fs::symlink("sub/deep", workspace.path("short")).expect("a link");
+    let root = std::fs::canonicalize(workspace.path("")).expect("there");
+    let absolute = workspace.path("sub").to_string_lossy().into_owned();
+    for (cwd, folder) in
+        [(".", ""), ("", ""), ("sub/..", ""), ("sub/deep", "sub/deep"), ("short", "sub/deep"), (&absolute, "sub")]
+    {
+        let folder = if folder.is_empty() { root.clone() } else { root.join(folder) };
+        let told = workspace.text(&shell(), json!({"command": "pwd", "cwd": cwd})).await;
+        assert_eq!(told, format!("{}\n[exit code 0]", folder.display()), "{cwd}");
+    }
+    for (cwd, expected) in
+        [("..", "outside"), ("/", "outside"), ("out", "outside"), ("b.txt", "not a folder"), ("none", "there is no")]
+    {
+        let told = workspace.error(&shell(), json!({"command": "pwd > ran", "cwd": cwd})).await;
+        assert!(told.contains(expected), "{cwd}: {told}");
+    }
+    assert!(!workspace.path("ran").exists() && !workspace.outside("ran").exists());
+}
+
+#[test]
+fn a_call_has_its_own_limit_within_that_of_the_rules() {
+    let limit = |asked: Option<u64>, ruled_ms| {
+        let arguments = asked.map_or(json!({"command": "x"}), |asked| json!({"command": "x", "timeout_ms": asked}));
+        let call = crate::tools::local::fixture::call("local/shell_exec", arguments);
+        crate::tools::ToolPort::limit_ms(&shell(), &call, ruled_ms)
+    };
+    assert_eq!(limit(None, None), Some(120_000));
+    assert_eq!(limit(Some(500), None), Some(500));
+    assert_eq!(limit(Some(900_000), None), Some(600_000));
+    assert_eq!(limit(None, Some(5_000)), Some(5_000));
+    assert_eq!(limit(Some(9_000), Some(5_000)), Some(5_000));
+    assert_eq!(limit(Some(900_000), Some(1_800_000)), Some(900_000), "what a person configures may be longer");
+}
+
+#[test]
+fn the_model_is_told_what_is_refused() {
+    let denied = ["rm".to_owned(), "dd".to_owned()];
+    let shell = shell_exec(&Shell::new(Vec::new(), Watcher::new()), &Arc::default(), &denied);
+    let described = crate::tools::ToolPort::list_tools(&shell).remove(0);
+    assert!(described.description.ends_with(". Refused programs: rm, dd"), "{}", described.description);
+    assert_eq!(described.id, ToolName::new("local/shell_exec"));
 }

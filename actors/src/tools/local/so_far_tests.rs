@@ -1,7 +1,7 @@
 //! What a call has put out is not lost when nobody waits for its result any more, or when it takes too long.
 
 use super::fixture::{Workspace, call};
-use super::shell::{inherited, shell_exec};
+use super::shell::{Shell, inherited, shell_exec};
 use crate::child::Watcher;
 use crate::tools::actor::{ToolsActor, ToolsArguments};
 use crate::tools::{Policy, ToolOverride, ToolPort};
@@ -27,7 +27,7 @@ struct Running {
 
 async fn running(command: &str, timeout_ms: Option<u64>) -> Running {
     let workspace = Workspace::new();
-    let shell: Arc<dyn ToolPort> = Arc::new(shell_exec(inherited(), Watcher::new()));
+    let shell: Arc<dyn ToolPort> = Arc::new(shell_exec(&Shell::new(inherited(), Watcher::new()), &Arc::default(), &[]));
     let mut policy = Policy { deny_tools: Vec::new(), require_high_risk_approval: false, ..Policy::default() };
     policy.tools.insert("local/shell_exec".to_owned(), ToolOverride { timeout_ms, ..ToolOverride::default() });
     let arguments = ToolsArguments { ports: vec![shell], policy, ..ToolsArguments::default() };

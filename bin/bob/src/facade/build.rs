@@ -50,14 +50,14 @@ impl RuntimeBuilder {
     pub async fn build(self) -> Result<Runtime, BuildError> {
         let mut builder = self;
         if builder.local_tools && !builder.taped.is_replay() {
-            builder.tools.splice(0..0, local::tools(&builder.watcher, &builder.protection));
+            builder.tools.splice(0..0, local::tools(&builder.watcher, &builder.protection, &builder.policy));
         }
         builder.on_tape().start().await
     }
 
     async fn start(self) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
-        let tools = self.tools;
+        let (tools, ports) = (self.tools.clone(), self.tools);
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();
         let mut turn_config = TurnConfig { reads_files: self.prompt_files.is_some(), ..self.turn_config };
@@ -123,6 +123,7 @@ impl RuntimeBuilder {
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,
+            ports,
             draining: AtomicBool::new(false),
         });
         match runtime.required_servers().await {

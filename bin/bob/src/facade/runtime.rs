@@ -5,6 +5,7 @@ use super::submission::{Handed, Owe, Said, hand_in};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::llm::LlmPort;
+use bob_actors::tools::ToolPort;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, TurnId};
@@ -44,6 +45,8 @@ pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) shutdown_grace: Duration,
     pub(super) watcher: Watcher,
+    /// The tools of this process, which hear of sessions that end.
+    pub(super) ports: Vec<Arc<dyn ToolPort>>,
     pub(super) draining: AtomicBool,
     #[cfg(feature = "mcp")]
     pub(super) tool_servers: ToolServers,

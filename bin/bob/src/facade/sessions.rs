@@ -114,6 +114,7 @@ pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool
 
 fn take_away(runtime: &Runtime, session: &SessionId) {
     runtime.0.tree.rooms.tools.take_away(session);
+    runtime.0.ports.iter().for_each(|port| port.session_ended(session));
 }
 
 /// Computes a session's listing entry from its newest records. The title is at the beginning of the journal.

@@ -8,7 +8,8 @@ use bob::{Policy, Risk, ToolName};
 use crate::Config;
 
 /// Bob's own tools that change nothing; their risk is low, and running one twice does no harm.
-const READING: [&str; 4] = ["local/read_file", "local/list_dir", "local/find_files", "local/search_files"];
+const READING: [&str; 6] =
+    ["local/read_file", "local/list_dir", "local/find_files", "local/search_files", "local/shell_output", "local/todo"];
 /// Bob's own tools that change files; their risk is medium.
 const CHANGING: [&str; 2] = ["local/write_file", "local/edit_file"];
 

@@ -1,0 +1,94 @@
+//! A command that runs in a process group of its own.
+
+use crate::child::{self, Exit, ExitWatch, Group, Leader, Watcher};
+use crate::tools::port::ToolError;
+use rustix::process::{Pid, Signal};
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use tokio::process::{ChildStderr, ChildStdout, Command};
+
+/// What a command may know of this process's environment.
+pub(super) const INHERITED: [&str; 11] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "TZ"];
+
+/// The part of this process's environment that commands are given.
+pub(in crate::tools::local) fn inherited() -> Vec<(String, String)> {
+    INHERITED.iter().filter_map(|name| std::env::var(name).ok().map(|value| ((*name).to_owned(), value))).collect()
+}
+
+/// What commands are started with.
+#[derive(Debug, Clone)]
+pub(in crate::tools::local) struct Shell {
+    environment: Arc<[(String, String)]>,
+    watcher: Watcher,
+}
+
+/// A command that was started, and the pipes from it.
+pub(super) struct Started {
+    pub(super) running: Running,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
+}
+
+/// A running command; dropping it kills its whole group.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) group: Arc<Group>,
+    pub(super) exit: ExitWatch,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.group.signal(Signal::KILL);
+    }
+}
+
+impl Shell {
+    pub(in crate::tools::local) fn new(environment: Vec<(String, String)>, watcher: Watcher) -> Self {
+        Self { environment: environment.into(), watcher }
+    }
+
+    /// Starts a line in a folder.
+    pub(super) fn start(&self, line: &str, folder: &Path) -> Result<Started, ToolError> {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(line).current_dir(folder).env_clear();
+        shell.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.spawn(shell)
+            .map_err(|error| ToolError::new(format!("the shell could not be started in {}: {error}", folder.display())))
+    }
+
+    /// Starts it in a group that the watcher knows, so that it ends with us, however we end.
+    fn spawn(&self, mut command: Command) -> io::Result<Started> {
+        // First, so that no command ever runs unwatched.
+        self.watcher.start()?;
+        let mut child = child::start(command.process_group(0).kill_on_drop(true))?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let group = Arc::new(Group::new(pid, self.watcher.clone()));
+        let remembered = self.watcher.remember(pid);
+        let exit = Leader::watch(child, Arc::clone(&group));
+        let running = Running { group, exit };
+        remembered.map(|()| Started { running, stdout, stderr })
+    }
+}
+
+/// How a command ended, in words.
+pub(super) fn ending(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("killed by signal {signal}"),
+        Exit::Unknown => "ended".to_owned(),
+    }
+}
+
+/// The exit code, or the signal.
+pub(super) fn status(exit: Exit) -> (Option<i32>, Option<i32>) {
+    match exit {
+        Exit::Code(code) => (Some(code), None),
+        Exit::Signal(signal) => (None, Some(signal)),
+        Exit::Unknown => (None, None),
+    }
+}

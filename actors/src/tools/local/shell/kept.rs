@@ -1,0 +1,139 @@
+//! What is kept of the output of a command: of one that is waited for the beginning and the end, of one in the background
+//! the end.
+
+use super::super::MAX_TEXT_BYTES;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// How much of each output is kept: half from its beginning, half from its end.
+pub(super) const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+/// How much is kept of a command in the background, both outputs together.
+pub(super) const MAX_RING_BYTES: usize = 128 * 1024;
+/// How much of a line is told while a command runs.
+const MAX_LINE_BYTES: usize = 200;
+
+/// Reads a pipe to its end. A broken pipe is an end like any other.
+pub(super) async fn read(from: Option<impl AsyncRead + Unpin>, mut heard: impl FnMut(&[u8])) {
+    let Some(mut from) = from else { return };
+    let mut chunk = vec![0; 8192];
+    while let Ok(read @ 1..) = from.read(&mut chunk).await {
+        heard(&chunk[..read]);
+    }
+}
+
+/// The last line of a piece of output that is not empty.
+pub(super) fn last_line(bytes: &[u8]) -> Option<String> {
+    let line = bytes.rsplit(|byte| matches!(byte, b'\n' | b'\r')).find(|line| !line.trim_ascii().is_empty())?;
+    Some(String::from_utf8_lossy(&line[..line.len().min(MAX_LINE_BYTES)]).trim().to_owned())
+}
+
+/// The beginning and the end of an output of any length.
+#[derive(Default)]
+pub(super) struct Kept {
+    head: Vec<u8>,
+    /// The last bytes after the head; up to twice as many as are shown, so that it
+    /// need not be moved at each read.
+    tail: Vec<u8>,
+    /// How many bytes there were in all.
+    total: usize,
+}
+
+impl Kept {
+    pub(super) const HALF: usize = MAX_OUTPUT_BYTES / 2;
+
+    /// Reads to the end. Dropped before, it has kept what was read until then; `heard` is given everything.
+    pub(super) async fn keep(&mut self, from: Option<impl AsyncRead + Unpin>, heard: &impl Fn(&[u8])) {
+        let take = |bytes: &[u8]| {
+            self.take(bytes);
+            heard(bytes);
+        };
+        read(from, take).await;
+    }
+
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        self.total += bytes.len();
+        let (to_head, to_tail) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
+        self.head.extend_from_slice(to_head);
+        self.tail.extend_from_slice(to_tail);
+        if self.tail.len() > 2 * Self::HALF {
+            self.tail.drain(..self.tail.len() - Self::HALF);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    pub(super) fn text(&self) -> String {
+        let tail = &self.tail[self.tail.len().saturating_sub(Self::HALF)..];
+        let left_out = self.total - self.head.len() - tail.len();
+        if left_out == 0 {
+            let whole = [self.head.as_slice(), tail].concat();
+            return String::from_utf8_lossy(&whole).trim_end_matches('\n').to_owned();
+        }
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(tail));
+        format!("{head}\n[… {left_out} of {} bytes are not shown …]\n{}", self.total, tail.trim_end_matches('\n'))
+    }
+}
+
+/// The end of the output of a command in the background, and how much of it was shown.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    /// Up to twice as many bytes as are kept, so that they need not be moved at each read.
+    bytes: Vec<u8>,
+    total: usize,
+    shown: usize,
+}
+
+impl Ring {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > 2 * MAX_RING_BYTES {
+            self.bytes.drain(..self.bytes.len() - MAX_RING_BYTES);
+        }
+    }
+
+    /// The output since the last time, or all that is kept, with a notice about what is missing; then it counts as shown.
+    pub(super) fn show(&mut self, all: bool) -> String {
+        let wanted = self.total - if all { 0 } else { self.shown };
+        let most = wanted.min(self.bytes.len()).min(MAX_RING_BYTES).min(MAX_TEXT_BYTES);
+        let text = String::from_utf8_lossy(&self.bytes[self.bytes.len() - most..]).trim_end_matches('\n').to_owned();
+        self.shown = self.total;
+        match wanted - most {
+            0 => text,
+            missing => format!("[… the first {missing} of {wanted} bytes are not shown …]\n{text}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_command_in_the_background_the_new_output_is_shown_and_the_end_kept() {
+        let mut ring = Ring::default();
+        assert_eq!(ring.show(false), "");
+        ring.push(b"one\n");
+        assert_eq!(ring.show(false), "one");
+        assert_eq!(ring.show(false), "");
+        ring.push(b"two\n");
+        assert_eq!(ring.show(false), "two");
+        assert_eq!(ring.show(true), "one\ntwo");
+        (0..10).for_each(|_| ring.push(&[b'x'; MAX_RING_BYTES / 3]));
+        assert!(ring.bytes.len() <= 2 * MAX_RING_BYTES);
+        let (new, shown) = (MAX_RING_BYTES / 3 * 10, ring.show(false));
+        let missing = new - MAX_TEXT_BYTES;
+        assert!(shown.starts_with(&format!("[… the first {missing} of {new} bytes are not shown …]\nxxx")));
+        assert!(ring.show(true).starts_with(&format!("[… the first {} of {}", missing + 8, new + 8)));
+        assert_eq!(ring.show(false), "");
+    }
+
+    #[test]
+    fn the_last_line_with_something_in_it_is_told() {
+        assert_eq!(last_line(b"one\n two \n\n").as_deref(), Some("two"));
+        assert_eq!(last_line(b"10 %\r20 %\r").as_deref(), Some("20 %"));
+        assert_eq!(last_line(b"\n \n"), None);
+        assert_eq!(last_line(&[b'x'; 1000]).map(|line| line.len()), Some(MAX_LINE_BYTES));
+    }
+}
