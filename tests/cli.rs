@@ -38,3 +38,5 @@ mod signals;
 mod talk;
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[path = "cli/tools.rs"]
+mod tools;

@@ -1,7 +1,6 @@
 //! Calls of Bob's own tools in few words: a plan as a list, and what reading, finding and running came to.
 
 use bob::{CallStatus, ToolName, ToolResult};
-use serde_json::Value;
 
 use crate::terminal::print;
 
@@ -59,7 +58,7 @@ fn counted(count: usize, what: &str) -> String {
 mod tests {
     use super::*;
     use bob::{CallId, ToolOutput};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn came(name: &str, text: &str) -> ToolResult {
         let (call, name, output) = (CallId::new("c1"), ToolName::new(name), ToolOutput::text(text));
