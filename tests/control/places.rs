@@ -64,13 +64,16 @@ fn two_processes_on_one_store_are_told_apart() {
     let run = home.run(["ps"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains(&batch) && run.stdout.contains(&chat_pid) && run.stderr.contains("--pid"), "{run:?}");
-    let run = home.run(["cancel", "alpha"]);
+    let run = home.run(["cancel", "of-neither"]);
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.stderr.contains("several processes use this store") && run.stderr.contains("--pid"), "{run:?}");
     assert!(home.run(["ps", "--pid", &chat_pid]).stdout.starts_with("chat "));
     let run = home.run(["ps", "--pid", "1"]);
     assert_eq!(run.code, Some(2), "{run:?}");
-    assert_eq!(home.run(["cancel", "alpha", "--pid", &batch]).code, Some(0));
+    assert_eq!(home.run(["cancel", "alpha", "--pid", &chat_pid]).code, Some(2), "it runs in the other one");
+    // The process that has the session is found, and the beginning of its id is enough.
+    let run = home.run(["cancel", "alp"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), "cancelled what ran in alpha\n"), "{run:?}");
     running.finish();
     chat.end_stdin();
     chat.finish();

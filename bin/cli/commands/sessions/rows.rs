@@ -19,6 +19,9 @@ const GENERATED: usize = 36;
 /// How many columns of a folder are shown; of a longer one the end.
 const MOST_FOLDER: usize = 24;
 
+/// A narrower terminal has the time since the last use instead of the time of day.
+const NARROW: usize = 60;
+
 /// How many columns a title keeps, whatever stands beside it.
 const LEAST_TITLE: usize = 12;
 
@@ -38,14 +41,17 @@ pub(crate) fn rows(sessions: &[SessionSummary], first: First, columns: Option<us
     let widest = ids.iter().map(|id| id.width()).max().unwrap_or(0);
     let now = clock::now();
     let digits = sessions.len().to_string().len();
+    let is_narrow = columns.is_some_and(|columns| columns < NARROW);
     let row = |(at, (summary, id)): (usize, (&SessionSummary, &String))| {
         let begins = match first {
+            First::Time if is_narrow => format!("{:>8}", age(summary.updated_at, now)),
             First::Time => time(summary.updated_at),
             First::Number => format!("{:>digits$}  {:>8}", at + 1, age(summary.updated_at, now)),
         };
         let begins = format!("{begins}  {id}{}  ", " ".repeat(widest - id.width()));
         let room = columns.map(|columns| columns.saturating_sub(begins.width()).max(LEAST_TITLE));
-        format!("{begins}{}", titled(summary, room)).trim_end().to_owned()
+        let row = format!("{begins}{}", titled(summary, room));
+        columns.map_or_else(|| row.clone(), |columns| look::cut(&row, columns)).trim_end().to_owned()
     };
     sessions.iter().zip(&ids).enumerate().map(row).collect()
 }
@@ -161,6 +167,7 @@ mod tests {
                 &"a long title ".repeat(6),
                 Some("/home/ada/a/deep/folder/of/work"),
             ),
+            session("01a20425-934d-739d-9131-5ddc0d65aef1", &"another one ".repeat(6), None),
             session("notes", "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字", None),
         ];
         for columns in [120, 80, 40] {
@@ -170,7 +177,8 @@ mod tests {
                 }
             }
         }
-        let row = &rows(&all, First::Number, Some(80))[0];
+        assert_eq!(rows(&all, First::Time, Some(40))[1], "     2 h  01a20425-934d  another one an…");
+        let row = &rows(&all[..1], First::Number, Some(80))[0];
         assert_eq!(row, "1       2 h  01a20425  a long title a long title a …  […a/a/deep/folder/of/work]");
     }
 }
