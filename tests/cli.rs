@@ -18,6 +18,8 @@ mod config;
 mod documents;
 #[path = "cli/escapes.rs"]
 mod escapes;
+#[path = "cli/file_changes.rs"]
+mod file_changes;
 #[path = "cli/help.rs"]
 mod help;
 #[path = "cli/home.rs"]

@@ -4,6 +4,7 @@
 //! - `sessions`, `approvals`, `skills`, `tools`, `mcp`: what there is
 //! - `ps`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
+//! - `file_changes`: what a session changed of files, and the way back
 //! - `doctor`, `init`, `config`, `events_schema`: beside all of it
 //! - `prompt`, `attach`, `output_schema`, `output`: what goes into a turn, and the result object that comes out
 
@@ -12,6 +13,7 @@ pub(crate) mod attach;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events_schema;
+pub(crate) mod file_changes;
 pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod output;

@@ -3,12 +3,14 @@
 //! - `print`, `stderr`: all output, and the queue in front of stderr; `logging`: log records
 //! - `show`, `brief`, `advice`: turns, calls and errors as text; `approval`: questions about calls
 //! - `screen`, `draw`: the growing answer, and the status lines below all other output
+//! - `diff`: changes of files
 //! - `spending`, `progress`, `warnings`: tokens and money, local model servers, tool servers
 //! - `notify`: calls a person who looked away; `settings`: restores terminal settings
 
 pub(crate) mod advice;
 pub(crate) mod approval;
 pub(crate) mod brief;
+pub(crate) mod diff;
 pub(crate) mod draw;
 pub(crate) mod logging;
 pub(crate) mod notify;

@@ -19,7 +19,7 @@
 //! | [`options`], [`input`], [`turn_config`] | – | options of a session, requests of callers, configuration of turns |
 //! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
 //! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and reports of turns |
-//! | [`session_state`] | – | a session, folded from its journal |
+//! | [`session_state`], [`file_changes`] | – | a session, folded from its journal; what its turns changed of files |
 //! | [`event`] | – | events for front ends and telemetry |
 //! | [`turn`] | [`turn::TurnMessage`] | the machine: states as messages, effects, prompts |
 //! | [`replay`] | – | replays a recorded journal through the machine |
@@ -31,6 +31,7 @@ pub mod chat;
 pub mod condense;
 pub mod error;
 pub mod event;
+pub mod file_changes;
 pub mod ids;
 pub mod input;
 pub mod limits;

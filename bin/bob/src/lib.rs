@@ -107,6 +107,13 @@ pub mod tools {
     pub use bob_actors::tools::policy::{DENIED_COMMANDS, Rules, ToolOverride};
 }
 
+/// What the turns of a session changed of files, and how it is taken back.
+pub mod file_changes {
+    pub use bob_actors::tools::local::{Undone, undo};
+    pub use bob_messages::file_changes::{TurnChanges, of_records, together};
+    pub use bob_messages::tools::FileChange;
+}
+
 /// The journal of a session, as a [`SessionStore`] keeps it.
 pub mod store {
     pub use bob_actors::store::{Made, Stored, make_folder};

@@ -106,6 +106,34 @@ pub(crate) enum SessionsAction {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a session changed of files, as a unified difference
+    Diff {
+        /// The session, or the beginning of its id
+        id: String,
+        /// Only this turn of the session, the first being 1 [default: all]
+        #[arg(long, value_name = "TURN")]
+        turn: Option<u64>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put files back as they were before a turn of a session; what shell commands changed is not recorded
+    Undo {
+        /// The session, or the beginning of its id
+        id: String,
+        /// The turn, the first being 1 [default: the last one of which something is left to undo]
+        #[arg(long, value_name = "TURN", conflicts_with = "all")]
+        turn: Option<u64>,
+        /// All turns of the session
+        #[arg(long)]
+        all: bool,
+        /// Overwrite files that were changed since
+        #[arg(long)]
+        force: bool,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete a session permanently
     Delete {
         /// The session, or the beginning of its id

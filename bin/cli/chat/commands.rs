@@ -1,9 +1,11 @@
 //! The slash commands of the chat.
 
+use bob::file_changes::of_records;
 use bob::{AgentRuntime, Change, ModelName, OptionsPatch, ServerId, SessionId};
 
 use super::choose::Choice;
 use super::{Chat, begin};
+use crate::commands::file_changes::{self, Which};
 #[cfg(feature = "mcp")]
 use crate::commands::ps;
 use crate::commands::run::new_session;
@@ -75,6 +77,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             let patch = OptionsPatch { title: Change::Set(title), ..OptionsPatch::default() };
             chat.opened.runtime.configure(chat.session.clone(), patch, None).await?;
         }
+        "/undo" => chat.undo(argument).await?,
         "/cancel" => {
             let was_running = chat.opened.runtime.cancel(chat.session.clone()).await;
             print::note(if was_running { "cancelled" } else { "nothing is running" });
@@ -133,6 +136,20 @@ fn reload(chat: &Chat) -> Result<(), Failure> {
 }
 
 impl Chat {
+    /// Takes the changes of a turn back; the model hears of it with the next message.
+    async fn undo(&mut self, argument: &str) -> Result<(), Failure> {
+        let (which, overwrite) = match argument.strip_suffix("force") {
+            Some(which) => (Which::parse(which.trim())?, true),
+            None => (Which::parse(argument)?, false),
+        };
+        let turns = of_records(&self.session, &self.opened.runtime.records(self.session.clone()).await?);
+        let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
+        let undone = move || file_changes::take_back(&turns, which, &workspace, overwrite);
+        let names = tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
+        self.undone.extend(names);
+        Ok(())
+    }
+
     /// Continues a session, and what it waits for.
     ///
     /// # Errors

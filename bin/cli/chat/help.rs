@@ -29,7 +29,7 @@ const fn command(name: &'static str, takes: Takes, form: &'static str, does: &'s
 }
 
 /// Every command, in the order of the help.
-pub(super) const COMMANDS: [Command; 17] = [
+pub(super) const COMMANDS: [Command; 19] = [
     command("/help", Takes::Nothing, "", "this list"),
     command("/status", Takes::Nothing, "", "the model, the session, its folder and what it has used"),
     command("/context", Takes::Nothing, "", "how much of the model's context is used, and when it is condensed"),
@@ -40,6 +40,12 @@ pub(super) const COMMANDS: [Command; 17] = [
         "tokens of the last turn and of the session, and what they cost where prices are configured",
     ),
     command("/output", Takes::Text, "[N]", "the whole result of the last call, or of the N-th from the end"),
+    command(
+        "/diff",
+        Takes::Text,
+        "[N|all]",
+        "what the last turn that changed files changed of them, or turn N, or all of the session",
+    ),
     command("/tools", Takes::Nothing, "", "the tools the model may use"),
     command(
         "/mcp",
@@ -54,6 +60,12 @@ pub(super) const COMMANDS: [Command; 17] = [
     command("/clear", Takes::Nothing, "", "the same as /new: the session so far can be resumed"),
     command("/rename", Takes::Text, "TITLE", "give this session another title"),
     command("/model", Takes::Model, "[M]", "use another model, as provider:model; without M choose one"),
+    command(
+        "/undo",
+        Takes::Text,
+        "[N|all]",
+        "put files back as they were before the last turn, turn N or the session; `force` behind it overwrites later changes",
+    ),
     command("/cancel", Takes::Nothing, "", "cancel other work in this session (an answer: Esc or Ctrl-C)"),
     command("/exit", Takes::Nothing, "", "leave, as exit and Ctrl-D do"),
     command("/quit", Takes::Nothing, "", "the same as /exit"),

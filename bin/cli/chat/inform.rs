@@ -1,5 +1,6 @@
 //! The commands that only look: they need no model and change nothing, so they are obeyed during a turn as well.
 
+use bob::file_changes::of_records;
 use bob::store::Fact;
 use bob::{AgentRuntime, CallStatus, ModelName, Record, ServerState, SessionFilter, SessionId, ToolResult};
 
@@ -7,6 +8,7 @@ use bob_config::Config;
 
 use super::own_commands::OwnCommands;
 use super::{cost, help};
+use crate::commands::file_changes::{self, OTHERS, Which};
 use crate::commands::sessions::rows::{self, First};
 use crate::commands::{mcp, ps, tools};
 use crate::exit::Failure;
@@ -74,6 +76,7 @@ impl View<'_> {
             ("/sessions", _) => self.sessions().await,
             ("/status", _) => self.status().await,
             ("/context", _) => self.context().await,
+            ("/diff", which) => self.diff(which).await,
             ("/output", which) => self.output(which).await,
             _another_command => return None,
         })
@@ -81,6 +84,12 @@ impl View<'_> {
 
     async fn records(self) -> Result<Vec<std::sync::Arc<Record>>, Failure> {
         Ok(self.opened.runtime.records(self.session.clone()).await?)
+    }
+
+    async fn diff(self, which: &str) -> Result<String, Failure> {
+        let turns = of_records(self.session, &self.records().await?);
+        let diff = file_changes::diff(&turns, Which::parse(which)?)?;
+        Ok(if diff.is_empty() { format!("no changes of files; {OTHERS}\n") } else { diff })
     }
 
     async fn cost(self) -> Result<String, Failure> {

@@ -26,7 +26,7 @@ impl Chat {
     ///
     /// # Errors
     /// Such a file that cannot be read, or is of a kind that cannot be sent.
-    pub(super) fn message(&self, text: String) -> Result<Work, Failure> {
+    pub(super) fn message(&mut self, text: String) -> Result<Work, Failure> {
         let files = if self.is_person { mentions::files(&text, &self.working_folder()) } else { Vec::new() };
         let attached = attach::parts(&files, "@")?;
         let mut request = AgentRequest {
@@ -38,6 +38,12 @@ impl Chat {
             ..AgentRequest::text(self.session.clone(), text)
         };
         request.input.extend(attached);
+        if !self.undone.is_empty() {
+            let files = std::mem::take(&mut self.undone).join(", ");
+            request
+                .input
+                .push(ContentPart::text(format!("(The user has undone your changes of these files: {files})")));
+        }
         Ok(Work::Say(Box::new(request)))
     }
 

@@ -21,6 +21,7 @@ use bob_config::assemble;
 use serde_json::json;
 
 use crate::arguments::SessionsAction;
+use crate::commands::file_changes::{self, Which};
 use crate::exit::{Exit, Failure};
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
@@ -97,6 +98,16 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                     ));
                 }
             }
+        }
+        SessionsAction::Diff { id, turn, json } => {
+            let id = listing.find(id).await?;
+            let which = turn.map_or(Which::All, Which::Turn);
+            file_changes::command(&id, &read(&*store, &id).await?, config, (which, None), *json)?;
+        }
+        SessionsAction::Undo { id, turn, all, force, json } => {
+            let id = listing.find(id).await?;
+            let which = if *all { Which::All } else { turn.map_or(Which::Last, Which::Turn) };
+            file_changes::command(&id, &read(&*store, &id).await?, config, (which, Some(*force)), *json)?;
         }
         SessionsAction::Delete { id, json } => {
             let id = listing.find(id).await?;

@@ -21,8 +21,8 @@ use std::io::{self, IsTerminal};
 use bob::{CallId, CallStatus};
 use bob_config::sanitise;
 
-use crate::terminal::print;
 use crate::terminal::show::Piece;
+use crate::terminal::{diff, print};
 use answer::Answer;
 pub(crate) use live::Live;
 use look::Look;
@@ -119,6 +119,10 @@ impl Screen {
                 self.end_answer(&live, look)?;
                 print::report(&look.note(&line));
             }
+            Piece::Change(line) => {
+                self.end_answer(&live, look)?;
+                print::report(&diff::line(&line, look));
+            }
             Piece::Doing(what) => live.change(|below| what.clone_into(&mut below.doing)),
             Piece::Call { id, line } => {
                 live.change(|below| below.doing.clone_from(&line));
@@ -160,7 +164,7 @@ impl Drop for Screen {
 fn plain(piece: &Piece) -> io::Result<()> {
     match piece {
         Piece::Answer(text) => print::cleaned(text)?,
-        Piece::Note(line) => print::note(line),
+        Piece::Note(line) | Piece::Change(line) => print::note(line),
         Piece::Call { line, .. } => print::note(&format!("> {line}")),
         Piece::Result { line, name, .. } => {
             let name = name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();

@@ -16,7 +16,7 @@ use bob::{
 use bob_config::sanitise::Sanitiser;
 use serde_json::Value;
 
-use crate::terminal::{advice, brief, print};
+use crate::terminal::{advice, brief, diff, print};
 
 /// How many characters of a call's arguments and of its result are shown, so that they fit a line.
 const MOST_ARGUMENTS: usize = 60;
@@ -31,6 +31,8 @@ pub(crate) enum Piece {
     NewMessage,
     /// A line beside the answer, not sanitised yet.
     Note(String),
+    /// A line of what a call changed. Not sanitised yet.
+    Change(String),
     /// A call began. Not sanitised yet.
     Call {
         /// Which call.
@@ -117,7 +119,9 @@ impl Show {
                     return plan.into_iter().flat_map(|line| self.note(line)).collect();
                 }
                 let piece = self.result(result);
-                return self.beside(piece);
+                let mut pieces = self.beside(piece);
+                pieces.extend(diff::beside(&result.output.changes).into_iter().map(Piece::Change));
+                return pieces;
             }
             AgentEvent::LlmRequested { .. } => {
                 // Only now is it certain that the model is called again: a guard, or a second malformed reply, ends

@@ -57,7 +57,7 @@ fn check(grows: bool, events: &[AgentEvent], outcome: &TurnOutcome, expected: Ex
     pieces.extend(show.outcome(outcome));
     let lines = pieces.iter().map(|piece| match piece {
         Piece::Answer(text) => format!("out {text:?}\n"),
-        Piece::Note(line) => format!("err {line}\n"),
+        Piece::Note(line) | Piece::Change(line) => format!("err {line}\n"),
         Piece::Call { line, .. } => format!("err > {line}\n"),
         Piece::Result { name: None, line, .. } => format!("err   {line}\n"),
         Piece::Result { name: Some(name), line, .. } => format!("err   {name}: {line}\n"),

@@ -25,6 +25,10 @@ pub struct FileChange {
     pub before: Option<String>,
     /// Its text after; `None` if it was deleted.
     pub after: Option<String>,
+    /// Whether `before` is not what the file held exactly: it was larger than is kept, or not text. Such a change is shown,
+    /// and cannot be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rough: bool,
 }
 
 impl FileChange {

@@ -118,7 +118,7 @@ fn one_of_each() -> Vec<Fact> {
         ],
         structured: Some(json!({"n": [1, -2, 0.1, 1e300, u64::MAX, i64::MIN], "z": null})),
         locations: vec![Location { path: "a.rs".into(), line: Some(3) }],
-        changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()) }],
+        changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()), is_rough: false }],
         is_error: false,
         waits_for: None,
     };

@@ -19,6 +19,7 @@ mod search;
 mod seen;
 mod shell;
 mod todo;
+mod undo;
 #[cfg(any(test, feature = "search"))]
 mod walk;
 mod write;
@@ -31,6 +32,7 @@ pub(crate) mod fixture;
 mod so_far_tests;
 
 pub use protection::{Protection, SECRET_FILES};
+pub use undo::{Undone, undo};
 
 use super::function::FnTool;
 use super::policy::{Policy, Rules};

@@ -40,20 +40,23 @@ fn write(invocation: &Invocation, arguments: WriteFile, seen: &Seen) -> Result<T
     let (place, content) = (place(&invocation.context.roots, &arguments.path)?, arguments.content);
     let (session, full) = (&invocation.context.session, place.full());
     let target = Target::find(&place)?;
-    let before = match target.mode {
+    let (before, is_rough) = match target.mode {
         Some(_) => {
             let (bytes, length) = read_head(&place)?;
             if length <= MAX_FILE_BYTES {
                 seen.check(session, &full, &place.shown, &bytes)?;
             }
-            Some(as_text(bytes))
+            let is_rough = length > MAX_FILE_BYTES || std::str::from_utf8(&bytes).is_err();
+            (Some(as_text(bytes)), is_rough)
         }
-        None => None,
+        None => (None, false),
     };
     target.replace(content.as_bytes()).map_err(|error| place.explain(&error))?;
     seen.note(session, &full, content.as_bytes());
     let done = if before.is_some() { "replaced" } else { "created" };
-    Ok(changed(&place, format!("{done} {} ({} bytes)", place.shown, content.len()), before, content))
+    let mut output = changed(&place, format!("{done} {} ({} bytes)", place.shown, content.len()), before, content);
+    output.changes[0].is_rough = is_rough;
+    Ok(output)
 }
 
 /// The text a file had, for those who look at the change, with signs in place of what is no text.
@@ -74,7 +77,7 @@ pub(super) fn read_head(place: &Place) -> Result<(Vec<u8>, u64), ToolError> {
 }
 
 pub(super) fn changed(place: &Place, text: String, before: Option<String>, after: String) -> ToolOutput {
-    let change = FileChange { path: place.shown.clone(), before, after: Some(after) };
+    let change = FileChange { path: place.shown.clone(), before, after: Some(after), is_rough: false };
     ToolOutput { locations: vec![place.location(None)], changes: vec![change], ..ToolOutput::text(text) }
 }
 

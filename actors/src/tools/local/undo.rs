@@ -1,0 +1,171 @@
+//! Files as they were before the changes of a turn. Asked for by a person, never by a model.
+//!
+//! A file is put back only where it is still as the changes left it: what was changed meanwhile by another program, or by a
+//! later turn, is left alone unless the caller says otherwise. Paths stay inside the folders they were changed in.
+
+use super::super::port::ToolError;
+use super::MAX_FILE_BYTES;
+use super::confine::{Place, place};
+use super::write::Target;
+use bob_messages::file_changes::together;
+use bob_messages::tools::FileChange;
+use std::io::{self, Read};
+
+/// Files larger than this are not compared: no change that is kept leaves one.
+const MOST_COMPARED: u64 = 4 * MAX_FILE_BYTES;
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// It is as it was before.
+    Restored,
+    /// It was not there before, and is gone again.
+    Removed,
+    /// It is as it was before already.
+    Already,
+    /// It was left as it is, since it was changed meanwhile.
+    Changed,
+    /// It was left as it is, since what it held was not kept: more than 1 MiB, or not text.
+    NotKept,
+    /// It could not be done, for this reason.
+    Failed(String),
+}
+
+impl Undone {
+    /// Whether a file is in the way that only the word of a person overcomes.
+    fn is_in_the_way(&self) -> bool {
+        matches!(self, Self::Changed | Self::NotKept | Self::Failed(_))
+    }
+}
+
+/// Takes these changes back, as one: when a file was changed meanwhile, or cannot be put back, nothing is, and the answer
+/// says which. With `overwrite` each file that can be put back is, also one that was changed meanwhile.
+///
+/// Blocks on the disk. `roots` are the folders the paths are in, the first one for relative paths. The files are answered
+/// in the order in which they were first changed.
+pub fn undo(roots: &[String], changes: &[FileChange], overwrite: bool) -> Vec<(String, Undone)> {
+    let files = together(changes);
+    let looked: Vec<_> = files.iter().map(|file| (file.path.clone(), look(roots, file))).collect();
+    if !overwrite && looked.iter().any(|(_, found)| found.is_in_the_way()) {
+        return looked;
+    }
+    let done = |(path, found): (String, Undone), file: &FileChange| match found {
+        Undone::Already | Undone::NotKept | Undone::Failed(_) => (path, found),
+        Undone::Restored | Undone::Removed | Undone::Changed => (path, put_back(roots, file)),
+    };
+    looked.into_iter().zip(&files).map(|(looked, file)| done(looked, file)).collect()
+}
+
+/// What would become of a file.
+fn look(roots: &[String], file: &FileChange) -> Undone {
+    let now = match place(roots, &file.path).and_then(|place| now(&place)) {
+        Ok(now) => now,
+        Err(why) => return Undone::Failed(why.to_string()),
+    };
+    let is = |text: &Option<String>| now.as_deref() == text.as_ref().map(String::as_bytes);
+    match &file.before {
+        _ if file.is_rough => Undone::NotKept,
+        before if is(before) => Undone::Already,
+        _ if !is(&file.after) => Undone::Changed,
+        Some(_) => Undone::Restored,
+        None => Undone::Removed,
+    }
+}
+
+fn put_back(roots: &[String], file: &FileChange) -> Undone {
+    let done = place(roots, &file.path).map_err(|error| error.to_string()).and_then(|place| match &file.before {
+        Some(before) => {
+            let target = Target::find(&place).map_err(|error| error.to_string())?;
+            target.replace(before.as_bytes()).map_err(|error| place.explain(&error).to_string())?;
+            Ok(Undone::Restored)
+        }
+        None => {
+            place.root.remove_file(&place.relative).map_err(|error| place.explain(&error).to_string())?;
+            Ok(Undone::Removed)
+        }
+    });
+    done.unwrap_or_else(Undone::Failed)
+}
+
+/// What a file holds; `None` when there is none.
+fn now(place: &Place) -> Result<Option<Vec<u8>>, ToolError> {
+    match place.root.symlink_metadata(&place.relative) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(place.explain(&error)),
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    let file = place.open_file()?;
+    file.take(MOST_COMPARED).read_to_end(&mut bytes).map_err(|error| place.explain(&error))?;
+    Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Workspace;
+    use super::*;
+
+    fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        FileChange { path: path.to_owned(), before: text(before), after: text(after), is_rough: false }
+    }
+
+    fn told(done: &[(String, Undone)]) -> Vec<(&str, &Undone)> {
+        done.iter().map(|(path, how)| (path.as_str(), how)).collect()
+    }
+
+    #[test]
+    fn files_are_as_they_were_and_new_ones_are_gone() {
+        let workspace = Workspace::new();
+        workspace.put("a.txt", "three");
+        workspace.put("new/b.txt", "b");
+        workspace.put("same.txt", "as before");
+        let changes = [
+            change("a.txt", Some("one\r\n"), Some("two")),
+            change("new/b.txt", None, Some("b")),
+            change("a.txt", Some("two"), Some("three")),
+            change("same.txt", Some("as before"), Some("changed")),
+        ];
+        let done = undo(workspace.roots(), &changes, false);
+        let expected = [("a.txt", &Undone::Restored), ("new/b.txt", &Undone::Removed), ("same.txt", &Undone::Already)];
+        assert_eq!(told(&done), expected);
+        assert_eq!(workspace.get("a.txt"), "one\r\n");
+        assert!(!workspace.path("new/b.txt").exists());
+        let again = undo(workspace.roots(), &changes, false);
+        assert!(again.iter().all(|(_, how)| *how == Undone::Already), "{again:?}");
+    }
+
+    #[test]
+    fn nothing_is_undone_over_what_somebody_else_changed_unless_it_is_meant() {
+        let workspace = Workspace::new();
+        workspace.put("a.txt", "after");
+        workspace.put("b.txt", "of another program");
+        let mut rough = change("c.bin", Some("?"), Some("text"));
+        rough.is_rough = true;
+        workspace.put("c.bin", "text");
+        let changes =
+            [change("a.txt", Some("before"), Some("after")), change("b.txt", Some("b"), Some("after")), rough];
+        let looked = undo(workspace.roots(), &changes, false);
+        let expected = [("a.txt", &Undone::Restored), ("b.txt", &Undone::Changed), ("c.bin", &Undone::NotKept)];
+        assert_eq!(told(&looked), expected);
+        assert_eq!((workspace.get("a.txt"), workspace.get("b.txt")), ("after".into(), "of another program".into()));
+        let done = undo(workspace.roots(), &changes, true);
+        let expected = [("a.txt", &Undone::Restored), ("b.txt", &Undone::Restored), ("c.bin", &Undone::NotKept)];
+        assert_eq!(told(&done), expected);
+        assert_eq!((workspace.get("a.txt"), workspace.get("b.txt")), ("before".into(), "b".into()));
+        assert_eq!(workspace.get("c.bin"), "text");
+    }
+
+    #[test]
+    fn no_path_leads_out_of_the_folders() {
+        let workspace = Workspace::new();
+        let outside = workspace.outside("secret.txt");
+        std::os::unix::fs::symlink(&outside, workspace.path("link")).expect("a link");
+        for path in ["../secret.txt", outside.to_str().expect("a path"), "link"] {
+            let kept = std::fs::read_to_string(&outside).expect("a secret");
+            let done = undo(workspace.roots(), &[change(path, Some("gone"), Some(&kept))], true);
+            assert!(matches!(done[0].1, Undone::Failed(_)), "{done:?}");
+            assert_eq!(std::fs::read_to_string(&outside).expect("a secret"), kept);
+        }
+    }
+}

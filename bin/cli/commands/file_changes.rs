@@ -1,0 +1,173 @@
+//! `sessions diff`, `sessions undo`, `/diff` and `/undo`: what a session changed of files, and the way back.
+
+use std::sync::Arc;
+
+use bob::file_changes::{TurnChanges, Undone, of_records, together, undo};
+use bob::{Record, SessionId};
+use bob_config::Config;
+use serde_json::json;
+
+use crate::exit::Failure;
+use crate::terminal::diff::{coloured, unified};
+use crate::terminal::print;
+use crate::terminal::screen::look::Look;
+
+/// Said where a person may expect more than there is.
+pub(crate) const OTHERS: &str = "changes made by shell commands and tool servers are not recorded";
+
+/// The changes of one turn, or of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Of the last turn that changed files.
+    Last,
+    /// Of this turn of the session, the first being 1.
+    Turn(u64),
+    All,
+}
+
+/// The difference that these turns made, file by file; an empty one if there is none.
+pub(crate) fn diff(turns: &[TurnChanges], which: Which) -> Result<String, Failure> {
+    let changes = picked(turns, which)?.iter().flat_map(|turn| &turn.changes);
+    Ok(together(changes).iter().map(unified).collect())
+}
+
+/// Prints the difference.
+///
+/// # Errors
+/// When there is no such turn, or stdout cannot be written.
+pub(crate) fn show(turns: &[TurnChanges], which: Which) -> Result<(), Failure> {
+    let diff = diff(turns, which)?;
+    match diff.is_empty() {
+        true => print::note(&format!("no changes of files; {OTHERS}")),
+        false => print::cleaned(&coloured(&diff, Look::now()))?,
+    }
+    Ok(())
+}
+
+impl Which {
+    /// As it is written behind `/diff` and `/undo`: nothing, `all`, or the number of a turn.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        match (text, text.parse()) {
+            ("", _) => Ok(Self::Last),
+            ("all", _) => Ok(Self::All),
+            (_, Ok(number)) => Ok(Self::Turn(number)),
+            (_, Err(_)) => Err(Failure::usage(format!("{text:?} is neither `all` nor the number of a turn"))),
+        }
+    }
+}
+
+fn picked(turns: &[TurnChanges], which: Which) -> Result<&[TurnChanges], Failure> {
+    match which {
+        Which::All => Ok(turns),
+        Which::Last => Ok(turns.last().map_or(&[], std::slice::from_ref)),
+        Which::Turn(number) => {
+            let turn = turns.iter().find(|turn| turn.number == number);
+            let those: Vec<_> = turns.iter().map(|turn| turn.number.to_string()).collect();
+            let none = || match those.is_empty() {
+                true => Failure::usage(format!("no turn changed a file; {OTHERS}")),
+                false => Failure::usage(format!("turn {number} changed no file; these did: {}", those.join(", "))),
+            };
+            turn.map(std::slice::from_ref).ok_or_else(none)
+        }
+    }
+}
+
+/// The folders that a session's files are in when it has none of its own.
+pub(crate) fn workspace(config: &Config) -> Vec<String> {
+    let workspace = std::path::Path::new(&config.policy.workspace);
+    let workspace = std::path::absolute(workspace).unwrap_or_else(|_| workspace.to_owned());
+    vec![workspace.to_string_lossy().into_owned()]
+}
+
+/// Takes the changes of a turn back, and tells of each file; returns the names of those that are as before now.
+///
+/// The last turn is the last one of which something is left to take back. Blocks on the disk for the time that writing the
+/// files takes.
+///
+/// # Errors
+/// When there is no such turn, and when something is in the way: a file that was changed since, unless `overwrite`.
+pub(crate) fn take_back(
+    turns: &[TurnChanges],
+    which: Which,
+    workspace: &[String],
+    overwrite: bool,
+) -> Result<Vec<String>, Failure> {
+    let roots = |turn: &TurnChanges| if turn.roots.is_empty() { workspace.to_vec() } else { turn.roots.clone() };
+    let is_done = |done: &[(String, Undone)]| done.iter().all(|(_, how)| *how == Undone::Already);
+    let mut undone = Vec::new();
+    match which {
+        Which::Last => {
+            for turn in turns.iter().rev() {
+                undone = undo(&roots(turn), &turn.changes, overwrite);
+                if !is_done(&undone) {
+                    break;
+                }
+            }
+        }
+        Which::Turn(_) => {
+            for turn in picked(turns, which)? {
+                undone = undo(&roots(turn), &turn.changes, overwrite);
+            }
+        }
+        Which::All => {
+            let all: Vec<_> = turns.iter().flat_map(|turn| turn.changes.iter().cloned()).collect();
+            undone = turns.first().map_or_else(Vec::new, |turn| undo(&roots(turn), &all, overwrite));
+        }
+    }
+    if is_done(&undone) {
+        return Err(Failure::usage(format!("there is nothing to undo; {OTHERS}")));
+    }
+    let in_the_way = |how: &Undone| matches!(how, Undone::Changed | Undone::NotKept | Undone::Failed(_));
+    let is_refused = undone.iter().any(|(_, how)| in_the_way(how)) && !overwrite;
+    let mut names = Vec::new();
+    for (path, how) in undone {
+        let (what, is_done) = match how {
+            Undone::Already => continue,
+            Undone::Restored | Undone::Removed if is_refused => continue,
+            Undone::Restored => ("restored".to_owned(), true),
+            Undone::Removed => ("removed".to_owned(), true),
+            Undone::Changed => ("was changed since".to_owned(), false),
+            Undone::NotKept => ("was not kept: not text, or over 1 MiB".to_owned(), false),
+            Undone::Failed(why) => (why, false),
+        };
+        print::note(&format!("{path}: {what}"));
+        if is_done {
+            names.push(path);
+        }
+    }
+    match is_refused {
+        true => Err(Failure::usage("nothing was undone; --force overwrites what was changed since")),
+        false => Ok(names),
+    }
+}
+
+/// `sessions diff` and `sessions undo`.
+///
+/// # Errors
+/// As [`show`] and [`take_back`].
+pub(crate) fn command(
+    session: &SessionId,
+    records: &[Arc<Record>],
+    config: &Config,
+    (which, undoes): (Which, Option<bool>),
+    as_json: bool,
+) -> Result<(), Failure> {
+    let turns = of_records(session, records);
+    match undoes {
+        None if as_json => {
+            let changes = together(picked(&turns, which)?.iter().flat_map(|turn| &turn.changes));
+            print::json(&json!({ "session_id": session, "changes": changes }))?;
+        }
+        None => show(&turns, which)?,
+        Some(overwrite) => {
+            let names = take_back(&turns, which, &workspace(config), overwrite)?;
+            if as_json {
+                print::json(&json!({ "session_id": session, "undone": names }))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! What a session changed of files: shown as a difference, and taken back.
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+
+const BEFORE: &str = "one\ntwo\nthree\n";
+
+/// A session `s` whose first turn edits `a.txt` and makes `new/b.txt`.
+fn changed() -> Home {
+    let edit = json!({ "path": "a.txt", "old": "two", "new": "2" });
+    let write = json!({ "path": "new/b.txt", "content": "new\n" });
+    let home = Home::scripted(&json!([
+        { "when": "edit them", "replies": [
+            { "calls": [{ "name": "local/edit_file", "arguments": edit }, { "name": "local/write_file", "arguments": write }] },
+            { "text": "Done." }] },
+        { "replies": [{ "text": "An answer." }] }
+    ]));
+    let plain = home.scratch.read("agent.toml");
+    let unasked = "[tools.\"local/edit_file\"]\nrisk = \"low\"\n[tools.\"local/write_file\"]\nrisk = \"low\"\n";
+    home.scratch.agent_toml(&format!("{plain}{unasked}"));
+    home.scratch.write("a.txt", BEFORE);
+    let run = home.run(["run", "--session", "s", "edit them"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Done.\n"), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), "one\n2\nthree\n");
+    assert_eq!(home.run(["run", "--session", "s", "say something"]).code, Some(0));
+    home
+}
+
+#[test]
+fn the_difference_of_a_session_is_that_of_diff_u() {
+    let home = changed();
+    let run = home.run(["sessions", "diff", "s"]);
+    let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n\
+                    --- /dev/null\n+++ b/new/b.txt\n@@ -0,0 +1 @@\n+new\n";
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), expected), "{run:?}");
+    let run = home.run(["sessions", "diff", "s", "--turn", "2"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("turn 2 changed no file; these did: 1"), "{run:?}");
+    let run = home.run(["sessions", "diff", "s", "--turn", "1", "--json"]);
+    let told: Value = serde_json::from_str(&run.stdout).expect("one object");
+    assert_eq!(told["changes"][0], json!({ "path": "a.txt", "before": BEFORE, "after": "one\n2\nthree\n" }));
+}
+
+#[test]
+fn files_are_put_back_once_and_never_over_a_later_change_unasked() {
+    let home = changed();
+    home.scratch.write("a.txt", "mine\n");
+    let run = home.run(["sessions", "undo", "s"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("a.txt: was changed since") && run.stderr.contains("--force"), "{run:?}");
+    assert_eq!((home.scratch.read("a.txt").as_str(), home.scratch.read("new/b.txt").as_str()), ("mine\n", "new\n"));
+
+    let run = home.run(["sessions", "undo", "s", "--force", "--json"]);
+    let told: Value = serde_json::from_str(&run.stdout).expect("one object");
+    assert_eq!(told, json!({ "session_id": "s", "undone": ["a.txt", "new/b.txt"] }), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), BEFORE);
+    assert!(!home.scratch.join("new/b.txt").exists());
+
+    let run = home.run(["sessions", "undo", "s"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("there is nothing to undo"), "{run:?}");
+}
+
+#[test]
+fn a_chat_undoes_and_tells_the_model_so() {
+    let home = changed();
+    let run = home.agent(["chat", "--session", "s"]).stdin("/diff 1\n/undo\nthanks\n").run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("\n-two\n+2\n") && run.stdout.ends_with("An answer.\n"), "{run:?}");
+    assert!(run.stderr.contains("a.txt: restored") && run.stderr.contains("new/b.txt: removed"), "{run:?}");
+    let shown = home.run(["sessions", "show", "s"]).stdout;
+    assert!(shown.contains("undone your changes of these files: a.txt, new/b.txt"), "{shown}");
+}
