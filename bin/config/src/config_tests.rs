@@ -210,7 +210,8 @@ fn a_layer_is_named_in_its_complaints() {
         Environment("BOB__RUNTIME__MAX_STEPS") `runtime.max_steps` must be between 1 and 1000000
         Environment("BOB__RUNTIME____MAX_STEPS") this variable names no key; write it like BOB__RUNTIME__MAX_STEPS
         Environment("BOB__runtime__MAX_STEPS") this key is set twice
-        Option("--model") `--model` must have the form provider:model, for example "openai:gpt-4o-mini""#]].assert_eq(&lines.join("\n"));
+        Option("--model") `--model` must have the form provider:model, for example "openai:gpt-4o-mini""#]]
+    .assert_eq(&lines.join("\n"));
 }
 
 #[test]
